@@ -1,0 +1,55 @@
+// Attributes: the typed settings of an op, a model or an augmentation step, declared once and used
+// by the job file's parser, the JSON Schema, `lockstep show` and the op itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace lockstep {
+
+using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+enum class AttributeKind { boolean, integer, number, text, integers };  ///< integers: one integer or a list of them
+
+struct AttributeSpec {
+  std::string name;
+  AttributeKind kind = AttributeKind::integer;
+  std::string doc;
+  std::optional<Attribute> fallback;        ///< absent: the attribute is required, unless `optional`
+  bool optional = false;                    ///< may be absent and then is not in Attributes
+  std::optional<double> minimum, maximum;   ///< inclusive
+  std::vector<std::string> choices;         ///< for text
+};
+
+/// Checked and complete: every attribute of the spec is present with its kind, but for absent optional ones.
+class Attributes {
+ public:
+  Attributes() = default;
+  explicit Attributes(std::map<std::string, Attribute> values) : values_(std::move(values)) {}
+
+  void set(const std::string& name, Attribute value) { values_[name] = std::move(value); }
+  [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
+  [[nodiscard]] bool boolean(const std::string& name) const { return std::get<bool>(at(name)); }
+  [[nodiscard]] std::int64_t integer(const std::string& name) const { return std::get<std::int64_t>(at(name)); }
+  [[nodiscard]] double number(const std::string& name) const;  ///< an integer is a number too
+  [[nodiscard]] const std::string& text(const std::string& name) const { return std::get<std::string>(at(name)); }
+  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, Attribute>& all() const { return values_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  [[nodiscard]] const Attribute& at(const std::string& name) const;
+  std::map<std::string, Attribute> values_;
+};
+
+/// Adds the fallbacks that are missing; throws Error(configuration) for an unknown name, a wrong kind or a
+/// value out of range (`what` names the owner: "op 'conv'"). For code that builds graphs in C++.
+[[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what);
+
+[[nodiscard]] std::string to_string(const Attribute& value);
+
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+// Communicator: moves bytes between ranks. It never adds floats, save in all_reduce_sum, which is only
+// for jobs that say `exact: never`.
+//
+// Every blocking call takes the operation's name and step and ends by its deadline with an
+// Error(infrastructure) that names host, rank, peer, operation and step.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Who sits where. Hosts are numbered in order of their lowest rank.
+struct Topology {
+  std::vector<int> host_of;             ///< by rank
+  std::vector<std::string> host_names;  ///< by host
+  [[nodiscard]] bool same_host(int a, int b) const {
+    return host_of.at(static_cast<std::size_t>(a)) == host_of.at(static_cast<std::size_t>(b));
+  }
+  [[nodiscard]] int local_rank(int rank) const;  ///< position among its host's ranks
+  [[nodiscard]] int local_size(int rank) const;
+};
+
+/// What is being done, for messages.
+struct Operation {
+  const char* name = "";
+  std::uint64_t step = 0;
+  std::chrono::milliseconds timeout{60'000};
+};
+
+/// A send or receive under way. The buffer must live until done() or wait(). Destroying an unfinished
+/// transfer is allowed only when the communicator is being torn down.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  [[nodiscard]] virtual bool done() = 0;
+  virtual void wait(const Operation& operation) = 0;
+};
+
+/// Bytes that left this rank, by way.
+struct TrafficCounters {
+  std::uint64_t shared_memory_bytes = 0;  ///< read by peers of the same host
+  std::uint64_t network_bytes = 0;        ///< sent by messages
+  std::uint64_t messages = 0;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual const Topology& topology() const = 0;
+
+  /// Messages between two ranks with one tag arrive in order. Tags 0 ... 2^20 - 1 are the caller's.
+  [[nodiscard]] virtual std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag) = 0;
+
+  virtual void barrier(const Operation& operation) = 0;
+  virtual void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) = 0;
+  /// `out` holds size() blocks of in.size() bytes, in rank order.
+  virtual void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) = 0;
+  /// Not exact: the association is the library's.
+  virtual void all_reduce_sum(std::span<float> values, const Operation& operation) = 0;
+
+  [[nodiscard]] virtual TrafficCounters traffic() const = 0;
+  /// Ends every rank of the job at once with this exit code; for errors that only one rank sees.
+  [[noreturn]] virtual void abort(int exit_code) = 0;
+};
+
+/// One rank, alone: no MPI is started.
+[[nodiscard]] std::unique_ptr<Communicator> make_single_communicator();
+
+/// Runs `body` once per rank in `size` threads of this process and rethrows the first error. `host_of` puts
+/// ranks on pretended hosts (empty: all on one), so that both ways of the exchange can be tested.
+void run_in_threads(int size, const std::function<void(Communicator&)>& body, std::vector<int> host_of = {});
+
+}  // namespace lockstep

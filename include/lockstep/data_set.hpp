@@ -1,0 +1,58 @@
+// Data sets: numbered samples, each a set of named tensors. Derive from DataSet for a reader of your own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/tensor.hpp"
+
+namespace lockstep {
+
+/// One named tensor of every sample, without the batch dimension.
+struct Feature {
+  enum class Kind : std::uint8_t {
+    image,   ///< u8 [height, width, channels]; shapes may differ between samples: then shape is {-1, -1, c}
+    label,   ///< i32 []
+    tokens,  ///< i32 [length]
+    tensor,  ///< anything else, passed through as it is
+  };
+  std::string name;  ///< "image", "label", "left"
+  Kind kind = Kind::tensor;
+  TensorSpec spec;
+};
+
+/// What indexing found, before step 0.
+struct DataSetInfo {
+  std::string format;                     ///< "images in class folders", "IDX", "digits (synthetic)"
+  std::string source;                     ///< path as the job gave it
+  std::vector<Feature> features;
+  std::vector<std::string> class_names;   ///< empty: not a classification set
+  std::vector<std::int64_t> class_counts; ///< by class, over all samples
+  std::int64_t vocabulary = 0;            ///< token sets: number of distinct tokens
+  std::vector<std::string> left_out;      ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
+  std::string digest;                     ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
+};
+
+using Sample = std::vector<NamedTensor>;  ///< in order of DataSetInfo::features
+
+/// Contract: const members are called by several threads at once. Ids are 0 ... size() - 1.
+class DataSet {
+ public:
+  virtual ~DataSet() = default;
+  [[nodiscard]] virtual const DataSetInfo& info() const = 0;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the
+  /// file and what is wrong with it.
+  virtual void read(std::int64_t id, Sample& out) const = 0;
+  /// The class of sample `id` without decoding the rest; -1 where there is none.
+  [[nodiscard]] virtual std::int64_t label(std::int64_t id) const { (void)id; return -1; }
+  /// Bytes read from files so far by this process, for the end report.
+  [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
+};
+
+/// Counter-based random numbers for one sample in one epoch: the same on every rank and thread.
+class SampleRandom;
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// Errors and exit codes: one type, one table.
+//
+// What a person did wrong is `usage`, `data` or `configuration`: the message holds the place, what was
+// expected, what was found and what to try. What the machine did wrong is `infrastructure`: the message
+// names host, rank, step and operation.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace lockstep {
+
+/// Exit codes of every lockstep command. 64-74 and 76-78 are permanent: a supervisor must not retry them.
+enum class ExitCode : int {
+  done = 0,
+  infrastructure = 1,    ///< a lost rank, a missed deadline, a full disk: retry with back-off
+  usage = 64,            ///< bad command line, wrong world size
+  data = 65,             ///< the data set is missing, damaged or not what the job says
+  internal = 70,         ///< a bug in lockstep
+  cannot_create = 73,    ///< the run directory is locked, not empty or not writable
+  interrupted = 75,      ///< checkpointed after a signal: run again to go on
+  diverged = 76,         ///< the loss is not finite
+  configuration = 78,    ///< the job file is wrong
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// Throws Error(internal) with the failed expression and its place.
+[[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& detail);
+
+}  // namespace lockstep
+
+/// An invariant of lockstep itself; a user's mistake is never reported through this.
+#define LOCKSTEP_CHECK(expression, detail) \
+  ((expression) ? void(0) : ::lockstep::check_failed(#expression, __FILE__, __LINE__, detail))

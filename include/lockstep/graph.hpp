@@ -1,0 +1,73 @@
+// The graph: values and the nodes that make them, for one shard of the global batch.
+//
+// Dimension 0 of every input and activation is the shard's batch `b`. Activations of images are NHWC.
+// Values are never overwritten: a graph is in single-assignment form and its nodes are in execution order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep {
+
+class OpDef;
+
+using ValueId = std::int32_t;
+
+/// How a parameter gets its first values. Every element is a function of (job seed, parameter name, index).
+struct Initializer {
+  enum class Kind { zeros, ones, constant, normal, uniform, truncated_normal } kind = Kind::zeros;
+  double scale = 0;  ///< constant: the value; normal: the deviation; uniform: the bound
+
+  static Initializer zeros() { return {Kind::zeros, 0}; }
+  static Initializer ones() { return {Kind::ones, 1}; }
+  static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  static Initializer uniform(double bound) { return {Kind::uniform, bound}; }
+};
+
+enum class Role : std::uint8_t {
+  input,       ///< fed from the data set, by name
+  parameter,   ///< trained
+  state,       ///< not trained, updated once a step from per-shard statistics (batch norm's running mean)
+  activation,  ///< made by a node
+};
+
+struct Value {
+  std::string name;  ///< inputs, parameters, states: unique ("stem.weight"); activations: "<node>" or "<node>:<i>"
+  Role role = Role::activation;
+  TensorSpec spec;
+  std::int32_t producer = -1;  ///< index of the node, for activations
+  Initializer initializer;     ///< parameters and states
+  bool decay = true;           ///< parameters: weight decay applies by default (not for norms and biases)
+  bool frozen = false;         ///< parameters: no gradient, no update
+  double momentum = 0;         ///< states: new = (1 - momentum) * old + momentum * mean over shards
+};
+
+struct Node {
+  std::string name;  ///< unique; random streams are keyed by its hash
+  const OpDef* op = nullptr;
+  Attributes attributes;
+  std::vector<ValueId> inputs;      ///< data inputs
+  std::vector<ValueId> parameters;  ///< in the order of the op's signature; may be shared (tied)
+  std::vector<ValueId> states;
+  std::vector<ValueId> outputs;
+  std::vector<TensorSpec> saved;    ///< scratch kept from forward to backward
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;      ///< Role::input, in order of declaration
+  std::vector<ValueId> parameters;  ///< in order of first use
+  std::vector<ValueId> states;
+  ValueId output = -1;              ///< the model's prediction
+
+  [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
+};
+
+}  // namespace lockstep

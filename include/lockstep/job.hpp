@@ -1,0 +1,163 @@
+// The job: everything a training run is told, as plain structs. config fills them from YAML; rooms take the
+// part that they need, never the whole.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+
+namespace lockstep {
+
+/// Where a value stood in the job file; line 0: it was not written (a default).
+struct Place {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string path;                       ///< "job.model.layers[2].conv"
+  [[nodiscard]] std::string text() const; ///< "job.yaml:12:5: job.model.layers[2].conv"
+};
+
+/// One entry of `layers:`.
+struct LayerOptions {
+  std::string op;
+  Attributes attributes;
+  std::string name;                 ///< empty: "<op><n>", n counting that op from 1
+  std::vector<std::string> inputs;  ///< empty: the previous layer; "previous" is a word for it
+  Place place;
+};
+
+struct ModelOptions {
+  std::string zoo;                  ///< "resnet"; empty: layers
+  Attributes parameters;            ///< of the zoo model
+  std::vector<LayerOptions> layers;
+  std::vector<std::string> freeze;  ///< glob patterns over parameter names
+  Place place;
+};
+
+/// One data set, or a union of several files of one format.
+struct SourceOptions {
+  /// digits | images | idx | cifar | text | tokens | csv | packed
+  std::string kind;
+  std::vector<std::string> paths;   ///< as written, globs expanded; idx: images then labels may be one glob or a folder
+  std::string labels;               ///< idx: the label file, where it cannot be found beside the images
+  std::int64_t count = 0;           ///< digits: number of samples; other kinds: 0 = all
+  std::int64_t first = 0;           ///< digits: index of the first
+  bool pairs = false;               ///< digits: two digits and whether they are equal (left, right, label)
+  std::string tokenizer = "characters"; ///< text: characters | bytes
+  std::int64_t context = 0;         ///< text, tokens: window length
+  std::string bad_samples = "refuse";   ///< refuse | leave_out
+  Place place;
+};
+
+/// One step of augmentation, or of preparation when `always`.
+struct AugmentOptions {
+  std::string name;       ///< flip, crop, resized_crop, resize, rotate, color_jitter, cutout, or a user's own
+  Attributes attributes;
+  Place place;
+};
+
+struct DataOptions {
+  SourceOptions train;
+  std::optional<SourceOptions> validation, test;
+  double validation_fraction = 0;     ///< of the training set, when validation is no source
+  std::string validation_list;        ///< a file with one sample name or id a line, when validation is a list
+  std::vector<AugmentOptions> prepare; ///< for every sample, training or not: resize
+  std::vector<AugmentOptions> augment; ///< training only
+  bool normalize = true;
+  std::vector<double> mean, deviation; ///< per channel, on the scale 0...1; empty: computed once ("auto")
+  std::string cache = "memory";       ///< memory | none
+  std::int64_t cache_bytes = std::int64_t{2} << 30;
+  int threads = 0;                    ///< 0: tuned while running
+  int depth = 0;                      ///< 0: tuned while running
+};
+
+struct OptimizerOptions {
+  std::string kind = "sgd";           ///< sgd | adam | adamw
+  double momentum = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;
+  bool decay_all = false;             ///< also norms and biases
+};
+
+struct Span {                         ///< "3 epochs" or "200 steps"
+  double amount = 0;
+  bool epochs = false;
+};
+
+struct LearningRateOptions {
+  double peak = 0.01;
+  Span warmup;                        ///< linear from peak / (steps of warm-up)
+  std::string schedule = "constant";  ///< constant | steps | linear | cosine
+  double final = 0;                   ///< linear, cosine: the rate at the end
+  std::vector<Span> milestones;       ///< steps
+  double factor = 0.1;                ///< steps
+  std::int64_t reference_batch = 0;   ///< linear scaling: peak is multiplied by batch_size / reference_batch; 0: off
+};
+
+struct LossOptions {
+  std::string kind = "cross_entropy";
+  Attributes attributes;              ///< of the loss op
+  std::string target = "label";       ///< the graph input it reads
+};
+
+struct EvaluateOptions {
+  bool never = false;
+  Span every{1, true};
+};
+
+struct EarlyStopOptions {
+  std::string metric;
+  std::int64_t patience = 0;          ///< evaluations without improvement
+};
+
+struct CheckpointOptions {
+  bool never = false;
+  Span every{1, true};
+  std::int64_t keep = 3;
+  std::string best;                   ///< metric; empty: none
+};
+
+struct InitializeOptions {
+  std::string from;                   ///< safetensors file
+  std::vector<std::string> only;      ///< glob patterns over parameter names; empty: all
+};
+
+struct TelemetryOptions {};
+
+struct Job {
+  std::string name = "digits";
+  std::uint64_t seed = 1;
+  ModelOptions model;
+  DataOptions data;
+  std::int64_t batch_size = 0;
+  std::int64_t shards = 0;            ///< 0 in the file: chosen; always set after parsing
+  std::int64_t steps = 0;             ///< exactly one of steps and epochs is not 0
+  double epochs = 0;
+  LossOptions loss;
+  std::vector<std::string> metrics;
+  OptimizerOptions optimizer;
+  LearningRateOptions learning_rate;
+  double clip_norm = 0;               ///< 0: off
+  std::string precision = "fp32";
+  std::string device = "auto";
+  int threads = 0;                    ///< 0: auto
+  std::string exact = "required";     ///< required | preferred | never
+  std::string balance = "equal";
+  std::map<std::string, double> balance_weights;
+  EvaluateOptions evaluate;
+  std::optional<EarlyStopOptions> early_stop;
+  std::optional<InitializeOptions> initialize;
+  std::string run_directory;          ///< empty: runs/<name>
+  CheckpointOptions checkpoint;
+  double timeout_seconds = 60;        ///< deadline of a wait for other ranks
+  std::int64_t bucket_bytes = 1 << 20;
+  std::string digest;                 ///< sha256 of what the result depends on, in canonical form
+  std::string canonical;              ///< that form: YAML with every default filled in
+};
+
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+// Ops: what an op is (OpDef), what it computes with (Kernel), and where ops are listed (OpRegistry).
+//
+// Gradient contract: backward *overwrites* each gradient it is given; the compiler adds the gradients of a
+// value that is used several times, in graph order. Gradients are of the *sum* of the loss over samples (or
+// tokens): the division by the global count happens once, at the update. A null pointer in `input_gradients`
+// or `parameter_gradients` means that this gradient is not wanted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+#include "lockstep/graph.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep {
+
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+enum class Mode : std::uint8_t { training, inference };
+
+struct ParameterSpec {
+  std::string name;  ///< "weight", "bias"; the parameter is called "<node>.<name>"
+  Shape shape;
+  Initializer initializer;
+  bool decay = true;
+};
+
+/// A state is fed by statistics that forward writes per shard in training; they are averaged over the shards
+/// by the same tree as the gradients, then new = (1 - momentum) * old + momentum * average.
+struct StateSpec {
+  std::string name;
+  Shape shape;
+  Initializer initializer;
+  double momentum = 0.1;
+};
+
+/// What an op makes of its inputs' shapes.
+struct Signature {
+  std::vector<TensorSpec> outputs;
+  std::vector<ParameterSpec> parameters;
+  std::vector<StateSpec> states;
+  std::vector<TensorSpec> saved;
+};
+
+struct Cost {
+  double forward_flops = 0;
+  double backward_flops = 0;
+};
+
+/// Everything random or positional that a kernel may depend on. Never a rank, never a thread.
+struct StepContext {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  std::int64_t first_position = 0;        ///< position of the shard's sample 0 in the global batch
+  std::uint64_t parameters_version = 0;   ///< changes with every update; a kernel may cache packed weights by it
+};
+
+struct KernelRequest {
+  std::string node;  ///< its name
+  const Attributes* attributes = nullptr;
+  Mode mode = Mode::training;
+  std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
+};
+
+struct ForwardCall {
+  std::span<const void* const> inputs, parameters, states;
+  std::span<float* const> statistics;  ///< one per state, this shard's values; empty in inference
+  std::span<void* const> outputs, saved;
+  void* workspace = nullptr;
+  const StepContext* step = nullptr;
+};
+
+struct BackwardCall {
+  std::span<const void* const> inputs, parameters, states, outputs, saved;
+  std::span<const void* const> output_gradients;  ///< empty for a loss, whose gradient is 1
+  std::span<void* const> input_gradients;         ///< null where not wanted
+  std::span<float* const> parameter_gradients;    ///< null where not wanted
+  void* workspace = nullptr;
+  const StepContext* step = nullptr;
+};
+
+/// One node's code on one worker, made once for fixed shapes; called for shard after shard, never by two
+/// threads at once. Single-threaded. No allocation in forward or backward after the first call.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  virtual void forward(const ForwardCall& call) = 0;
+  virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
+};
+
+using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
+
+/// What backward reads: decides how long forward's tensors stay in memory. `saved` is always kept.
+struct BackwardReads {
+  bool inputs = false;
+  bool outputs = false;
+};
+
+enum class OpKind : std::uint8_t {
+  layer,     ///< one tensor or several in, tensors out; may stand in a `layers:` list
+  loss,      ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
+  metric,    ///< the same shape, no gradient: (value [b], count [b]); reported as sum / sum
+};
+
+class OpDef {
+ public:
+  std::string name;  ///< "layer_norm"
+  std::string doc;   ///< one line
+  OpKind kind = OpKind::layer;
+  std::vector<AttributeSpec> attributes;
+  std::string shorthand;     ///< the attribute that a bare value sets: `dropout: 0.2`; empty: none
+  int min_inputs = 1;
+  int max_inputs = 1;        ///< -1: any number
+  bool view = false;         ///< output 0 has input 0's bytes in another shape: no kernel runs
+  bool differentiable = true;
+  /// Input i never gets a gradient (indices, labels).
+  std::vector<int> constant_inputs;
+  BackwardReads backward_reads;
+
+  /// Shape rule. Throws Error(configuration) that says what was expected and found; the builder adds the
+  /// node's name and place. Inputs' dimension 0 is the shard's batch.
+  std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
+  /// Per shard, for these shapes.
+  std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
+
+  std::map<DeviceKind, KernelFactory> kernels;
+};
+
+/// The ops of a program: built-in ones plus what the embedding program adds. Addresses are stable.
+class OpRegistry {
+ public:
+  OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
+  [[nodiscard]] const OpDef* find(const std::string& name) const;
+  [[nodiscard]] const OpDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
+  [[nodiscard]] std::vector<const OpDef*> all() const;           ///< by name
+
+ private:
+  std::map<std::string, std::unique_ptr<OpDef>> ops_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+// Tensors on the host: element types, shapes, and an owning, 64-byte aligned buffer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+enum class DType : std::uint8_t { f32, bf16, f16, f64, i64, i32, u16, u8 };
+
+[[nodiscard]] std::size_t size_of(DType dtype);
+[[nodiscard]] std::string_view name_of(DType dtype);
+
+using Shape = std::vector<std::int64_t>;
+
+[[nodiscard]] std::int64_t elements(const Shape& shape);   ///< 1 for a scalar (empty shape)
+[[nodiscard]] std::string to_string(const Shape& shape);   ///< "[16, 32, 32, 3]"
+
+/// What a tensor is, without its data. Images are [height, width, channels] (NHWC once batched).
+struct TensorSpec {
+  DType dtype = DType::f32;
+  Shape shape;
+  [[nodiscard]] std::int64_t elements() const { return lockstep::elements(shape); }
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
+  bool operator==(const TensorSpec&) const = default;
+};
+
+/// A 64-byte aligned, uninitialised block of bytes.
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  explicit AlignedBytes(std::size_t bytes);
+  [[nodiscard]] std::byte* data() const { return data_.get(); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* pointer) const;
+  };
+  std::unique_ptr<std::byte[], Free> data_;
+  std::size_t size_ = 0;
+};
+
+/// An owning tensor in row-major order. Fresh memory is not initialised.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(TensorSpec spec) : spec_(std::move(spec)), bytes_(spec_.bytes()) {}
+  [[nodiscard]] const TensorSpec& spec() const { return spec_; }
+  [[nodiscard]] const Shape& shape() const { return spec_.shape; }
+  [[nodiscard]] DType dtype() const { return spec_.dtype; }
+  [[nodiscard]] std::int64_t elements() const { return spec_.elements(); }
+  [[nodiscard]] std::byte* bytes() const { return bytes_.data(); }
+  template <class T>
+  [[nodiscard]] std::span<T> as() const {
+    return {reinterpret_cast<T*>(bytes_.data()), static_cast<std::size_t>(elements())};
+  }
+
+ private:
+  TensorSpec spec_;
+  AlignedBytes bytes_;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#include <dnnl.hpp>
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+
+#include "backend/device.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+std::string model_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::string isa_name() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return fmt::format("isa {}", static_cast<int>(dnnl::get_effective_cpu_isa()));
+  }
+}
+
+}  // namespace
+
+DeviceInfo cpu_info() {
+  const auto* version = dnnl::version();
+  return {DeviceKind::cpu, model_name(), isa_name(),
+          fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)};
+}
+
+}  // namespace lockstep::backend

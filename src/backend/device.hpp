@@ -1,0 +1,19 @@
+// What a device is to the rooms above: its kind, its name, what the bits depend on.
+#pragma once
+
+#include <string>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep::backend {
+
+struct DeviceInfo {
+  DeviceKind kind = DeviceKind::cpu;
+  std::string model;        ///< "Intel(R) Xeon(R) Processor"
+  std::string isa;          ///< what oneDNN dispatches to: "avx512_core_amx"
+  std::string libraries;    ///< "oneDNN 2.6.3"
+};
+
+[[nodiscard]] DeviceInfo cpu_info();
+
+}  // namespace lockstep::backend

@@ -1,0 +1,5 @@
+#include <cstdio>
+
+#include "lockstep/version.hpp"
+
+int main() { std::puts(lockstep::version()); }

@@ -1,0 +1,42 @@
+#include "core/digest.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+struct Sha256::Context {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> handle{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {
+  LOCKSTEP_CHECK(context_->handle && EVP_DigestInit_ex(context_->handle.get(), EVP_sha256(), nullptr) == 1, "SHA-256");
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  LOCKSTEP_CHECK(EVP_DigestUpdate(context_->handle.get(), bytes.data(), bytes.size()) == 1, "SHA-256");
+}
+void Sha256::add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> digest{};
+  LOCKSTEP_CHECK(EVP_DigestFinal_ex(context_->handle.get(), digest.data(), nullptr) == 1, "SHA-256");
+  std::string text;
+  for (const auto byte : digest) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string sha256(std::string_view text) {
+  Sha256 hash;
+  hash.add(text);
+  return hash.hex();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// SHA-256, by OpenSSL's libcrypto.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void add(std::span<const std::byte> bytes);
+  void add(std::string_view text);
+  /// Lower-case hex of everything added; the object is then spent.
+  [[nodiscard]] std::string hex();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+[[nodiscard]] std::string sha256(std::string_view text);
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+// Where the time of a step goes: named phases in seconds, added up over a run. One recorder a thread that
+// records; merge them at the end.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+namespace lockstep {
+
+using Clock = std::chrono::steady_clock;
+
+[[nodiscard]] inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class Phases {
+ public:
+  void add(const std::string& name, double seconds) { seconds_[name] += seconds; }
+  void add(const Phases& other) {
+    for (const auto& [name, seconds] : other.seconds_) seconds_[name] += seconds;
+  }
+  [[nodiscard]] const std::map<std::string, double>& seconds() const { return seconds_; }
+  void clear() { seconds_.clear(); }
+
+ private:
+  std::map<std::string, double> seconds_;
+};
+
+/// Adds its lifetime to a phase.
+class PhaseTimer {
+ public:
+  PhaseTimer(Phases& phases, const char* name) : phases_(phases), name_(name), start_(Clock::now()) {}
+  ~PhaseTimer() { phases_.add(name_, seconds_since(start_)); }
+  PhaseTimer(const PhaseTimer&) = delete;
+  PhaseTimer& operator=(const PhaseTimer&) = delete;
+
+ private:
+  Phases& phases_;
+  const char* name_;
+  Clock::time_point start_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,12 @@
+// LOCKSTEP_VECTORIZED on a function compiles its loops for several instruction sets and picks one at run time.
+//
+// The bits are the same on each: contraction is off and plain loops are never reassociated. A sum must
+// therefore state its own association (see backend/cpu/reduce.hpp), or the compiler leaves it scalar.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define LOCKSTEP_VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define LOCKSTEP_VECTORIZED
+#endif

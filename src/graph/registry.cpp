@@ -1,0 +1,33 @@
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+void Kernel::backward(const BackwardCall& /*call*/) { LOCKSTEP_CHECK(false, "this op has no gradient"); }
+
+OpDef& OpRegistry::add(OpDef op) {
+  if (ops_.contains(op.name)) throw Error(ExitCode::usage, "the op '" + op.name + "' is registered twice");
+  auto stored = std::make_unique<OpDef>(std::move(op));
+  OpDef& reference = *stored;
+  ops_.emplace(reference.name, std::move(stored));
+  return reference;
+}
+
+const OpDef* OpRegistry::find(const std::string& name) const {
+  const auto found = ops_.find(name);
+  return found == ops_.end() ? nullptr : found->second.get();
+}
+
+const OpDef& OpRegistry::at(const std::string& name) const {
+  const OpDef* op = find(name);
+  LOCKSTEP_CHECK(op != nullptr, "no op '" + name + "'");
+  return *op;
+}
+
+std::vector<const OpDef*> OpRegistry::all() const {
+  std::vector<const OpDef*> list;
+  for (const auto& [name, op] : ops_) list.push_back(op.get());
+  return list;
+}
+
+}  // namespace lockstep

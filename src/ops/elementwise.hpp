@@ -1,0 +1,37 @@
+// What ops that keep the shape share: shape rule, cost, and typed access to a call's first tensors.
+#pragma once
+
+#include <span>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+inline Signature same_shape(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+  Signature signature;
+  signature.outputs.push_back(inputs[0]);
+  return signature;
+}
+
+/// Operations per element, forward and backward.
+template <int Forward, int Backward>
+Cost elementwise_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*s*/) {
+  const auto n = static_cast<double>(inputs[0].elements());
+  return {Forward * n, Backward * n};
+}
+
+inline const float* input(const ForwardCall& call, std::size_t i = 0) {
+  return static_cast<const float*>(call.inputs[i]);
+}
+inline const float* input(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<const float*>(call.inputs[i]);
+}
+inline float* output(const ForwardCall& call, std::size_t i = 0) { return static_cast<float*>(call.outputs[i]); }
+inline const float* output_gradient(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<const float*>(call.output_gradients[i]);
+}
+inline float* input_gradient(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<float*>(call.input_gradients[i]);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,53 @@
+// What an op's _cases.cpp declares. One driver (tests/ops) makes from each case: forward against the
+// reference, gradients against finite differences, the same bits twice, and a benchmark.
+// Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+/// A tensor for references: any dtype as doubles, row-major.
+struct DoubleTensor {
+  Shape shape;
+  std::vector<double> values;
+};
+
+struct ReferenceCall {
+  const Attributes& attributes;
+  Mode mode;
+  const std::vector<DoubleTensor>& inputs;
+  const std::vector<DoubleTensor>& parameters;
+  const std::vector<DoubleTensor>& states;
+  const StepContext& step;
+};
+
+struct ReferenceResult {
+  std::vector<DoubleTensor> outputs;
+  std::vector<DoubleTensor> statistics;  ///< training mode, ops with states
+};
+
+struct OpCase {
+  std::string name;                 ///< "stride_2_odd_size"
+  Attributes attributes;            ///< completed by the driver
+  std::vector<TensorSpec> inputs;
+  std::int64_t integer_bound = 0;   ///< integer inputs are uniform in 0 ... bound - 1
+  Mode mode = Mode::training;
+  double tolerance = 1e-5;          ///< |got - expected| <= tolerance * (1 + max |expected|)
+  double gradient_tolerance = 2e-3; ///< the same, against central differences of the reference
+  bool benchmark = false;           ///< big: only timed, not checked by finite differences
+  /// Fills input `index` instead of the default (f32: uniform in -1 ... 1).
+  std::function<void(int index, Tensor& tensor)> fill;
+};
+
+struct OpCases {
+  std::string op;
+  std::function<ReferenceResult(const ReferenceCall&)> reference;  ///< naive, in double
+  std::vector<OpCase> cases;
+};
+
+}  // namespace lockstep::ops
