@@ -66,6 +66,8 @@ struct Graph {
   std::vector<ValueId> parameters;  ///< in order of first use
   std::vector<ValueId> states;
   ValueId output = -1;              ///< the model's prediction
+  std::int32_t loss = -1;           ///< index of the loss node; -1: none
+  std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
 
   [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
 };

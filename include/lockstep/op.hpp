@@ -119,9 +119,12 @@ class OpDef {
   int max_inputs = 1;        ///< -1: any number
   bool view = false;         ///< output 0 has input 0's bytes in another shape: no kernel runs
   bool differentiable = true;
+  bool passes_gradient = false; ///< the gradient of every input is the output's gradient (add): no kernel runs backward
   /// Input i never gets a gradient (indices, labels).
   std::vector<int> constant_inputs;
   BackwardReads backward_reads;
+  bool exponential = false;  ///< metrics: reported as exp(sum / sum) (perplexity)
+  bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
   /// Shape rule. Throws Error(configuration) that says what was expected and found; the builder adds the
   /// node's name and place. Inputs' dimension 0 is the shard's batch.

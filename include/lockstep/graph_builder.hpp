@@ -1,0 +1,78 @@
+// GraphBuilder: makes a graph node by node; models are functions over it (ModelDef).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/graph.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+class GraphBuilder {
+ public:
+  /// `batch`: samples of a shard, dimension 0 of every input.
+  GraphBuilder(const OpRegistry& ops, std::int64_t batch) : ops_(ops), batch_(batch) {}
+
+  /// Declares an input; `sample` is its spec without the batch dimension.
+  ValueId input(const std::string& name, const TensorSpec& sample);
+
+  /// Appends a node and returns its first output. Attributes are completed from the op's declaration. An empty
+  /// name becomes "<op><n>", n counting that op's nodes from 1. An attribute `tied: <node>` shares that node's
+  /// weight. Throws Error(configuration) with the node's name, what was expected and what was found.
+  ValueId apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes = {},
+                const std::string& name = "");
+
+  /// The same, returning the index of the node (for losses and metrics, which have two outputs).
+  std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
+                        const std::string& name);
+
+  [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
+  [[nodiscard]] std::int64_t batch() const { return batch_; }
+  [[nodiscard]] const OpRegistry& ops() const { return ops_; }
+  [[nodiscard]] Graph& graph() { return graph_; }
+
+ private:
+  ValueId add_value(Value value);
+  void add_parameters(Node& node, const Signature& signature);
+  void add_states(Node& node, const Signature& signature);
+  std::string unique_name(const std::string& op, const std::string& wanted);
+
+  const OpRegistry& ops_;
+  std::int64_t batch_;
+  Graph graph_;
+  std::map<std::string, int> counts_;            // nodes made so far, by op
+  std::map<std::string, ValueId> parameters_;    // by name
+  std::map<std::string, std::int32_t> nodes_;    // by name
+};
+
+/// What a model may look at besides its parameters.
+struct ModelContext {
+  std::vector<std::pair<std::string, ValueId>> inputs;  ///< data inputs but the target, in the data set's order
+  std::int64_t classes = 0;                             ///< 0: not a classification set
+  std::int64_t vocabulary = 0;                          ///< 0: not a token set
+  std::int64_t context = 0;                             ///< token sets: length of a window
+};
+
+struct ModelDef {
+  std::string name;
+  std::string doc;
+  std::vector<AttributeSpec> attributes;
+  std::string shorthand;
+  bool batch_statistics = false;  ///< has batch norm: shards should hold 16 samples or more
+  std::function<ValueId(GraphBuilder&, const Attributes&, const ModelContext&)> build;  ///< returns the prediction
+};
+
+class ModelRegistry {
+ public:
+  void add(ModelDef model);  ///< throws Error(usage) if the name is taken
+  [[nodiscard]] const ModelDef& at(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, ModelDef>& all() const { return models_; }
+
+ private:
+  std::map<std::string, ModelDef> models_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+#include "lockstep/graph_builder.hpp"
+
+namespace lockstep {
+
+ValueId GraphBuilder::add_value(Value value) {
+  graph_.values.push_back(std::move(value));
+  return static_cast<ValueId>(graph_.values.size() - 1);
+}
+
+ValueId GraphBuilder::input(const std::string& name, const TensorSpec& sample) {
+  Value value;
+  value.name = name;
+  value.role = Role::input;
+  value.spec = sample;
+  value.spec.shape.insert(value.spec.shape.begin(), batch_);
+  const ValueId id = add_value(std::move(value));
+  graph_.inputs.push_back(id);
+  return id;
+}
+
+std::string GraphBuilder::unique_name(const std::string& op, const std::string& wanted) {
+  const int count = ++counts_[op];
+  std::string name = wanted.empty() ? fmt::format("{}{}", op, count) : wanted;
+  if (nodes_.contains(name)) {
+    throw Error(ExitCode::configuration, fmt::format("two layers are called '{}'; give one another name", name));
+  }
+  return name;
+}
+
+void GraphBuilder::add_parameters(Node& node, const Signature& signature) {
+  for (const auto& spec : signature.parameters) {
+    if (spec.name == "weight" && node.attributes.has("tied")) {
+      const std::string owner = node.attributes.text("tied");
+      const auto shared = parameters_.find(owner + ".weight");
+      if (shared == parameters_.end()) {
+        throw Error(ExitCode::configuration,
+                    fmt::format("tied: expected an earlier layer with a weight, found '{}'", owner));
+      }
+      if (graph_.at(shared->second).spec.shape != spec.shape) {
+        throw Error(ExitCode::configuration,
+                    fmt::format("tied: expected a weight of shape {}, but '{}' has {}", to_string(spec.shape), owner,
+                                to_string(graph_.at(shared->second).spec.shape)));
+      }
+      node.parameters.push_back(shared->second);
+      continue;
+    }
+    Value value;
+    value.name = node.name + "." + spec.name;
+    value.role = Role::parameter;
+    value.spec = {DType::f32, spec.shape};
+    value.initializer = spec.initializer;
+    value.decay = spec.decay;
+    const std::string name = value.name;
+    const ValueId id = add_value(std::move(value));
+    parameters_[name] = id;
+    graph_.parameters.push_back(id);
+    node.parameters.push_back(id);
+  }
+}
+
+void GraphBuilder::add_states(Node& node, const Signature& signature) {
+  for (const auto& spec : signature.states) {
+    Value value;
+    value.name = node.name + "." + spec.name;
+    value.role = Role::state;
+    value.spec = {DType::f32, spec.shape};
+    value.initializer = spec.initializer;
+    value.momentum = spec.momentum;
+    const ValueId id = add_value(std::move(value));
+    graph_.states.push_back(id);
+    node.states.push_back(id);
+  }
+}
+
+std::int32_t GraphBuilder::add_node(const std::string& op_name, const std::vector<ValueId>& inputs,
+                                    Attributes attributes, const std::string& wanted) {
+  const OpDef& op = ops_.at(op_name);
+  Node node;
+  node.name = unique_name(op_name, wanted);
+  node.op = &op;
+  node.inputs = inputs;
+  try {
+    node.attributes = complete(op.attributes, std::move(attributes), op_name);
+    const auto count = static_cast<int>(inputs.size());
+    if (count < op.min_inputs || (op.max_inputs >= 0 && count > op.max_inputs)) {
+      throw Error(ExitCode::configuration,
+                  op.min_inputs == op.max_inputs
+                      ? fmt::format("{}: expected {} input(s), found {}", op_name, op.min_inputs, count)
+                      : fmt::format("{}: expected at least {} input(s), found {}", op_name, op.min_inputs, count));
+    }
+    std::vector<TensorSpec> specs;
+    for (const ValueId id : inputs) specs.push_back(spec(id));
+    Signature signature = op.infer(node.attributes, specs);
+    add_parameters(node, signature);
+    add_states(node, signature);
+    node.saved = signature.saved;
+    for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
+      Value value;
+      value.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
+      value.spec = signature.outputs[i];
+      value.producer = static_cast<std::int32_t>(graph_.nodes.size());
+      node.outputs.push_back(add_value(std::move(value)));
+    }
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::configuration) throw;
+    throw Error(error.code(), fmt::format("layer '{}': {}", node.name, error.what()));
+  }
+  nodes_[node.name] = static_cast<std::int32_t>(graph_.nodes.size());
+  graph_.nodes.push_back(std::move(node));
+  return static_cast<std::int32_t>(graph_.nodes.size() - 1);
+}
+
+ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
+                            const std::string& name) {
+  const std::int32_t node = add_node(op, inputs, std::move(attributes), name);
+  return graph_.nodes[static_cast<std::size_t>(node)].outputs.at(0);
+}
+
+void ModelRegistry::add(ModelDef model) {
+  if (models_.contains(model.name)) {
+    throw Error(ExitCode::usage, "the model '" + model.name + "' is registered twice");
+  }
+  const std::string name = model.name;
+  models_.emplace(name, std::move(model));
+}
+
+const ModelDef& ModelRegistry::at(const std::string& name) const {
+  const auto found = models_.find(name);
+  LOCKSTEP_CHECK(found != models_.end(), "no model '" + name + "'");
+  return found->second;
+}
+
+}  // namespace lockstep
