@@ -30,12 +30,20 @@ struct DataSetInfo {
   std::vector<Feature> features;
   std::vector<std::string> class_names;   ///< empty: not a classification set
   std::vector<std::int64_t> class_counts; ///< by class, over all samples
-  std::int64_t vocabulary = 0;            ///< token sets: number of distinct tokens
+  std::int64_t vocabulary = 0;            ///< token sets: number of distinct tokens; 0: not known
+  std::vector<std::string> token_text;    ///< text of characters: what each token stands for, by number
   std::vector<std::string> left_out;      ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
   std::string digest;                     ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
 };
 
 using Sample = std::vector<NamedTensor>;  ///< in order of DataSetInfo::features
+
+/// A feature as its source stores it. `file`: a whole JPEG or PNG file; else `tensor`'s bytes are the value.
+struct EncodedFeature {
+  bool is_file = false;
+  std::vector<std::byte> file;
+  Tensor tensor;
+};
 
 /// Contract: const members are called by several threads at once. Ids are 0 ... size() - 1.
 class DataSet {
@@ -46,6 +54,20 @@ class DataSet {
   /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the
   /// file and what is wrong with it.
   virtual void read(std::int64_t id, Sample& out) const = 0;
+  /// Sample `id` as the epoch keyed by `variant` has it: windows of text start at an offset that `variant` chooses.
+  /// 0, as in read(), is the fixed form that evaluation sees. Other sets have one form and ignore it.
+  virtual void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
+    (void)variant;
+    read(id, out);
+  }
+  /// Overwrites `out` with the sample as it is stored, in order of the features, so that it can
+  /// be packed without a second encoding. false: the source has nothing better than read().
+  [[nodiscard]] virtual bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const {
+    (void)id, (void)out;
+    return false;
+  }
+  /// The sample's name, for messages and for lists that split a set: "train/cat/7.jpg"; "#7" where it has none.
+  [[nodiscard]] virtual std::string name(std::int64_t id) const { return "#" + std::to_string(id); }
   /// The class of sample `id` without decoding the rest; -1 where there is none.
   [[nodiscard]] virtual std::int64_t label(std::int64_t id) const { (void)id; return -1; }
   /// Bytes read from files so far by this process, for the end report.
