@@ -1,0 +1,21 @@
+// Numbers as people read them.
+#pragma once
+
+#include <string>
+
+#include "telemetry/sink.hpp"
+
+namespace lockstep::telemetry {
+
+/// 52650 -> "52,650"
+[[nodiscard]] std::string grouped(std::int64_t value);
+/// Four significant digits: 0.12345 -> "0.1235", 8071.9 -> "8,072", 1e-05 -> "1e-05"
+[[nodiscard]] std::string short_number(double value);
+/// 0.123 -> "0.123 s", 12.3 -> "12.3 s", 62 -> "1:02", 3723 -> "1:02:03"
+[[nodiscard]] std::string duration(double seconds);
+/// Any field; maps as "a 1, b 2".
+[[nodiscard]] std::string to_text(const Field& field);
+/// "data_wait_seconds" -> "data wait seconds"
+[[nodiscard]] std::string spaced(std::string name);
+
+}  // namespace lockstep::telemetry
