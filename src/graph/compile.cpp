@@ -1,0 +1,247 @@
+// compile: forward in graph order, autodiff in reverse, then the memory plan.
+//
+// Tensors are in single-assignment form until the plan: the gradient of a value that is used n times is summed
+// pairwise into fresh tensors, in reverse graph order. Views and `passes_gradient` ops only rename tensors.
+#include <algorithm>
+#include <map>
+
+#include "graph/memory_plan.hpp"
+#include "graph/program.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+namespace {
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of)
+      : graph_(graph), workspace_of_(workspace_of), place_(graph.values.size()), saved_(graph.nodes.size()),
+        gradient_(graph.values.size()) {
+    program_.mode = mode;
+    index_roles();
+  }
+
+  Program run() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) forward(static_cast<std::int32_t>(n));
+    if (program_.mode == Mode::training) {
+      find_needed();
+      for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) backward(n);
+    }
+    find_results();
+    assign_offsets();
+    return std::move(program_);
+  }
+
+ private:
+  // Until the plan, Location{arena, i} means tensors_[i].
+  Location new_tensor(std::size_t bytes) {
+    tensors_.push_back({static_cast<std::int64_t>(bytes), -1, -1, -1});
+    return {Space::arena, static_cast<std::int64_t>(tensors_.size() - 1)};
+  }
+
+  void index_roles() {
+    const auto fill = [&](const std::vector<ValueId>& ids, Space space) {
+      for (std::size_t i = 0; i < ids.size(); ++i) place_at(ids[i]) = {space, static_cast<std::int64_t>(i)};
+    };
+    fill(graph_.inputs, Space::input);
+    fill(graph_.parameters, Space::parameter);
+    fill(graph_.states, Space::state);
+  }
+
+  Location& place_at(ValueId id) { return place_[static_cast<std::size_t>(id)]; }
+  Location& gradient_at(ValueId id) { return gradient_[static_cast<std::size_t>(id)]; }
+  std::vector<Location> places(const std::vector<ValueId>& ids) {
+    std::vector<Location> list;
+    for (const ValueId id : ids) list.push_back(place_at(id));
+    return list;
+  }
+
+  void emit(Instruction instruction) {
+    if (instruction.node >= 0) {
+      if (const std::size_t bytes = workspace_of_(instruction.node); bytes > 0) {
+        instruction.workspace = new_tensor(bytes);
+      }
+    }
+    instruction.slots_done = static_cast<std::int32_t>(program_.slots.size());
+    program_.instructions.push_back(std::move(instruction));
+  }
+
+  Location new_slot(Slot::Kind kind, std::int64_t target, std::int64_t elements) {
+    program_.slots.push_back({kind, static_cast<std::int32_t>(target), elements});
+    return {Space::slot, static_cast<std::int64_t>(program_.slots.size() - 1)};
+  }
+
+  void forward(std::int32_t index) {
+    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    if (node.op->view) {
+      place_at(node.outputs[0]) = place_at(node.inputs[0]);
+      return;
+    }
+    Instruction instruction;
+    instruction.kind = Instruction::Kind::forward;
+    instruction.node = index;
+    instruction.inputs = places(node.inputs);
+    instruction.parameters = places(node.parameters);
+    instruction.states = places(node.states);
+    for (const ValueId id : node.outputs) place_at(id) = new_tensor(graph_.at(id).spec.bytes());
+    instruction.outputs = places(node.outputs);
+    for (const auto& spec : node.saved) saved_[static_cast<std::size_t>(index)].push_back(new_tensor(spec.bytes()));
+    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    if (program_.mode == Mode::training) {
+      for (const ValueId id : node.states) {
+        instruction.statistics.push_back(
+            new_slot(Slot::Kind::statistic, place_at(id).index, graph_.at(id).spec.elements()));
+      }
+    }
+    emit(std::move(instruction));
+  }
+
+  // A value needs a gradient when a trained parameter stands before it.
+  void find_needed() {
+    needed_.assign(graph_.values.size(), false);
+    for (const ValueId id : graph_.parameters) needed_[static_cast<std::size_t>(id)] = !graph_.at(id).frozen;
+    for (const Node& node : graph_.nodes) {
+      if (!node.op->differentiable || node.op->kind == OpKind::metric) continue;
+      const auto wanted = [&](ValueId id) { return needs(id); };
+      const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), wanted) ||
+                       std::any_of(node.parameters.begin(), node.parameters.end(), wanted);
+      for (const ValueId id : node.outputs) needed_[static_cast<std::size_t>(id)] = any;
+    }
+  }
+  [[nodiscard]] bool needs(ValueId id) const { return needed_[static_cast<std::size_t>(id)]; }
+
+  static bool is_constant(const Node& node, std::size_t input) {
+    const auto& list = node.op->constant_inputs;
+    return std::find(list.begin(), list.end(), static_cast<int>(input)) != list.end();
+  }
+
+  // Adds `contribution` to the gradient of `id`; the first one only names it.
+  void contribute(ValueId id, Location contribution) {
+    Location& gradient = gradient_at(id);
+    if (gradient.space == Space::none) {
+      gradient = contribution;
+      return;
+    }
+    Instruction add;
+    add.kind = Instruction::Kind::add;
+    add.inputs = {gradient, contribution};
+    add.elements = graph_.at(id).spec.elements();
+    gradient = new_tensor(graph_.at(id).spec.bytes());
+    add.outputs = {gradient};
+    emit(std::move(add));
+  }
+
+  void backward(std::int32_t index) {
+    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    const bool is_loss = index == graph_.loss;
+    if (node.op->kind == OpKind::metric || (node.op->kind == OpKind::loss && !is_loss)) return;
+    if (!needs(node.outputs[0])) return;
+    const Location gradient = is_loss ? Location{} : gradient_at(node.outputs[0]);
+    if (!is_loss && gradient.space == Space::none) return;  // nothing downstream reaches the loss
+    if (node.op->view || node.op->passes_gradient) {
+      for (const ValueId id : node.inputs) {
+        if (needs(id)) contribute(id, gradient);
+      }
+      return;
+    }
+    Instruction instruction;
+    instruction.kind = Instruction::Kind::backward;
+    instruction.node = index;
+    if (!is_loss) instruction.output_gradients = {gradient};
+    bind_forward_tensors(node, index, instruction);
+    std::vector<std::pair<ValueId, Location>> contributions;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Location place;
+      if (needs(node.inputs[i]) && !is_constant(node, i)) {
+        place = new_tensor(graph_.at(node.inputs[i]).spec.bytes());
+        contributions.emplace_back(node.inputs[i], place);
+      }
+      instruction.input_gradients.push_back(place);
+    }
+    for (const ValueId id : node.parameters) {
+      instruction.parameter_gradients.push_back(
+          needs(id) ? new_slot(Slot::Kind::gradient, place_at(id).index, graph_.at(id).spec.elements()) : Location{});
+    }
+    emit(std::move(instruction));
+    for (const auto& [id, place] : contributions) contribute(id, place);
+  }
+
+  void bind_forward_tensors(const Node& node, std::int32_t index, Instruction& instruction) {
+    instruction.parameters = places(node.parameters);
+    instruction.states = places(node.states);
+    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    instruction.inputs = node.op->backward_reads.inputs ? places(node.inputs) : std::vector<Location>(node.inputs.size());
+    instruction.outputs =
+        node.op->backward_reads.outputs ? places(node.outputs) : std::vector<Location>(node.outputs.size());
+  }
+
+  void find_results() {
+    Results& results = program_.results;
+    const auto pair_of = [&](std::int32_t index) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+      return std::pair{place_at(node.outputs.at(0)), place_at(node.outputs.at(1))};
+    };
+    if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);
+    for (const auto index : graph_.metrics) results.metrics.push_back(pair_of(index));
+    if (program_.mode == Mode::inference) results.prediction = place_at(graph_.output);
+  }
+
+  template <class Visit>
+  void visit(Instruction& instruction, Visit use) {
+    for (auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved, &instruction.output_gradients,
+                       &instruction.input_gradients}) {
+      for (Location& location : *list) use(location);
+    }
+    use(instruction.workspace);
+  }
+
+  void assign_offsets() {
+    const auto end = static_cast<std::int32_t>(program_.instructions.size());
+    const auto mark = [&](const Location& location, std::int32_t at) {
+      if (location.space != Space::arena) return;
+      Lifetime& tensor = tensors_[static_cast<std::size_t>(location.index)];
+      if (tensor.first < 0) tensor.first = at;
+      tensor.last = std::max(tensor.last, at);
+    };
+    for (std::int32_t i = 0; i < end; ++i) {
+      visit(program_.instructions[static_cast<std::size_t>(i)], [&](const Location& location) { mark(location, i); });
+    }
+    for_results([&](const Location& location) { mark(location, end); });
+    program_.arena_bytes = plan_memory(tensors_);
+    const auto move = [&](Location& location) {
+      if (location.space == Space::arena) location.index = tensors_[static_cast<std::size_t>(location.index)].offset;
+    };
+    for (auto& instruction : program_.instructions) visit(instruction, move);
+    for_results(move);
+  }
+
+  template <class Use>
+  void for_results(Use use) {
+    Results& results = program_.results;
+    use(results.loss);
+    use(results.count);
+    for (auto& [value, count] : results.metrics) {
+      use(value);
+      use(count);
+    }
+    use(results.prediction);
+  }
+
+  const Graph& graph_;
+  const WorkspaceRule& workspace_of_;
+  Program program_;
+  std::vector<Lifetime> tensors_;
+  std::vector<Location> place_;                // by value
+  std::vector<std::vector<Location>> saved_;   // by node
+  std::vector<Location> gradient_;             // by value
+  std::vector<bool> needed_;                   // by value
+};
+
+}  // namespace
+
+Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of) {
+  return Compiler(graph, mode, workspace_of).run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,172 @@
+#include "graph/model_graph.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/glob.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Names = std::vector<std::pair<std::string, ValueId>>;
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> keys(const Names& names) {
+  std::vector<std::string> list;
+  for (const auto& [name, id] : names) list.push_back(name);
+  return list;
+}
+
+[[noreturn]] void fail_at(const Place& place, const std::string& message) {
+  throw Error(ExitCode::configuration, place.line > 0 ? fmt::format("{}: {}", place.text(), message) : message);
+}
+
+/// Layers of a list: each sees the earlier ones and the inputs by name.
+class LayerList {
+ public:
+  LayerList(GraphBuilder& builder, const ModelContext& context) : builder_(builder), names_(context.inputs) {
+    if (context.inputs.size() == 1) previous_ = context.inputs[0].second;
+  }
+
+  void add(const LayerOptions& layer) {
+    std::vector<ValueId> inputs;
+    if (layer.inputs.empty()) inputs.push_back(previous(layer));
+    for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
+    try {
+      previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::configuration) throw;
+      fail_at(layer.place, error.what());
+    }
+    names_.emplace_back(builder_.graph().at(previous_).name, previous_);
+  }
+  [[nodiscard]] ValueId result() const { return previous_; }
+
+ private:
+  ValueId previous(const LayerOptions& layer) const {
+    if (previous_ < 0) {
+      fail_at(layer.place, fmt::format("expected `inputs`, since the data set has several features: {}",
+                                       fmt::join(keys(names_), ", ")));
+    }
+    return previous_;
+  }
+  ValueId find(const LayerOptions& layer, const std::string& name) const {
+    for (const auto& [known, id] : names_) {
+      if (known == name) return id;
+    }
+    const auto known = keys(names_);
+    fail_at(layer.place, fmt::format("inputs: nothing feeds '{}': expected an earlier layer or a feature of the data "
+                                     "set ({}){}",
+                                     name, fmt::join(known, ", "), did_you_mean(name, known)));
+  }
+
+  GraphBuilder& builder_;
+  Names names_;
+  ValueId previous_ = -1;
+};
+
+ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const ModelContext& context,
+                    const ModelRegistry& models) {
+  if (!model.zoo.empty()) {
+    const ModelDef& def = models.at(model.zoo);
+    try {
+      return def.build(builder, complete(def.attributes, model.parameters, "model " + model.zoo), context);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::configuration) throw;
+      fail_at(model.place, error.what());
+    }
+  }
+  LayerList list(builder, context);
+  for (const auto& layer : model.layers) list.add(layer);
+  return list.result();
+}
+
+void freeze(Graph& graph, const ModelOptions& model) {
+  for (const auto& pattern : model.freeze) {
+    bool any = false;
+    for (const ValueId id : graph.parameters) {
+      Value& value = graph.values[static_cast<std::size_t>(id)];
+      if (!matches(pattern, value.name)) continue;
+      value.frozen = any = true;
+    }
+    if (!any) {
+      std::vector<std::string> names;
+      for (const ValueId id : graph.parameters) names.push_back(graph.at(id).name);
+      fail_at(model.place, fmt::format("freeze: no parameter matches '{}'{}", pattern, did_you_mean(pattern, names)));
+    }
+  }
+}
+
+}  // namespace
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t distance = std::max<std::size_t>(word.size() / 2, 1) + 1;
+  for (const auto& candidate : known) {
+    if (const std::size_t d = edit_distance(word, candidate); d < distance) {
+      distance = d;
+      best = candidate;
+    }
+  }
+  return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
+}
+
+std::string target_feature(const std::string& wanted, const std::vector<Feature>& features) {
+  std::vector<std::string> names;
+  for (const auto& feature : features) names.push_back(feature.name);
+  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (has(wanted)) return wanted;
+  if (wanted == "label" && has("target")) return "target";
+  throw Error(ExitCode::configuration, fmt::format("job.loss: target: expected a feature of the data set ({}), found '{}'{}",
+                                                   fmt::join(names, ", "), wanted, did_you_mean(wanted, names)));
+}
+
+Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
+  GraphBuilder builder(ops, request.batch);
+  ModelContext context{.inputs = {}, .classes = request.classes, .vocabulary = request.vocabulary, .context = 0};
+  const std::string target = request.loss == nullptr ? "" : target_feature(request.loss->target, request.features);
+  ValueId target_id = -1;
+  for (const auto& feature : request.features) {
+    const bool is_target = request.loss == nullptr ? feature.name == "label" || feature.name == "target"
+                                                   : feature.name == target;
+    if (is_target && request.loss == nullptr) continue;
+    const ValueId id = builder.input(feature.name, feature.spec);
+    if (is_target) {
+      target_id = id;
+    } else {
+      context.inputs.emplace_back(feature.name, id);
+    }
+    if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
+  }
+  const ValueId output = build_model(builder, *request.model, context, models);
+  builder.graph().output = output;
+  freeze(builder.graph(), *request.model);
+  if (request.loss != nullptr) {
+    builder.graph().loss = builder.add_node(request.loss->kind, {output, target_id}, request.loss->attributes, "loss");
+    for (const auto& metric : request.metrics) {
+      builder.graph().metrics.push_back(builder.add_node(metric, {output, target_id}, {}, "metric." + metric));
+    }
+  }
+  return std::move(builder.graph());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// From the job's model and the data set's features to the graph of one shard: layers, loss and metrics.
+#pragma once
+
+#include "lockstep/data_set.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep {
+
+struct ModelGraphRequest {
+  const ModelOptions* model = nullptr;
+  const LossOptions* loss = nullptr;         ///< null: the model only
+  std::vector<std::string> metrics;
+  std::vector<Feature> features;             ///< as the step gets them: images f32 of one shape
+  std::int64_t classes = 0, vocabulary = 0;
+  std::int64_t batch = 0;                    ///< samples of a shard
+};
+
+/// Throws Error(configuration) with the layer's place.
+[[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
+                                      const ModelRegistry& models);
+
+/// The feature that the loss compares with: `wanted`, or "target" for token sets; throws when there is none.
+[[nodiscard]] std::string target_feature(const std::string& wanted, const std::vector<Feature>& features);
+
+/// The nearest of `known` to a misspelt word, as "; did you mean 'x'?", or "".
+[[nodiscard]] std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// lenet: LeNet-5 with relu and max pooling, as most frameworks teach it.
+// Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
+#include "graph/models/zoo.hpp"
+
+namespace lockstep::models {
+
+namespace {
+
+using Int = std::int64_t;
+
+ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+  ValueId x = only_input(context, "lenet");
+  x = b.apply("conv", {x}, Attributes({{"filters", Int{6}}, {"kernel", Int{5}}, {"padding", std::string("same")}}));
+  x = b.apply("max_pool", {b.apply("relu", {x})}, Attributes({{"kernel", Int{2}}}));
+  x = b.apply("conv", {x}, Attributes({{"filters", Int{16}}, {"kernel", Int{5}}, {"padding", std::string("valid")}}));
+  x = b.apply("max_pool", {b.apply("relu", {x})}, Attributes({{"kernel", Int{2}}}));
+  x = b.apply("flatten", {x});
+  x = b.apply("relu", {b.apply("linear", {x}, Attributes({{"features", Int{120}}}))});
+  x = b.apply("relu", {b.apply("linear", {x}, Attributes({{"features", Int{84}}}))});
+  return b.apply("linear", {x}, Attributes({{"features", classes_of(attributes, context)}}), "head");
+}
+
+}  // namespace
+
+ModelDef lenet() {
+  return {.name = "lenet",
+          .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",
+          .attributes = {{.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
+          .build = build};
+}
+
+}  // namespace lockstep::models

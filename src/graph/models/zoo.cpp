@@ -1,0 +1,31 @@
+#include "graph/models/zoo.hpp"
+
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::models {
+
+void add_built_in(ModelRegistry& registry) {
+  registry.add(mlp());
+  registry.add(lenet());
+  registry.add(resnet());
+  registry.add(gpt());
+}
+
+std::int64_t classes_of(const Attributes& attributes, const ModelContext& context) {
+  if (attributes.has("classes")) return attributes.integer("classes");
+  if (context.classes > 0) return context.classes;
+  throw Error(ExitCode::configuration, "classes: the data set names no classes; say how many the model has");
+}
+
+ValueId only_input(const ModelContext& context, const std::string& model) {
+  if (context.inputs.size() != 1) {
+    throw Error(ExitCode::configuration, fmt::format("{}: expected a data set with one input, found {}; write the model "
+                                                     "as `layers:` with `inputs:`",
+                                                     model, context.inputs.size()));
+  }
+  return context.inputs[0].second;
+}
+
+}  // namespace lockstep::models

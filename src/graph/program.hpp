@@ -1,0 +1,70 @@
+// The compiled program of one shard: instructions in order, each operand's place, and a static memory plan.
+//
+// Everything that differs by shard or step (inputs, parameters, gradient slots) is an index that the executor
+// binds; everything else is an offset into one arena whose size is known before the first step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lockstep/graph.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+enum class Space : std::uint8_t {
+  none,       ///< not wanted
+  arena,      ///< index: byte offset
+  input,      ///< index into Graph::inputs
+  parameter,  ///< index into Graph::parameters
+  state,      ///< index into Graph::states
+  slot,       ///< index into Program::slots: this shard's gradient or statistic
+};
+
+struct Location {
+  Space space = Space::none;
+  std::int64_t index = 0;
+  bool operator==(const Location&) const = default;
+};
+
+/// What a shard contributes to the sum over shards. A tied parameter has one slot per use.
+struct Slot {
+  enum class Kind : std::uint8_t { gradient, statistic } kind = Kind::gradient;
+  std::int32_t target = 0;  ///< index into Graph::parameters (gradient) or Graph::states (statistic)
+  std::int64_t elements = 0;
+};
+
+struct Instruction {
+  enum class Kind : std::uint8_t { forward, backward, add } kind = Kind::forward;
+  std::int32_t node = -1;
+  std::vector<Location> inputs, parameters, states, outputs, saved;
+  std::vector<Location> statistics;           ///< forward in training
+  std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
+  Location workspace;
+  std::int64_t elements = 0;                  ///< add: outputs[0] = inputs[0] + inputs[1]
+  std::int32_t slots_done = 0;                ///< slots 0 ... slots_done - 1 are complete after this instruction
+};
+
+/// Where the executor reads what a shard computed. Locations stay valid until the next shard.
+struct Results {
+  Location loss, count;                                    ///< [b] each
+  std::vector<std::pair<Location, Location>> metrics;      ///< (value, count) per metric
+  Location prediction;                                     ///< inference only
+};
+
+struct Program {
+  Mode mode = Mode::training;
+  std::vector<Instruction> instructions;
+  std::vector<Slot> slots;        ///< in order of completion
+  std::int64_t arena_bytes = 0;
+  Results results;
+};
+
+/// Bytes of scratch that a node's kernel asks for.
+using WorkspaceRule = std::function<std::size_t(std::int32_t node)>;
+
+/// Training: forward, loss, metrics and backward. Inference: forward, and loss and metrics if the graph has them.
+[[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of);
+
+}  // namespace lockstep
