@@ -12,6 +12,7 @@ find_package(LibArchive REQUIRED)
 find_package(CURL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(dnnl REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX) # the threads under oneDNN, which kernels set to one
 if(LOCKSTEP_TESTS)
   find_package(GTest REQUIRED)
 endif()

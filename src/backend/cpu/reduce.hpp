@@ -1,0 +1,90 @@
+// Sums with a stated association, for functions marked LOCKSTEP_VECTORIZED: element i goes to lane i mod 16, a
+// lane adds in order, lanes are combined as a tree. The bits are the same for every instruction set and address.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#define LOCKSTEP_INLINE static inline __attribute__((always_inline))
+
+namespace lockstep::backend {
+
+/// Sixteen floats; the compiler maps them to whatever registers the instruction set has.
+using Lanes = float __attribute__((vector_size(64)));
+inline constexpr std::int64_t kLanes = 16;
+
+LOCKSTEP_INLINE void load(Lanes& to, const float* from) { std::memcpy(&to, from, sizeof(Lanes)); }
+LOCKSTEP_INLINE void store(float* to, const Lanes& from) { std::memcpy(to, &from, sizeof(Lanes)); }
+/// The first `count` lanes; the others are `rest`.
+LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
+  for (std::int64_t i = 0; i < kLanes; ++i) to[i] = rest;
+  std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+LOCKSTEP_INLINE float combine(const Lanes& lanes) {
+  float part[kLanes];
+  std::memcpy(part, &lanes, sizeof part);
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) part[i] += part[i + width];
+  }
+  return part[0];
+}
+
+LOCKSTEP_INLINE float sum(const float* x, std::int64_t n) {
+  Lanes total = {}, part;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(part, x + i);
+    total += part;
+  }
+  if (i < n) {
+    load_part(part, x + i, n - i, 0);
+    total += part;
+  }
+  return combine(total);
+}
+
+LOCKSTEP_INLINE float dot(const float* x, const float* y, std::int64_t n) {
+  Lanes total = {}, a, b;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(a, x + i);
+    load(b, y + i);
+    total += a * b;
+  }
+  if (i < n) {
+    load_part(a, x + i, n - i, 0);
+    load_part(b, y + i, n - i, 0);
+    total += a * b;
+  }
+  return combine(total);
+}
+
+/// The largest element; -infinity if there is none. A NaN may be passed over: the sums that follow show it.
+LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
+  constexpr float kLowest = -__builtin_inff();
+  Lanes best, part;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) best[lane] = kLowest;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(part, x + i);
+    best = part > best ? part : best;
+  }
+  if (i < n) {
+    load_part(part, x + i, n - i, kLowest);
+    best = part > best ? part : best;
+  }
+  float result = kLowest;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) result = best[lane] > result ? best[lane] : result;
+  return result;
+}
+
+/// total[n] = sum of the rows of x[rows, n], in order of rows.
+LOCKSTEP_INLINE void sum_rows(const float* x, float* total, std::int64_t rows, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) total[i] = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < n; ++i) total[i] += x[row * n + i];
+  }
+}
+
+}  // namespace lockstep::backend

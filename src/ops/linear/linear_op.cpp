@@ -1,0 +1,66 @@
+// linear: y = x * weight^T + bias over the last dimension; weight [features, in].
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/initialize.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request);
+
+namespace {
+
+bool has_bias(const Attributes& attributes) {
+  return attributes.has("bias") ? attributes.boolean("bias") : !attributes.has("tied");
+}
+
+Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  const TensorSpec& x = inputs[0];
+  if (x.dtype != DType::f32 || x.shape.size() < 2) {
+    throw Error(ExitCode::configuration, fmt::format("linear: expected an input [batch, ..., features] of f32, found {} of {}",
+                                                     to_string(x.shape), name_of(x.dtype)));
+  }
+  const std::int64_t in = x.shape.back(), out = attributes.integer("features");
+  Signature signature;
+  signature.outputs.push_back(x);
+  signature.outputs[0].shape.back() = out;
+  const auto fan_in = static_cast<double>(in);
+  signature.parameters.push_back(
+      {"weight", {out, in}, initializer_of(attributes, fan_in, static_cast<double>(out))});
+  if (has_bias(attributes)) {
+    signature.parameters.push_back({"bias", {out}, bias_initializer_of(attributes, fan_in), false});
+  }
+  return signature;
+}
+
+Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
+  const double flops =
+      2.0 * static_cast<double>(inputs[0].elements()) * static_cast<double>(signature.outputs[0].shape.back());
+  return {flops, 2 * flops};
+}
+
+}  // namespace
+
+OpDef make_linear() {
+  OpDef op;
+  op.name = "linear";
+  op.doc = "a fully connected layer over the last dimension";
+  op.attributes = {
+      {.name = "features", .kind = AttributeKind::integer, .doc = "size of the output's last dimension", .minimum = 1},
+      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias; default true, false where tied", .optional = true},
+      {.name = "tied",
+       .kind = AttributeKind::text,
+       .doc = "name of the layer whose weight [features, in] this layer shares",
+       .optional = true}};
+  for (auto& attribute : initializer_attributes()) op.attributes.push_back(std::move(attribute));
+  op.shorthand = "features";
+  op.backward_reads = {.inputs = true, .outputs = false};
+  op.infer = infer;
+  op.cost = cost;
+  op.kernels[DeviceKind::cpu] = make_linear_cpu;
+  return op;
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,54 @@
+// reshape: a view of each sample in another shape; the batch dimension is left out of `shape`.
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+[[noreturn]] void fail(const Shape& wanted, const Shape& found) {
+  throw Error(ExitCode::configuration,
+              fmt::format("reshape: expected a shape with as many elements as a sample of {} (the batch dimension left "
+                          "out, at most one -1), found {}",
+                          to_string(found), to_string(wanted)));
+}
+
+Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  const Shape& shape = inputs[0].shape;
+  const Shape wanted = attributes.integers("shape");
+  if (shape.empty()) fail(wanted, shape);
+  const std::int64_t size = elements(Shape(shape.begin() + 1, shape.end()));
+  std::int64_t known = 1;
+  int open = 0;
+  for (const auto extent : wanted) {
+    if (extent == -1) ++open;
+    else known *= extent;
+  }
+  if (open > 1 || known <= 0 || (open == 1 ? size % known != 0 : size != known)) fail(wanted, shape);
+  Signature signature;
+  signature.outputs.push_back({inputs[0].dtype, {shape[0]}});
+  for (const auto extent : wanted) signature.outputs[0].shape.push_back(extent == -1 ? size / known : extent);
+  return signature;
+}
+
+}  // namespace
+
+OpDef make_reshape() {
+  OpDef op;
+  op.name = "reshape";
+  op.doc = "each sample in another shape";
+  op.attributes = {{.name = "shape",
+                    .kind = AttributeKind::integers,
+                    .doc = "the new shape without the batch dimension; one -1 stands for what is left",
+                    .minimum = -1}};
+  op.shorthand = "shape";
+  op.view = true;
+  op.infer = infer;
+  op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
+  return op;
+}
+
+}  // namespace lockstep::ops
