@@ -1,0 +1,123 @@
+#include "comm/assignment.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <tuple>
+
+#include "comm/tree.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+// Full subtrees laid side by side from shard 0, largest first: each then starts on a multiple of its size, for
+// any number of shards, since all blocks before it are multiples of its size.
+struct Block {
+  int size = 0;
+  int rank = 0;
+};
+
+std::vector<Block> blocks_of(std::span<const int> counts) {
+  std::vector<Block> blocks;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    for (unsigned rest = static_cast<unsigned>(counts[rank]); rest != 0; rest &= rest - 1) {
+      blocks.push_back({1 << std::countr_zero(rest), static_cast<int>(rank)});
+    }
+  }
+  std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.size > b.size; });
+  return blocks;
+}
+
+// The tree's right edge may hold one subtree that is not full (V = 7: {4, 5, 6}); only one rank can own it
+// whole. `rank` -1: nobody does.
+struct Edge {
+  int rank = -1;
+  int size = 0;
+};
+
+int subtrees(int count) {
+  return std::popcount(static_cast<unsigned>(count));
+}
+
+Edge best_edge(std::span<const int> counts, int shards) {
+  const auto cost = [&](Edge edge) {
+    int most = 0, total = 0;
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      const bool owns = static_cast<int>(rank) == edge.rank;
+      const int needed = owns ? 1 + subtrees(counts[rank] - edge.size) : subtrees(counts[rank]);
+      most = std::max(most, needed);
+      total += needed;
+    }
+    return std::tuple(most, total);
+  };
+  const Tree tree(shards);
+  Edge best;
+  for (TreeNode node = tree.root();; node = tree.right(node)) {
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      const Edge edge{static_cast<int>(rank), tree.size(node)};
+      if (edge.size <= counts[rank] && cost(edge) < cost(best)) best = edge;
+    }
+    if (node.level == 0) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+Assignment place_shards(std::span<const int> counts) {
+  const int shards = std::accumulate(counts.begin(), counts.end(), 0);
+  LOCKSTEP_CHECK(shards >= 1 && std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; }),
+                 "counts of shards must not be negative, nor all zero");
+  const Edge edge = best_edge(counts, shards);
+  std::vector<int> rest(counts.begin(), counts.end());
+  std::vector<std::vector<int>> owned(counts.size());
+  const auto give = [&](int rank, int first, int size) {
+    for (int v = first; v < first + size; ++v) owned[static_cast<std::size_t>(rank)].push_back(v);
+  };
+  if (edge.rank >= 0) {
+    rest[static_cast<std::size_t>(edge.rank)] -= edge.size;
+    give(edge.rank, shards - edge.size, edge.size);
+  }
+  int first = 0;
+  for (const Block& block : blocks_of(rest)) {
+    give(block.rank, first, block.size);
+    first += block.size;
+  }
+
+  const Tree tree(shards);
+  Assignment assignment;
+  for (const auto& mine : owned) {
+    auto& list = assignment.shards_of_rank.emplace_back();
+    for (const TreeNode node : tree.maximal_subtrees(mine)) {
+      for (int v = tree.first(node); v < tree.end(node); ++v) list.push_back(v);
+    }
+  }
+  return assignment;
+}
+
+std::vector<int> equal_counts(int shards, int ranks) {
+  LOCKSTEP_CHECK(ranks >= 1, "at least one rank");
+  std::vector<int> counts(static_cast<std::size_t>(ranks), shards / ranks);
+  for (int r = 0; r < shards % ranks; ++r) ++counts[static_cast<std::size_t>(r)];
+  return counts;
+}
+
+std::vector<int> counts_by_weights(int shards, std::span<const double> weights) {
+  std::vector<int> counts(weights.size(), 0);
+  for (int v = 0; v < shards; ++v) {
+    int best = -1;
+    double best_time = 0;
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      if (!(weights[r] > 0)) continue;
+      const double time = (counts[r] + 1) / weights[r];
+      if (best < 0 || time < best_time) best = static_cast<int>(r), best_time = time;
+    }
+    LOCKSTEP_CHECK(best >= 0, "some weight must be above 0");
+    ++counts[static_cast<std::size_t>(best)];
+  }
+  return counts;
+}
+
+}  // namespace lockstep::comm

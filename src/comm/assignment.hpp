@@ -1,0 +1,28 @@
+// Which rank computes which shards. It changes the speed and the bytes sent, never the bits.
+//
+// Shards are placed by buddy allocation: a rank with n shards gets at most popcount(n) whole subtrees of the
+// reduction tree, so it sends the fewest partial sums. Each rank's list has its largest subtree first, because
+// that one takes longest to finish.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace lockstep::comm {
+
+struct Assignment {
+  std::vector<std::vector<int>> shards_of_rank;  ///< each shard once; in the order to compute them
+  bool operator==(const Assignment&) const = default;
+};
+
+/// Places counts[r] shards on rank r; the counts add up to the number of shards.
+[[nodiscard]] Assignment place_shards(std::span<const int> counts);
+
+/// V shards over R ranks, as equal as they can be; the lower ranks get the rest.
+[[nodiscard]] std::vector<int> equal_counts(int shards, int ranks);
+
+/// Counts that minimise the slowest rank's counts[r] / weights[r]; ties go to the lower rank. A rank of weight
+/// 0 gets none.
+[[nodiscard]] std::vector<int> counts_by_weights(int shards, std::span<const double> weights);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,27 @@
+// How buckets are cut: each into one slice a rank, on chunk boundaries. The cuts depend on the number of ranks;
+// no bit does, for the owner of a slice only decides who adds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep::comm {
+
+inline constexpr std::int64_t kChunkElements = 4096;
+
+struct ExchangeLayout {
+  std::vector<std::int64_t> bucket_elements;
+  /// By bucket: elements where a slice may begin, ascending. 0 and the end are always allowed.
+  std::vector<std::vector<std::int64_t>> cuts;
+  int shards = 1;
+};
+
+/// Where chunks begin in a bucket of these tensors: each tensor's start and every 4,096 elements within it.
+[[nodiscard]] std::vector<std::int64_t> chunk_cuts(std::span<const std::int64_t> tensor_elements);
+
+/// `ranks` + 1 ascending offsets: rank r owns [slices[r], slices[r + 1]) of the bucket. As equal as the cuts allow.
+[[nodiscard]] std::vector<std::int64_t> slice_bounds(std::int64_t elements, std::span<const std::int64_t> cuts,
+                                                     int ranks);
+
+}  // namespace lockstep::comm

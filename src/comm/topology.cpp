@@ -1,0 +1,63 @@
+#include "comm/topology.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+int Topology::local_rank(int rank) const {
+  int position = 0;
+  for (int r = 0; r < rank; ++r) position += same_host(r, rank) ? 1 : 0;
+  return position;
+}
+
+int Topology::local_size(int rank) const {
+  return static_cast<int>(std::count(host_of.begin(), host_of.end(), host_of.at(static_cast<std::size_t>(rank))));
+}
+
+}  // namespace lockstep
+
+namespace lockstep::comm {
+
+Topology make_topology(const std::vector<std::string>& host_of_rank) {
+  Topology topology;
+  for (const std::string& name : host_of_rank) {
+    auto& names = topology.host_names;
+    const auto found = std::find(names.begin(), names.end(), name);
+    topology.host_of.push_back(static_cast<int>(found - names.begin()));
+    if (found == names.end()) names.push_back(name);
+  }
+  return topology;
+}
+
+std::string host_identity() {
+  if (const char* given = std::getenv("LOCKSTEP_HOST_ID"); given != nullptr && *given != '\0') return given;
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+static const std::string& host_name(const Topology& topology, int rank) {
+  return topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(rank))));
+}
+
+std::string describe(const Topology& topology, int rank) {
+  return fmt::format("rank {} (host {})", rank, host_name(topology, rank));
+}
+
+void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
+                    const std::string& missing) {
+  throw Error(ExitCode::infrastructure,
+              fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
+                          "ended, hangs or is much slower than this one (then a longer timeout helps)",
+                          rank, host_name(topology, rank), seconds,
+                          peer < 0 ? "the other ranks" : describe(topology, peer), operation.name, operation.step,
+                          missing.empty() ? "" : ": ", missing));
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,76 @@
+#include "comm/tree.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+Tree::Tree(int leaves) : leaves_(leaves) {
+  LOCKSTEP_CHECK(leaves >= 1, "a tree needs a leaf");
+  root_ = canonical({static_cast<int>(std::bit_width(static_cast<unsigned>(leaves - 1))), 0});
+}
+
+int Tree::end(TreeNode node) const {
+  return std::min(leaves_, (node.index + 1) << node.level);
+}
+
+TreeNode Tree::canonical(TreeNode node) const {
+  while (node.level > 0 && ((2 * node.index + 1) << (node.level - 1)) >= leaves_)
+    node = {node.level - 1, 2 * node.index};
+  return node;
+}
+
+std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& shards) const {
+  // covered[v]: how many of the shards 0 ... v - 1 are given
+  std::vector<int> covered(static_cast<std::size_t>(leaves_) + 1, 0);
+  for (const int shard : shards) ++covered.at(static_cast<std::size_t>(shard) + 1);
+  for (std::size_t v = 1; v < covered.size(); ++v) covered[v] += covered[v - 1];
+
+  std::vector<TreeNode> found, open = {root_};
+  while (!open.empty()) {
+    const TreeNode node = open.back();
+    open.pop_back();
+    const int inside = covered[static_cast<std::size_t>(end(node))] - covered[static_cast<std::size_t>(first(node))];
+    if (inside == size(node)) {
+      found.push_back(node);
+    } else if (inside > 0) {
+      open.push_back(right(node));
+      open.push_back(left(node));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [&](TreeNode a, TreeNode b) { return size(a) > size(b); });
+  return found;
+}
+
+namespace {
+
+struct Combiner {
+  const Tree& tree;
+  std::map<TreeNode, int> slot_of;
+  int partials = 0;
+  std::vector<Addition> additions;
+
+  int sum(TreeNode node) {
+    if (const auto found = slot_of.find(node); found != slot_of.end()) return found->second;
+    LOCKSTEP_CHECK(node.level > 0, "the partial sums must cover every shard");
+    const int left = sum(tree.left(node));
+    const int right = sum(tree.right(node));
+    additions.push_back({partials + static_cast<int>(additions.size()), left, right});
+    return additions.back().out;
+  }
+};
+
+}  // namespace
+
+std::vector<Addition> combine_order(const Tree& tree, std::span<const TreeNode> partials) {
+  Combiner combiner{tree, {}, static_cast<int>(partials.size()), {}};
+  for (std::size_t i = 0; i < partials.size(); ++i) combiner.slot_of[partials[i]] = static_cast<int>(i);
+  combiner.sum(tree.root());
+  LOCKSTEP_CHECK(combiner.additions.size() + 1 == partials.size(), "partial sums must not overlap");
+  return combiner.additions;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,53 @@
+// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds.
+//
+// Node (level, index) covers the leaves [index * 2^level, min(V, (index + 1) * 2^level)). A node whose sibling
+// is empty is promoted: it stands for its parent too. Nodes are named here by the lowest level that has their
+// leaves, so that equal leaves mean equal names. The sum of a node is left + right in fp32.
+#pragma once
+
+#include <compare>
+#include <span>
+#include <vector>
+
+namespace lockstep::comm {
+
+struct TreeNode {
+  int level = 0;
+  int index = 0;
+  auto operator<=>(const TreeNode&) const = default;
+};
+
+class Tree {
+ public:
+  explicit Tree(int leaves);
+  [[nodiscard]] int leaves() const { return leaves_; }
+  [[nodiscard]] TreeNode root() const { return root_; }
+  [[nodiscard]] int first(TreeNode node) const { return node.index << node.level; }
+  [[nodiscard]] int end(TreeNode node) const;
+  [[nodiscard]] int size(TreeNode node) const { return end(node) - first(node); }
+  /// Children of an inner node (level > 0); both cover at least one leaf.
+  [[nodiscard]] TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
+  [[nodiscard]] TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
+
+  /// The fewest nodes that cover exactly these shards: largest first, then by first leaf.
+  [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& shards) const;
+
+ private:
+  [[nodiscard]] TreeNode canonical(TreeNode node) const;
+  int leaves_;
+  TreeNode root_;
+};
+
+/// slot[out] = slot[left] + slot[right]. Slots 0 ... n - 1 are the given partial sums; n + i is the result of
+/// addition i.
+struct Addition {
+  int out = 0;
+  int left = 0;
+  int right = 0;
+};
+
+/// The additions that make the root's sum from partial sums that together cover each leaf once, operands
+/// first; none for a single partial. At any time few results wait (the depth of the tree).
+[[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, std::span<const TreeNode> partials);
+
+}  // namespace lockstep::comm

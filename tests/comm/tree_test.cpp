@@ -1,0 +1,202 @@
+#include "comm/tree.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "comm/assignment.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+// The tree written down a second way: sums of neighbours, level by level, an odd one out moves up.
+std::string association(std::vector<std::string> values) {
+  while (values.size() > 1) {
+    std::vector<std::string> next;
+    for (std::size_t i = 0; i < values.size(); i += 2) {
+      next.push_back(i + 1 < values.size() ? fmt::format("({}+{})", values[i], values[i + 1]) : values[i]);
+    }
+    values = next;
+  }
+  return values[0];
+}
+
+std::string write(const Tree& tree, TreeNode node) {
+  if (node.level == 0) return std::to_string(node.index);
+  return fmt::format("({}+{})", write(tree, tree.left(node)), write(tree, tree.right(node)));
+}
+
+std::vector<std::string> leaf_names(int leaves) {
+  std::vector<std::string> names;
+  for (int v = 0; v < leaves; ++v) names.push_back(std::to_string(v));
+  return names;
+}
+
+TEST(Tree, AddsNeighboursLevelByLevel) {
+  EXPECT_EQ(write(Tree(5), Tree(5).root()), "(((0+1)+(2+3))+4)");
+  for (int leaves = 1; leaves <= 70; ++leaves) {
+    const Tree tree(leaves);
+    EXPECT_EQ(write(tree, tree.root()), association(leaf_names(leaves)));
+  }
+}
+
+TEST(Tree, MaximalSubtreesCoverExactlyTheSetAndCannotBeJoined) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    const Tree tree(1 + static_cast<int>(random() % 40));
+    std::vector<int> shards;
+    std::vector<bool> mine(static_cast<std::size_t>(tree.leaves()));
+    for (int v = 0; v < tree.leaves(); ++v) {
+      if (random() % 3 != 0) shards.push_back(v), mine[static_cast<std::size_t>(v)] = true;
+    }
+    const auto nodes = tree.maximal_subtrees(shards);
+    std::vector<int> covered(mine.size(), 0);
+    for (const TreeNode node : nodes) {
+      for (int v = tree.first(node); v < tree.end(node); ++v) ++covered[static_cast<std::size_t>(v)];
+    }
+    for (std::size_t v = 0; v < mine.size(); ++v) EXPECT_EQ(covered[v], mine[v] ? 1 : 0);
+    for (const TreeNode a : nodes) {
+      for (const TreeNode b : nodes) {
+        EXPECT_FALSE(a.level == b.level && (a.index ^ 1) == b.index) << "siblings must be joined";
+      }
+    }
+    EXPECT_TRUE(std::is_sorted(nodes.begin(), nodes.end(),
+                               [&](TreeNode a, TreeNode b) { return tree.size(a) > tree.size(b); }));
+  }
+}
+
+TEST(Tree, CombineOrderKeepsTheAssociationForAnyPlacement) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 1000; ++round) {
+    const int leaves = 1 + static_cast<int>(random() % 40), ranks = 1 + static_cast<int>(random() % 8);
+    const Tree tree(leaves);
+    std::vector<std::vector<int>> shards(static_cast<std::size_t>(ranks));
+    for (int v = 0; v < leaves; ++v) shards[random() % shards.size()].push_back(v);
+    std::vector<TreeNode> partials;
+    for (const auto& list : shards) {
+      for (const TreeNode node : tree.maximal_subtrees(list)) partials.push_back(node);
+    }
+    std::vector<std::string> slots;
+    for (const TreeNode node : partials) slots.push_back(write(tree, node));
+    for (const Addition& a : combine_order(tree, partials)) {
+      ASSERT_EQ(a.out, static_cast<int>(slots.size()));
+      slots.push_back(
+          fmt::format("({}+{})", slots[static_cast<std::size_t>(a.left)], slots[static_cast<std::size_t>(a.right)]));
+    }
+    EXPECT_EQ(slots.back(), association(leaf_names(leaves)));
+  }
+}
+
+std::vector<int> subtree_counts(const Assignment& assignment, int shards) {
+  std::vector<int> counts;
+  for (const auto& list : assignment.shards_of_rank) {
+    counts.push_back(static_cast<int>(Tree(shards).maximal_subtrees(list).size()));
+  }
+  return counts;
+}
+
+TEST(Assignment, PowerOfTwoNeedsPopcountSubtrees) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 1000; ++round) {
+    const int shards = 1 << (random() % 7);
+    std::vector<int> counts(1 + random() % 9, 0);
+    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    const Assignment assignment = place_shards(counts);
+    const auto k = subtree_counts(assignment, shards);
+    std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      EXPECT_EQ(assignment.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
+      EXPECT_EQ(k[r], std::popcount(static_cast<unsigned>(counts[r])));
+      for (const int v : assignment.shards_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
+    }
+    EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+  }
+}
+
+// Tries every placement of the counts: (largest, total) number of subtrees, the smallest pair there is.
+struct BruteForce {
+  std::vector<int> rest;
+  int shards;
+  std::vector<std::vector<int>> lists;
+  std::pair<int, int> best{1000, 1000};
+
+  void place(int v) {
+    if (v == shards) {
+      const auto k = subtree_counts({lists}, shards);
+      best = std::min(best, {*std::max_element(k.begin(), k.end()), std::accumulate(k.begin(), k.end(), 0)});
+      return;
+    }
+    for (std::size_t r = 0; r < rest.size(); ++r) {
+      if (rest[r] == 0) continue;
+      --rest[r], lists[r].push_back(v);
+      place(v + 1);
+      ++rest[r], lists[r].pop_back();
+    }
+  }
+};
+
+TEST(Assignment, NoPlacementHasFewerSubtrees) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 60; ++round) {
+    const int shards = 1 + static_cast<int>(random() % 9);
+    std::vector<int> counts(1 + random() % 3, 0);
+    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    BruteForce brute{counts, shards, std::vector<std::vector<int>>(counts.size())};
+    brute.place(0);
+    const auto k = subtree_counts(place_shards(counts), shards);
+    EXPECT_EQ(brute.best, (std::pair{*std::max_element(k.begin(), k.end()), std::accumulate(k.begin(), k.end(), 0)}));
+  }
+}
+
+TEST(Assignment, LargestSubtreeFirst) {
+  EXPECT_EQ(place_shards(std::vector{4, 4}), (Assignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+  EXPECT_EQ(place_shards(std::vector{3, 5}), (Assignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));
+  EXPECT_EQ(place_shards(std::vector{0, 4}), (Assignment{{{}, {0, 1, 2, 3}}}));
+  EXPECT_EQ(place_shards(std::vector{3, 4}), (Assignment{{{4, 5, 6}, {0, 1, 2, 3}}})) << "the tree's right edge, whole";
+}
+
+TEST(Assignment, EqualCounts) {
+  EXPECT_EQ(equal_counts(8, 3), (std::vector{3, 3, 2}));
+  EXPECT_EQ(equal_counts(2, 3), (std::vector{1, 1, 0}));
+}
+
+void all_counts(int shards, std::size_t rank, std::vector<int>& counts, const std::function<void()>& visit) {
+  if (rank + 1 == counts.size()) {
+    counts[rank] = shards;
+    return visit();
+  }
+  for (int n = 0; n <= shards; ++n) {
+    counts[rank] = n;
+    all_counts(shards - n, rank + 1, counts, visit);
+  }
+}
+
+TEST(Assignment, CountsByWeightsMinimiseTheSlowestRank) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const int shards = static_cast<int>(random() % 12);
+    std::vector<double> weights(1 + random() % 4);
+    for (double& w : weights) w = 0.25 + static_cast<double>(random() % 1000) / 500;
+    const auto slowest = [&](const std::vector<int>& counts) {
+      double time = 0;
+      for (std::size_t r = 0; r < counts.size(); ++r) time = std::max(time, counts[r] / weights[r]);
+      return time;
+    };
+    double best = 1e9;
+    std::vector<int> counts(weights.size());
+    all_counts(shards, 0, counts, [&] { best = std::min(best, slowest(counts)); });
+    const auto found = counts_by_weights(shards, weights);
+    EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0), shards);
+    EXPECT_EQ(slowest(found), best);
+  }
+  EXPECT_EQ(counts_by_weights(6, std::vector{2.0, 1.0, 0.0}), (std::vector{4, 2, 0}));
+}
+
+}  // namespace
+}  // namespace lockstep::comm
