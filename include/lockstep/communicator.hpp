@@ -57,10 +57,17 @@ class Communicator {
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual const Topology& topology() const = 0;
 
-  /// Messages between two ranks with one tag arrive in order. Tags 0 ... 2^20 - 1 are the caller's.
+  /// Messages between two ranks with one tag arrive in order. Tags 0 ... 2^20 - 1 are the caller's, but the upper
+  /// half of them is the exchange's. By any thread. `notify` is called once when the message has come, from some
+  /// thread; it must not block.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) = 0;
-  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
+                                                          std::function<void()> notify = {}) = 0;
 
+  /// Throws if another rank is already known to be gone; for those who wait by other means.
+  virtual void check_peers() {}
+
+  /// Collectives: by one thread, in the same order on every rank.
   virtual void barrier(const Operation& operation) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) = 0;
   /// `out` holds size() blocks of in.size() bytes, in rank order.

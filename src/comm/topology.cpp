@@ -52,12 +52,12 @@ std::string describe(const Topology& topology, int rank) {
 
 void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
                     const std::string& missing) {
-  throw Error(ExitCode::infrastructure,
-              fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
-                          "ended, hangs or is much slower than this one (then a longer timeout helps)",
-                          rank, host_name(topology, rank), seconds,
-                          peer < 0 ? "the other ranks" : describe(topology, peer), operation.name, operation.step,
-                          missing.empty() ? "" : ": ", missing));
+  throw Error(
+      ExitCode::infrastructure,
+      fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
+                  "ended, hangs or is much slower than this one (then a longer timeout helps)",
+                  rank, host_name(topology, rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
+                  operation.name, operation.step, missing.empty() ? "" : ": ", missing));
 }
 
 }  // namespace lockstep::comm
