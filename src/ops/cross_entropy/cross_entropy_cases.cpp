@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/op_case.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+double row_loss(const double* x, const std::vector<double>& q) {
+  const double maximum = *std::max_element(x, x + q.size());
+  double sum = 0, loss = 0;
+  for (std::size_t k = 0; k < q.size(); ++k) sum += std::exp(x[k] - maximum);
+  for (std::size_t k = 0; k < q.size(); ++k) loss -= q[k] * (x[k] - maximum - std::log(sum));
+  return loss;
+}
+
+ReferenceResult reference(const ReferenceCall& call) {
+  const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
+  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
+  const double smoothing = call.attributes.number("label_smoothing");
+  const bool soft = target.shape == x.shape;
+  DoubleTensor loss{{x.shape[0]}, std::vector<double>(batch)}, count = loss;
+  for (std::size_t row = 0; row < batch * per_sample; ++row) {
+    std::vector<double> q(classes, smoothing / static_cast<double>(classes));
+    if (!soft && call.attributes.has("ignored_index") &&
+        target.values[row] == static_cast<double>(call.attributes.integer("ignored_index"))) {
+      continue;
+    }
+    for (std::size_t k = 0; k < classes; ++k) {
+      const double wanted = soft ? target.values[row * classes + k] : (target.values[row] == static_cast<double>(k) ? 1 : 0);
+      q[k] += (1 - smoothing) * wanted;
+    }
+    loss.values[row / per_sample] += row_loss(x.values.data() + row * classes, q);
+    count.values[row / per_sample] += 1;
+  }
+  return {{loss, count}, {}};
+}
+
+}  // namespace
+
+OpCases make_cross_entropy_cases() {
+  const TensorSpec labels{DType::i32, {5}};
+  const Attributes smooth({{"label_smoothing", 0.1}}), ignore({{"ignored_index", std::int64_t{2}}});
+  return {"cross_entropy",
+          reference,
+          {
+              {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {5, 7}}, labels}, .integer_bound = 7},
+              {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {5, 65}}, labels}, .integer_bound = 65},
+              {.name = "smooth", .attributes = smooth, .inputs = {{DType::f32, {5, 19}}, labels}, .integer_bound = 19},
+              {.name = "sequence_ignored", .attributes = ignore, .inputs = {{DType::f32, {2, 9, 3}}, {DType::i32, {2, 9}}}, .integer_bound = 3},
+              {.name = "soft", .attributes = smooth, .inputs = {{DType::f32, {3, 6}}, {DType::f32, {3, 6}}}},
+              {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}}, .integer_bound = 7},
+              {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 65}}, {DType::i32, {1, 64}}}, .integer_bound = 65, .benchmark = true},
+          }};
+}
+
+}  // namespace lockstep::ops

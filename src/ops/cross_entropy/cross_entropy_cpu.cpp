@@ -1,0 +1,116 @@
+// With lse = log sum_k e^x_k and w = sum_k q_k: loss = w * lse - sum_k q_k x_k, gradient w * softmax(x) - q.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/cpu/softmax.hpp"
+#include "core/vectorize.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/per_sample.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+struct RowSums {
+  float maximum, exponentials, total;  ///< total: sum of x
+};
+
+LOCKSTEP_VECTORIZED RowSums row_sums(const float* x, std::int64_t n, bool with_total) {
+  const float maximum = backend::maximum(x, n);
+  return {maximum, backend::sum_of_exponentials(x, n, maximum), with_total ? backend::sum(x, n) : 0};
+}
+
+struct SoftSums {
+  float weight, product;  ///< sums of t and of t * x
+};
+
+LOCKSTEP_VECTORIZED SoftSums soft_sums(const float* t, const float* x, std::int64_t n) {
+  return {backend::sum(t, n), backend::dot(t, x, n)};
+}
+
+/// dx = weight * e^(x - lse) - spread
+LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, float lse, float weight, float spread) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = weight * backend::vector_exp(x[i] - lse) - spread;
+}
+
+LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] -= scale * t[i];
+}
+
+class CrossEntropyCpu final : public Kernel {
+ public:
+  CrossEntropyCpu(const ClassRows& rows, float smoothing)
+      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
+
+  void forward(const ForwardCall& call) override {
+    float* lse = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
+      float loss = 0, count = 0;
+      for (std::int64_t i = 0; i < rows_.per_sample; ++i) {
+        const std::int64_t row = sample * rows_.per_sample + i;
+        if (!rows_.counts(call.inputs[1], row)) continue;
+        const float row_lse = row_loss(call, row, loss);
+        if (lse != nullptr) lse[row] = row_lse;
+        count += 1;
+      }
+      output(call, 0)[sample] = loss;
+      output(call, 1)[sample] = count;
+    }
+  }
+
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) == nullptr) return;
+    for (std::int64_t row = 0; row < rows_.rows(); ++row) row_gradient(call, row);
+  }
+
+ private:
+  float row_loss(const ForwardCall& call, std::int64_t row, float& loss) const {
+    const std::int64_t n = rows_.classes;
+    const float* x = input(call) + row * n;
+    const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
+    const float lse = maximum + std::log(exponentials);
+    float weight = 1, product = 0;
+    if (rows_.soft) {
+      const SoftSums sums = soft_sums(input(call, 1) + row * n, x, n);
+      weight = keep_ * sums.weight + spread_ * static_cast<float>(n);
+      product = keep_ * sums.product;
+    } else {
+      product = keep_ * x[rows_.label(call.inputs[1], row)];
+    }
+    loss += weight * lse - (product + spread_ * total);
+    return lse;
+  }
+
+  void row_gradient(const BackwardCall& call, std::int64_t row) const {
+    const std::int64_t n = rows_.classes;
+    float* dx = input_gradient(call) + row * n;
+    if (!rows_.counts(call.inputs[1], row)) {
+      std::fill_n(dx, n, 0.0F);
+      return;
+    }
+    const float lse = static_cast<const float*>(call.saved[0])[row];
+    const float* x = input(call) + row * n;
+    if (rows_.soft) {
+      const float* t = input(call, 1) + row * n;
+      const float weight = keep_ * soft_sums(t, x, n).weight + spread_ * static_cast<float>(n);
+      softmax_gradient(x, dx, n, lse, weight, spread_);
+      subtract_scaled(t, keep_, dx, n);
+    } else {
+      softmax_gradient(x, dx, n, lse, 1, spread_);
+      dx[rows_.label(call.inputs[1], row)] -= keep_;
+    }
+  }
+
+  ClassRows rows_;
+  float keep_, spread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_cross_entropy_cpu(const KernelRequest& request) {
+  return std::make_unique<CrossEntropyCpu>(ClassRows(request),
+                                           static_cast<float>(request.attributes->number("label_smoothing")));
+}
+
+}  // namespace lockstep::ops

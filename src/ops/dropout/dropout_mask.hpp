@@ -1,0 +1,30 @@
+// Which elements dropout keeps. Element e of a sample reads word (e / 16) mod 4 of the Philox block with counter
+// (16 * (e / 64) + e mod 16, position): so 16 neighbours come from 16 counters, which vector code draws at once.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/philox.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+inline std::uint64_t dropout_key(const StepContext& step, std::string_view node) {
+  return mix(mix(step.seed, hash_name(node)), step.step);
+}
+
+/// A word below this is dropped.
+inline std::uint32_t dropout_threshold(double rate) { return static_cast<std::uint32_t>(rate * 4294967296.0); }
+
+inline PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t position) {
+  return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+          static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32)};
+}
+
+/// One element's word; the plain form of the rule above.
+inline std::uint32_t dropout_word(std::uint64_t key, std::uint64_t position, std::uint64_t element) {
+  return philox(key, dropout_counter(16 * (element / 64) + element % 16, position))[(element / 16) % 4];
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,40 @@
+// What losses and metrics share: inputs (prediction, target), outputs (value [b], count [b]), sums over a sample.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+/// Scores of classes: prediction [b, ..., classes] f32; target [b, ...] i32, or of the prediction's shape in f32
+/// (soft or one-hot). Throws Error(configuration) that begins with `op`.
+[[nodiscard]] Signature classes_signature(const std::string& op, std::span<const TensorSpec> inputs);
+
+/// The two outputs [b] f32.
+[[nodiscard]] Signature per_sample_signature(std::int64_t batch);
+
+/// Rows of scores, `per_sample` of them for each of `batch` samples.
+struct ClassRows {
+  std::int64_t batch = 0, per_sample = 1, classes = 0;
+  bool soft = false;  ///< the target holds a weight for each class
+  bool ignores = false;
+  std::int32_t ignored_index = 0;
+
+  ClassRows() = default;
+  explicit ClassRows(const KernelRequest& request);
+  [[nodiscard]] std::int64_t rows() const { return batch * per_sample; }
+  /// The row's label. Throws Error(data) if it is not one of the classes.
+  [[nodiscard]] std::int32_t label(const void* target, std::int64_t row) const;
+  /// Whether the row counts: its label is not the ignored one.
+  [[nodiscard]] bool counts(const void* target, std::int64_t row) const {
+    return soft || !ignores || static_cast<const std::int32_t*>(target)[row] != ignored_index;
+  }
+};
+
+/// The attribute `ignored_index`.
+[[nodiscard]] AttributeSpec ignored_index_attribute();
+
+}  // namespace lockstep::ops
