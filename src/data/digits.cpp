@@ -1,0 +1,123 @@
+#include "data/digits.hpp"
+
+#include <fmt/format.h>
+
+#include "core/digest.hpp"
+#include "core/philox.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = hash_name("lockstep digit pairs");
+constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream draw it
+
+int class_of(std::uint64_t key, std::uint64_t index) {
+  return static_cast<int>(RandomStream(key, index, kClassLane).below(10));
+}
+
+Feature image_feature(const char* name) {
+  return {name, Feature::Kind::image, {DType::u8, {kDigitSide, kDigitSide, 1}}};
+}
+
+/// Makes `tensor` what `feature` says, unless it is so already.
+Tensor& shaped(NamedTensor& tensor, const Feature& feature) {
+  if (tensor.name != feature.name) tensor.name = feature.name;
+  if (tensor.tensor.bytes() == nullptr || tensor.tensor.spec() != feature.spec) tensor.tensor = Tensor(feature.spec);
+  return tensor.tensor;
+}
+
+class Digits : public DataSet {
+ public:
+  Digits(std::int64_t count, std::int64_t first) : count_(count), first_(static_cast<std::uint64_t>(first)) {}
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return count_; }
+
+ protected:
+  void describe(std::vector<Feature> images, std::vector<std::string> classes, const char* kind) {
+    info_.format = fmt::format("{} (synthetic)", kind);
+    info_.source = fmt::format("{} from number {}", count_, first_);
+    info_.features = std::move(images);
+    info_.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+    info_.class_names = std::move(classes);
+    info_.class_counts.assign(info_.class_names.size(), 0);
+    for (std::int64_t id = 0; id < count_; ++id) ++info_.class_counts[static_cast<std::size_t>(label(id))];
+    info_.digest = sha256(fmt::format("{} version {} first {} count {}", kind, kDigitsVersion, first_, count_));
+  }
+
+  [[nodiscard]] std::uint64_t index_of(std::int64_t id) const {
+    LOCKSTEP_CHECK(id >= 0 && id < count_, fmt::format("sample {} of {}", id, count_));
+    return first_ + static_cast<std::uint64_t>(id);
+  }
+
+  void start(Sample& out) const {
+    out.resize(info_.features.size());
+    for (std::size_t i = 0; i < out.size(); ++i) shaped(out[i], info_.features[i]);
+  }
+
+ private:
+  std::int64_t count_;
+  std::uint64_t first_;
+  DataSetInfo info_;
+};
+
+class SingleDigits final : public Digits {
+ public:
+  SingleDigits(std::int64_t count, std::int64_t first) : Digits(count, first) {
+    describe({image_feature("image")}, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "digits");
+  }
+
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return class_of(kSingleKey, index_of(id)); }
+
+  void read(std::int64_t id, Sample& out) const override {
+    start(out);
+    const int digit = class_of(kSingleKey, index_of(id));
+    draw_digit(digit, kSingleKey, index_of(id), out[0].tensor.as<std::uint8_t>());
+    out[1].tensor.as<std::int32_t>()[0] = digit;
+  }
+};
+
+class DigitPairs final : public Digits {
+ public:
+  DigitPairs(std::int64_t count, std::int64_t first) : Digits(count, first) {
+    describe({image_feature("left"), image_feature("right")}, {"different", "equal"}, "pairs of digits");
+  }
+
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return draw(id).equal ? 1 : 0; }
+
+  void read(std::int64_t id, Sample& out) const override {
+    start(out);
+    const Draw pair = draw(id);
+    draw_digit(pair.left, kPairKey, 2 * index_of(id), out[0].tensor.as<std::uint8_t>());
+    draw_digit(pair.right, kPairKey, 2 * index_of(id) + 1, out[1].tensor.as<std::uint8_t>());
+    out[2].tensor.as<std::int32_t>()[0] = pair.equal ? 1 : 0;
+  }
+
+ private:
+  struct Draw {
+    int left, right;
+    bool equal;
+  };
+
+  [[nodiscard]] Draw draw(std::int64_t id) const {
+    RandomStream random(kPairKey, index_of(id), kClassLane);
+    const int left = static_cast<int>(random.below(10)), other = static_cast<int>(random.below(9));
+    const bool equal = random.below(2) == 1;
+    return {left, equal ? left : (left + 1 + other) % 10, equal};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first, bool pairs) {
+  if (count < 1 || first < 0) {
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("digits: expected a count of at least 1 and a first of at least 0, found {} and {}", count, first));
+  }
+  if (pairs) return std::make_unique<DigitPairs>(count, first);
+  return std::make_unique<SingleDigits>(count, first);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,59 @@
+// Which samples make which shard of which step: perm(seed, epoch)[step in epoch * batch + position], a function
+// of nothing else. The tail of an epoch that fills no batch is dropped (other samples every epoch).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace lockstep::data {
+
+/// A permutation of 0 ... size - 1 that is computed place by place and needs no memory: a Feistel network over
+/// the next power of four, whose round function is Philox; places beyond the size walk on along their cycle.
+class Permutation {
+ public:
+  Permutation(std::uint64_t size, std::uint64_t key);
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t place) const;
+
+ private:
+  [[nodiscard]] std::uint64_t round_trip(std::uint64_t value) const;
+  std::uint64_t size_, key_;
+  unsigned half_bits_;
+};
+
+class Sampler {
+ public:
+  /// Throws Error(configuration) if there are fewer samples than one batch holds.
+  Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed);
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return steps_; }
+  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t global_step) const { return global_step / steps_; }
+  /// The ids of one of `shards` equal cuts of the step's batch; ids.size() is batch / shards.
+  void ids(std::uint64_t global_step, int shard, int shards, std::span<std::int64_t> ids) const;
+
+ private:
+  std::uint64_t size_, batch_, seed_, steps_;
+};
+
+/// Which samples a loader gives for (step, shard), and in which form.
+class SampleOrder {
+ public:
+  virtual ~SampleOrder() = default;
+  /// Fills ids and returns how many of them count; the rest are copies of the last one.
+  virtual std::int64_t ids(std::uint64_t step, int shard, std::span<std::int64_t> ids) const = 0;
+  [[nodiscard]] virtual std::uint64_t epoch_of(std::uint64_t step) const = 0;
+  /// What DataSet::read_variant is given: 0 is the fixed form.
+  [[nodiscard]] virtual std::uint64_t variant_of(std::uint64_t epoch) const = 0;
+};
+
+[[nodiscard]] std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int shards,
+                                                               std::uint64_t seed);
+
+/// Shard i holds samples i * b ... (i + 1) * b - 1, in every step; there are ceil(size / b) of them.
+[[nodiscard]] std::unique_ptr<SampleOrder> make_evaluation_order(std::int64_t size);
+
+/// Number of evaluation shards of b samples.
+[[nodiscard]] constexpr std::int64_t evaluation_shards(std::int64_t size, std::int64_t b) {
+  return (size + b - 1) / b;
+}
+
+}  // namespace lockstep::data
