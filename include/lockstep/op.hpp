@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "lockstep/attributes.hpp"
+#include "lockstep/device.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep {
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
 enum class Mode : std::uint8_t { training, inference };
 
 struct ParameterSpec {

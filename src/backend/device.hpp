@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/op.hpp"
+#include "lockstep/device.hpp"
 
 namespace lockstep::backend {
 

@@ -1,0 +1,45 @@
+# A thin front: every target is one command that you could type yourself.
+BUILD := build/release
+JOBS := $(shell nproc)
+RANKS := 2
+PREFIX := /usr/local
+
+.PHONY: build run test test-long lint format package install clean distclean help
+build:  ## build the release program: build/release/bin/lockstep
+	@scripts/install-dependencies.sh --build
+	@test -f $(BUILD)/build.ninja || cmake --preset release
+	cmake --build $(BUILD) -j $(JOBS)
+
+run: build  ## train the embedded digits on 2 CPU ranks (RANKS=n)
+	$(BUILD)/bin/lockstep train --ranks $(RANKS)
+
+test:  ## build and run all tests
+	@scripts/install-dependencies.sh --test
+	scripts/test.sh
+
+test-long:  ## the tests that take long: Debian 13, accuracy of the examples
+	@scripts/install-dependencies.sh --test
+	scripts/test.sh --long
+
+lint:  ## check format, clang-tidy, includes, scripts
+	@scripts/install-dependencies.sh --lint
+	scripts/lint.sh
+
+format:  ## format all sources
+	@scripts/install-dependencies.sh --lint
+	scripts/format.sh
+
+package: build  ## a relocatable tarball in build/release
+	cd $(BUILD) && cpack -G TGZ
+
+install: build  ## install below PREFIX=/usr/local
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:  ## remove what was built
+	rm -rf build/release build/debug build/asan build/tsan build/lint
+
+distclean:  ## remove everything that is not in git's care, caches too
+	rm -rf --one-file-system build
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 12

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Builds and runs the tests, layer by layer, and prints the time of each.
+#
+#   scripts/test.sh          all but the long ones: unit tests of each room, scripts, an outside program
+#   scripts/test.sh --long   only the long ones
+#
+# Exits 1 if a test fails. Tests that were skipped are counted and named.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+preset=${LOCKSTEP_PRESET:-release}
+build=build/$preset
+jobs=$(nproc)
+reports=$build/reports
+times=()
+failed=0
+
+# layer NAME COMMAND...: runs it and keeps its time.
+layer() {
+  local name=$1 start=$SECONDS status=ok
+  shift
+  printf '\n== %s\n' "$name"
+  "$@" || { status=FAILED; failed=1; }
+  times+=("$(printf '%-10s %5d s  %s' "$name" $((SECONDS - start)) "$status")")
+  [ "$status" = ok ]
+}
+
+build_all() {
+  { [ -f "$build/build.ninja" ] || cmake --preset "$preset"; } && cmake --build "$build" -j "$jobs"
+}
+
+# tests NAME JOBS CTEST-FILTER...: one run of ctest, with a report.
+tests() {
+  local name=$1 parallel=$2
+  shift 2
+  ctest --test-dir "$build" -j "$parallel" --output-on-failure --no-tests=ignore \
+    --output-junit "$PWD/$reports/$name.xml" "$@" | grep -vE '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:'
+}
+
+if [ "${1:-}" = --long ]; then
+  layers=(long)
+elif [ $# -eq 0 ]; then
+  layers=(units script outside)
+else
+  sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 64
+fi
+
+if layer build build_all; then
+  rm -rf "$reports"
+  mkdir -p "$reports"
+  for name in "${layers[@]}"; do
+    case $name in
+      units) layer units tests units "$jobs" -LE '^(script|outside|long)$' ;;
+      *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
+    esac
+  done
+fi
+
+printf '\n== summary\n'
+printf '%s\n' "${times[@]}"
+[ ! -d "$reports" ] || python3 scripts/test_summary.py "$reports" || failed=1
+exit $failed
