@@ -1,5 +1,6 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -3,7 +3,7 @@
 // Gradient contract: backward *overwrites* each gradient it is given; the compiler adds the gradients of a
 // value that is used several times, in graph order. Gradients are of the *sum* of the loss over samples (or
 // tokens): the division by the global count happens once, at the update. A null pointer in `input_gradients`
-// or `parameter_gradients` means that this gradient is not wanted.
+// or `parameter_gradients` means that this gradient is not wanted; backward is not called when none is.
 #pragma once
 
 #include <cstdint>

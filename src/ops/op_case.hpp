@@ -11,6 +11,9 @@
 
 namespace lockstep::ops {
 
+/// The name of the node in every case; random streams are keyed by it.
+inline constexpr const char* kCaseNode = "case";
+
 /// A tensor for references: any dtype as doubles, row-major.
 struct DoubleTensor {
   Shape shape;
@@ -34,14 +37,14 @@ struct ReferenceResult {
 struct OpCase {
   std::string name;                 ///< "stride_2_odd_size"
   Attributes attributes;            ///< completed by the driver
-  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> inputs = {};
   std::int64_t integer_bound = 0;   ///< integer inputs are uniform in 0 ... bound - 1
   Mode mode = Mode::training;
   double tolerance = 1e-5;          ///< |got - expected| <= tolerance * (1 + max |expected|)
   double gradient_tolerance = 2e-3; ///< the same, against central differences of the reference
   bool benchmark = false;           ///< big: only timed, not checked by finite differences
-  /// Fills input `index` instead of the default (f32: uniform in -1 ... 1).
-  std::function<void(int index, Tensor& tensor)> fill;
+  /// May change what input `index` holds by default (f32: uniform in -1 ... 1).
+  std::function<void(int index, Tensor& tensor)> fill = {};
 };
 
 struct OpCases {

@@ -1,0 +1,43 @@
+# The op driver: every src/ops/<op>/<op>_cases.cpp defines `OpCases lockstep::ops::make_<op>_cases()`. Their list
+# is written here. ops_test checks the cases, one ctest entry an op; ops_bench times those marked `benchmark`.
+set(DECLARATIONS "")
+set(CALLS "")
+set(OPS "")
+foreach(FILE ${OP_CASES})
+  get_filename_component(STEM ${FILE} NAME_WE)
+  string(REGEX REPLACE "_cases$" "" OP ${STEM})
+  string(APPEND DECLARATIONS "OpCases make_${OP}_cases();\n")
+  string(APPEND CALLS "  list.push_back(make_${OP}_cases());\n")
+  list(APPEND OPS ${OP})
+endforeach()
+set(LOCKSTEP_CASE_LIST ${CMAKE_BINARY_DIR}/generated/case_list.cpp)
+file(CONFIGURE OUTPUT ${LOCKSTEP_CASE_LIST} CONTENT
+"#include \"ops/op_driver.hpp\"
+
+namespace lockstep::ops {
+
+${DECLARATIONS}
+std::vector<OpCases> all_cases() {
+  std::vector<OpCases> list;
+${CALLS}  return list;
+}
+
+}  // namespace lockstep::ops
+")
+
+file(GLOB OP_CHECKS CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/../tests/ops/*_test.cpp)
+add_library(ops_driver STATIC ${OP_CASES} ${LOCKSTEP_CASE_LIST} ops/op_driver.cpp ops/finite_difference.cpp)
+target_include_directories(ops_driver PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_flags)
+
+add_executable(ops_test ${OP_CHECKS})
+target_link_libraries(ops_test PRIVATE ops_driver lockstep_flags GTest::gtest_main)
+foreach(OP ${OPS})
+  add_test(NAME ops.${OP} COMMAND ops_test --gtest_filter=*/${OP}__*)
+endforeach()
+add_test(NAME ops.all COMMAND ops_test --gtest_filter=-*__*)
+list(TRANSFORM OPS PREPEND ops. OUTPUT_VARIABLE OP_TEST_NAMES)
+set_tests_properties(ops.all ${OP_TEST_NAMES} PROPERTIES LABELS ops)
+
+add_executable(ops_bench ops/ops_bench.cpp)
+target_link_libraries(ops_bench PRIVATE ops_driver lockstep_flags)

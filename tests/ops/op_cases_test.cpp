@@ -1,0 +1,258 @@
+// What every op's cases must pass. One test a property, one parameter a case ("<op>__<case>").
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "core/philox.hpp"
+#include "lockstep/error.hpp"
+#include "ops/finite_difference.hpp"
+#include "ops/op_driver.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+constexpr std::size_t kSampled = 40;  // elements of a tensor whose gradient is checked one by one
+
+const OpRegistry& registry() {
+  static const OpRegistry ops = [] {
+    OpRegistry list;
+    add_built_in(list);
+    return list;
+  }();
+  return ops;
+}
+
+struct Parameter {
+  OpCases cases;
+  OpCase the_case;
+};
+
+void PrintTo(const Parameter& parameter, std::ostream* stream) {
+  *stream << parameter.cases.op << " " << parameter.the_case.name;
+}
+
+std::vector<Parameter> all_parameters() {
+  std::vector<Parameter> list;
+  for (const auto& cases : all_cases()) {
+    for (const auto& the_case : cases.cases) list.push_back({cases, the_case});
+  }
+  return list;
+}
+
+double largest(const std::vector<double>& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+void expect_close(const DoubleTensor& got, const DoubleTensor& expected, double tolerance, const std::string& what) {
+  ASSERT_EQ(to_string(got.shape), to_string(expected.shape)) << what;
+  ASSERT_EQ(got.values.size(), expected.values.size()) << what;
+  const double allowed = tolerance * (1 + largest(expected.values));
+  for (std::size_t i = 0; i < got.values.size(); ++i) {
+    const double error = std::abs(got.values[i] - expected.values[i]);
+    const bool same = got.values[i] == expected.values[i];  // infinities too
+    ASSERT_TRUE(same || error <= allowed) << what << ", element " << i << ": got " << got.values[i] << ", expected "
+                                          << expected.values[i] << ", error " << error << " > " << allowed;
+  }
+}
+
+/// Everything that a run computed, in one list of named bytes.
+std::vector<std::pair<std::string, KernelRun::Bytes>> results(const KernelRun& run, const Problem& problem) {
+  std::vector<std::pair<std::string, KernelRun::Bytes>> list;
+  const auto add = [&](const char* what, const std::vector<KernelRun::Bytes>& tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) list.emplace_back(fmt::format("{} {}", what, i), tensors[i]);
+  };
+  add("output", run.outputs());
+  add("statistic", run.statistics());
+  if (problem.trains()) {
+    const auto gradients = run.input_gradients();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (problem.wants_gradient(i)) list.emplace_back(fmt::format("input gradient {}", i), gradients[i]);
+    }
+    add("parameter gradient", run.parameter_gradients());
+  }
+  return list;
+}
+
+void compute(Kernel& kernel, KernelRun& run, const Problem& problem) {
+  run.forward(kernel);
+  if (problem.trains()) run.backward(kernel);
+  EXPECT_EQ(run.damage(), "");
+}
+
+}  // namespace
+
+class OpCaseTest : public testing::TestWithParam<Parameter> {
+ protected:
+  void SetUp() override {
+    const OpDef* op = registry().find(GetParam().cases.op);
+    ASSERT_NE(op, nullptr) << "no op '" << GetParam().cases.op << "'";
+    problem_ = make_problem(*op, GetParam().the_case);
+  }
+  [[nodiscard]] const OpCase& the_case() const { return GetParam().the_case; }
+  Problem problem_;
+};
+
+TEST_P(OpCaseTest, ForwardIsTheReference) {
+  if (the_case().benchmark) GTEST_SKIP() << "only timed";
+  const Objective objective(GetParam().cases, problem_);
+  const ReferenceResult expected = objective.outputs();
+  ASSERT_EQ(expected.outputs.size(), problem_.signature.outputs.size());
+  if (problem_.op->view) {
+    ASSERT_EQ(problem_.input_specs[0].bytes(), problem_.signature.outputs[0].bytes());
+    expect_close({problem_.signature.outputs[0].shape, to_doubles(problem_.inputs[0]).values}, expected.outputs[0], 0,
+                 "output 0");
+    return;
+  }
+  const auto kernel = problem_.make_kernel();
+  KernelRun run(problem_);
+  compute(*kernel, run, problem_);
+  const auto outputs = run.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    expect_close(to_doubles(outputs[i], problem_.signature.outputs[i]), expected.outputs[i], the_case().tolerance,
+                 fmt::format("output {}", i));
+  }
+  const auto statistics = run.statistics();
+  ASSERT_EQ(expected.statistics.size(), statistics.size());
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    expect_close(to_doubles(statistics[i], problem_.states[i].spec()), expected.statistics[i], the_case().tolerance,
+                 fmt::format("statistic {}", i));
+  }
+}
+
+TEST_P(OpCaseTest, GradientIsTheFiniteDifference) {
+  if (the_case().benchmark || !problem_.trains() || problem_.op->view) GTEST_SKIP() << "no gradient to check";
+  Objective objective(GetParam().cases, problem_);
+  const auto kernel = problem_.make_kernel();
+  KernelRun run(problem_);
+  compute(*kernel, run, problem_);
+
+  const auto check = [&](const DoubleTensor& got, const std::string& what, auto slope) {
+    const std::size_t n = got.values.size();
+    if (n == 0) return;
+    RandomStream random(hash_name(what), 0);
+    DoubleTensor sampled{{}, {}}, expected{{}, {}};
+    for (std::size_t k = 0; k < std::min(n, kSampled); ++k) {
+      const std::size_t element = n <= kSampled ? k : random.below(static_cast<std::uint32_t>(n));
+      sampled.values.push_back(got.values[element]);
+      expected.values.push_back(slope(element));
+    }
+    expect_close(sampled, expected, the_case().gradient_tolerance, what + ", sampled");
+
+    std::vector<double> direction(n);
+    double along = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      direction[k] = random.between(-1, 1);
+      along += direction[k] * got.values[k];
+    }
+    expect_close({{}, {along}}, {{}, {slope(direction)}}, the_case().gradient_tolerance * std::sqrt(n),
+                 what + ", along a random direction");
+  };
+  const auto input_gradients = run.input_gradients(), parameter_gradients = run.parameter_gradients();
+  for (std::size_t i = 0; i < input_gradients.size(); ++i) {
+    if (!problem_.wants_gradient(i)) continue;
+    check(to_doubles(input_gradients[i], problem_.input_specs[i]), fmt::format("gradient of input {}", i),
+          [&](const auto& where) { return objective.input_slope(i, where); });
+  }
+  for (std::size_t i = 0; i < parameter_gradients.size(); ++i) {
+    check(to_doubles(parameter_gradients[i], problem_.parameters[i].spec()), fmt::format("gradient of parameter {}", i),
+          [&](const auto& where) { return objective.parameter_slope(i, where); });
+  }
+}
+
+TEST_P(OpCaseTest, BitsDependOnNothingElse) {
+  if (problem_.op->view) GTEST_SKIP() << "no kernel";
+  const auto kernel = problem_.make_kernel();
+  KernelRun first(problem_);
+  compute(*kernel, first, problem_);
+  const auto expected = results(first, problem_);
+  const auto expect_same = [&](const KernelRun& run, const char* when) {
+    const auto got = results(run, problem_);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(got[i].second == expected[i].second) << expected[i].first << " has other bits " << when;
+    }
+  };
+  KernelRun again(problem_, {.junk = std::byte{0}});
+  compute(*kernel, again, problem_);
+  expect_same(again, "in the second call");
+  for (const std::size_t shift : {1UL, 6UL}) {
+    KernelRun shifted(problem_, {.shift = shift});
+    compute(*kernel, shifted, problem_);
+    expect_same(shifted, "at other addresses");
+  }
+  KernelRun elsewhere(problem_, {.shift = 3});
+  std::thread([&] {
+    const auto other = problem_.make_kernel();
+    compute(*other, elsewhere, problem_);
+  }).join();
+  expect_same(elsewhere, "in another kernel on another thread");
+}
+
+TEST_P(OpCaseTest, WritesOnlyTheGradientsThatAreWanted) {
+  if (!problem_.trains() || problem_.op->view) GTEST_SKIP() << "no gradient";
+  const auto kernel = problem_.make_kernel();
+  KernelRun full(problem_);
+  compute(*kernel, full, problem_);
+  const std::size_t inputs = problem_.inputs.size(), parameters = problem_.parameters.size();
+  for (std::size_t one = 0; one < inputs + parameters; ++one) {  // one gradient alone; backward never runs for none
+    if (one < inputs && !problem_.wants_gradient(one)) continue;
+    RunOptions options{.want_inputs = std::vector<bool>(inputs), .want_parameters = std::vector<bool>(parameters)};
+    if (one < inputs) options.want_inputs[one] = true;
+    if (one >= inputs) options.want_parameters[one - inputs] = true;
+    KernelRun run(problem_, options);
+    compute(*kernel, run, problem_);
+    for (std::size_t i = 0; i < parameters; ++i) {
+      const auto got = run.parameter_gradients()[i];
+      if (options.want_parameters[i]) {
+        EXPECT_TRUE(got == full.parameter_gradients()[i]) << "parameter " << i << " has other bits when alone";
+      } else {
+        EXPECT_TRUE(std::all_of(got.begin(), got.end(), [](auto byte) { return byte == std::byte{0xff}; }))
+            << "the gradient of parameter " << i << " was not wanted";
+      }
+    }
+    if (one < inputs) {
+      EXPECT_TRUE(run.input_gradients()[one] == full.input_gradients()[one])
+          << "input " << one << " has other bits when alone";
+    }
+  }
+}
+
+TEST_P(OpCaseTest, TakesAnEmptyBatch) {
+  if (the_case().benchmark || problem_.op->view) GTEST_SKIP() << "covered by the other cases";
+  const Problem empty = make_problem(*problem_.op, the_case(), true);
+  const auto kernel = empty.make_kernel();
+  KernelRun run(empty);
+  compute(*kernel, run, empty);
+  if (!empty.trains()) return;
+  const auto gradients = run.parameter_gradients();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    for (const double value : to_doubles(gradients[i], empty.parameters[i].spec()).values) {
+      ASSERT_EQ(value, 0) << "gradient of parameter " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, testing::ValuesIn(all_parameters()), [](const auto& parameter) {
+  return parameter.param.cases.op + "__" + parameter.param.the_case.name;
+});
+
+TEST(OpRegistry, EveryOpHasCases) {
+  const auto list = all_cases();
+  for (const OpDef* op : registry().all()) {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const auto& cases) { return cases.op == op->name; });
+    ASSERT_NE(found, list.end()) << op->name << " has no _cases.cpp";
+    EXPECT_FALSE(found->cases.empty()) << op->name;
+    EXPECT_FALSE(op->doc.empty()) << op->name;
+    EXPECT_TRUE(op->view || op->kernels.contains(DeviceKind::cpu)) << op->name << " has no CPU kernel";
+    for (const auto& attribute : op->attributes)
+      EXPECT_FALSE(attribute.doc.empty()) << op->name << "." << attribute.name;
+  }
+}
+
+}  // namespace lockstep::ops

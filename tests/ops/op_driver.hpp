@@ -1,0 +1,91 @@
+// The op driver's tools: a case made concrete (Problem), and one run of a kernel on it in guarded buffers (KernelRun).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ops/op_case.hpp"
+
+namespace lockstep::ops {
+
+/// The cases of every op folder; written by CMake.
+[[nodiscard]] std::vector<OpCases> all_cases();
+
+/// All tensors of one case. Values are functions of the case's name and the tensor's position only.
+struct Problem {
+  const OpDef* op = nullptr;
+  Attributes attributes;
+  Mode mode = Mode::training;
+  std::vector<TensorSpec> input_specs;
+  Signature signature;
+  std::vector<Tensor> inputs, parameters, states;
+  std::vector<Tensor> output_gradients;  ///< none for a loss
+  StepContext step;
+
+  [[nodiscard]] bool trains() const { return mode == Mode::training && op->differentiable; }
+  [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< f32 and not one of the op's constant inputs
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;
+};
+
+/// `empty_batch`: dimension 0 of every input is 0 instead.
+[[nodiscard]] Problem make_problem(const OpDef& op, const OpCase& the_case, bool empty_batch = false);
+
+/// Bytes between two guards of 64 bytes.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(std::size_t bytes, std::size_t shift, std::byte junk);
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool intact() const;  ///< nobody wrote outside
+  [[nodiscard]] bool untouched(std::byte junk) const;
+  void junk(std::byte junk);
+
+ private:
+  AlignedBytes block_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct RunOptions {
+  std::size_t shift = 0;               ///< buffers start that many multiples of 64 bytes later
+  std::byte junk{0xff};                ///< what fresh memory holds: 0xff makes NaNs
+  std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
+  std::vector<bool> want_parameters = {};
+};
+
+/// One run of a kernel. What backward does not declare to read is a null pointer to it; its workspace is junk
+/// again when it begins.
+class KernelRun {
+ public:
+  explicit KernelRun(const Problem& problem, RunOptions options = {});
+  void forward(Kernel& kernel);
+  void backward(Kernel& kernel);
+
+  /// Empty: no guard was overwritten, no input changed, no unwanted gradient written.
+  [[nodiscard]] std::string damage() const;
+  using Bytes = std::vector<std::byte>;
+  [[nodiscard]] std::vector<Bytes> outputs() const { return copy(outputs_); }
+  [[nodiscard]] std::vector<Bytes> statistics() const { return copy(statistics_); }
+  [[nodiscard]] std::vector<Bytes> input_gradients() const { return copy(input_gradients_); }
+  [[nodiscard]] std::vector<Bytes> parameter_gradients() const { return copy(parameter_gradients_); }
+
+ private:
+  using Buffers = std::vector<GuardedBuffer>;
+  [[nodiscard]] static std::vector<Bytes> copy(const Buffers& buffers);
+  [[nodiscard]] Buffers make(const std::vector<Tensor>& tensors);
+  [[nodiscard]] Buffers make(const std::vector<std::size_t>& sizes);
+  void prepare(Kernel& kernel);
+  [[nodiscard]] bool wanted(std::size_t input) const;
+
+  const Problem& problem_;
+  RunOptions options_;
+  std::size_t made_ = 0;
+  Buffers inputs_, parameters_, states_, output_gradients_;
+  Buffers outputs_, saved_, statistics_, input_gradients_, parameter_gradients_, workspace_;
+};
+
+[[nodiscard]] DoubleTensor to_doubles(const Tensor& tensor);
+[[nodiscard]] DoubleTensor to_doubles(const std::vector<std::byte>& bytes, const TensorSpec& spec);
+
+}  // namespace lockstep::ops
