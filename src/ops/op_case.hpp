@@ -1,6 +1,6 @@
 // What an op's _cases.cpp declares. One driver (tests/ops) makes from each case: forward against the
 // reference, gradients against finite differences, the same bits twice, and a benchmark.
-// Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
+// The node of a case has the op's name. Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,6 @@
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
-
-/// The name of the node in every case; random streams are keyed by it.
-inline constexpr const char* kCaseNode = "case";
 
 /// A tensor for references: any dtype as doubles, row-major.
 struct DoubleTensor {

@@ -86,7 +86,7 @@ bool Problem::wants_gradient(std::size_t input) const {
 
 std::unique_ptr<Kernel> Problem::make_kernel() const {
   backend::use_one_thread_per_kernel();
-  KernelRequest request{kCaseNode, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved};
+  KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved};
   for (const auto& parameter : signature.parameters) request.parameters.push_back({DType::f32, parameter.shape});
   for (const auto& state : signature.states) request.states.push_back({DType::f32, state.shape});
   return op->kernels.at(DeviceKind::cpu)(request);
