@@ -1,0 +1,58 @@
+#include "comm/point_to_point.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+enum InternalTag : int { kBarrier = kFirstInternalTag, kBroadcast, kAllGather };
+
+}  // namespace
+
+// Dissemination: in round i every rank hears of the 2^i ranks before it.
+void PointToPointCommunicator::barrier(const Operation& operation) {
+  const std::array<std::byte, 1> token{};
+  std::array<std::byte, 1> heard{};
+  for (int distance = 1; distance < size(); distance *= 2) {
+    const auto sent = send(token, (rank() + distance) % size(), kBarrier);
+    receive(heard, (rank() - distance + size()) % size(), kBarrier)->wait(operation);
+    sent->wait(operation);
+  }
+}
+
+// A binomial tree over the ranks counted from the root.
+void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, const Operation& operation) {
+  LOCKSTEP_CHECK(root >= 0 && root < size(), "broadcast from a rank of the job");
+  const int place = (rank() - root + size()) % size();
+  const auto rank_at = [&](int p) { return (p + root) % size(); };
+  int distance = 1;
+  while (distance < size() && (place & distance) == 0) distance *= 2;
+  if (place != 0) receive(bytes, rank_at(place - distance), kBroadcast)->wait(operation);
+
+  std::vector<std::unique_ptr<Transfer>> sent;
+  for (distance /= 2; distance >= 1; distance /= 2) {
+    if (place + distance < size()) sent.push_back(send(bytes, rank_at(place + distance), kBroadcast));
+  }
+  for (const auto& transfer : sent) transfer->wait(operation);
+}
+
+void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,
+                                          const Operation& operation) {
+  LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
+  const auto block = [&](int r) { return out.subspan(static_cast<std::size_t>(r) * in.size(), in.size()); };
+  std::vector<std::unique_ptr<Transfer>> received, sent;
+  for (int i = 1; i < size(); ++i) {
+    const int from = (rank() - i + size()) % size();
+    received.push_back(receive(block(from), from, kAllGather));
+  }
+  for (int i = 1; i < size(); ++i) sent.push_back(send(in, (rank() + i) % size(), kAllGather));
+  std::copy(in.begin(), in.end(), block(rank()).begin());
+  for (const auto& transfer : received) transfer->wait(operation);
+  for (const auto& transfer : sent) transfer->wait(operation);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,19 @@
+// The collectives that need no arithmetic, made of send() and receive(), so that a missed deadline names the
+// rank that was waited for. Meant for small data: start-up, agreement, parameters' digests.
+#pragma once
+
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+/// Tags from here on are the collectives' own.
+inline constexpr int kFirstInternalTag = 1 << 20;
+
+class PointToPointCommunicator : public Communicator {
+ public:
+  void barrier(const Operation& operation) override;
+  void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) override;
+  void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override;
+};
+
+}  // namespace lockstep::comm
