@@ -1,20 +1,10 @@
 #include "backend/cpu/gemm.hpp"
 
 #include <dnnl.h>
-#include <omp.h>
-
-#include <algorithm>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::backend {
-
-void use_one_thread() {
-  thread_local bool done = false;
-  if (done) return;
-  omp_set_num_threads(1);
-  done = true;
-}
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, MatrixView a, MatrixView b, float beta, float* c,
           std::int64_t stride) {
@@ -25,7 +15,6 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, MatrixVie
     }
     return;
   }
-  use_one_thread();
   const auto status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride,
                                  b.data, b.stride, beta, c, stride);
   LOCKSTEP_CHECK(status == dnnl_success, "dnnl_sgemm");

@@ -1,5 +1,5 @@
-// Single-precision matrix product for kernels: row-major, single-threaded, the same bits on each call and
-// on each thread.
+// Single-precision matrix product for kernels: row-major, single-threaded, the same bits on each call and on
+// each thread.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,5 @@ struct MatrixView {
 /// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c. With beta 0, c is only written. Sizes may be 0.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, MatrixView a, MatrixView b, float beta, float* c,
           std::int64_t stride);
-
-/// Tells the OpenMP runtime under oneDNN to use one thread for calls from this thread. gemm() does it itself;
-/// code that runs oneDNN primitives calls it first. Cheap after the first call.
-void use_one_thread();
 
 }  // namespace lockstep::backend

@@ -1,10 +1,10 @@
 // With lse = log sum_k e^x_k and w = sum_k q_k: loss = w * lse - sum_k q_k x_k, gradient w * softmax(x) - q.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "backend/cpu/softmax.hpp"
 #include "core/vectorize.hpp"
+#include "ops/cross_entropy/cross_entropy_cpu.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
 
@@ -69,7 +69,7 @@ class CrossEntropyCpu final : public Kernel {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
     const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
-    const float lse = maximum + std::log(exponentials);
+    const float lse = maximum + backend::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows_.soft) {
       const SoftSums sums = soft_sums(input(call, 1) + row * n, x, n);
@@ -108,9 +108,12 @@ class CrossEntropyCpu final : public Kernel {
 
 }  // namespace
 
+std::unique_ptr<Kernel> make_log_loss_cpu(const KernelRequest& request, double label_smoothing) {
+  return std::make_unique<CrossEntropyCpu>(ClassRows(request), static_cast<float>(label_smoothing));
+}
+
 std::unique_ptr<Kernel> make_cross_entropy_cpu(const KernelRequest& request) {
-  return std::make_unique<CrossEntropyCpu>(ClassRows(request),
-                                           static_cast<float>(request.attributes->number("label_smoothing")));
+  return make_log_loss_cpu(request, request.attributes->number("label_smoothing"));
 }
 
 }  // namespace lockstep::ops

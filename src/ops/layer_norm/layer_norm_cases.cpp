@@ -1,0 +1,42 @@
+#include <cmath>
+
+#include "ops/op_case.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+void normalize_row(const double* x, const ReferenceCall& call, double* y, std::size_t n) {
+  double mean = 0, variance = 0;
+  for (std::size_t i = 0; i < n; ++i) mean += x[i] / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double z = (x[i] - mean) / std::sqrt(variance + call.attributes.number("epsilon"));
+    y[i] = z * call.parameters[0].values[i] + (call.parameters.size() > 1 ? call.parameters[1].values[i] : 0);
+  }
+}
+
+ReferenceResult reference(const ReferenceCall& call) {
+  const DoubleTensor& x = call.inputs[0];
+  DoubleTensor y = x;
+  const auto n = static_cast<std::size_t>(x.shape.back());
+  for (std::size_t at = 0; at < x.values.size(); at += n) normalize_row(&x.values[at], call, &y.values[at], n);
+  return {{y}, {}};
+}
+
+}  // namespace
+
+OpCases make_layer_norm_cases() {
+  const Attributes no_bias({{"bias", false}}), epsilon({{"epsilon", 0.1}});
+  return {"layer_norm",
+          reference,
+          {
+              {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 37}}}},
+              {.name = "sequence", .attributes = epsilon, .inputs = {{DType::f32, {2, 3, 16}}}},
+              {.name = "no_bias", .attributes = no_bias, .inputs = {{DType::f32, {4, 7}}}},
+              {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
+              {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
+          }};
+}
+
+}  // namespace lockstep::ops

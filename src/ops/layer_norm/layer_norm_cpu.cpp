@@ -1,0 +1,141 @@
+// With z = (x - mean) * rstd and g = dy * weight: dx = rstd * (g - mean(g) - z * mean(g * z)).
+// The parameters' gradients add row after row.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/cpu/reduce.hpp"
+#include "core/vectorize.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/rows.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+using backend::kLanes;
+using backend::Lanes;
+
+/// Sum of (x - mean)^2.
+LOCKSTEP_INLINE float squares(const float* x, float mean, std::int64_t n) {
+  Lanes total = {}, part;
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    if (i + kLanes <= n) backend::load(part, x + i);
+    else backend::load_part(part, x + i, n - i, mean);
+    part -= mean;
+    total += part * part;
+  }
+  return backend::combine(total);
+}
+
+LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, const float* bias, float* y, float* means,
+                                   float* rstds, Rows rows, float epsilon) {
+  const auto n = static_cast<float>(rows.size);
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const float* xr = x + row * rows.size;
+    float* yr = y + row * rows.size;
+    const float mean = backend::sum(xr, rows.size) / n;
+    const float rstd = 1.0F / std::sqrt(squares(xr, mean, rows.size) / n + epsilon);
+    if (bias != nullptr) {
+      for (std::int64_t i = 0; i < rows.size; ++i) yr[i] = (xr[i] - mean) * rstd * weight[i] + bias[i];
+    } else {
+      for (std::int64_t i = 0; i < rows.size; ++i) yr[i] = (xr[i] - mean) * rstd * weight[i];
+    }
+    if (means != nullptr) {
+      means[row] = mean;
+      rstds[row] = rstd;
+    }
+  }
+}
+
+struct Row {
+  const float *x, *dy;
+  float mean, rstd;
+};
+
+LOCKSTEP_INLINE void input_gradient_row(const Row& row, const float* weight, float* dx, std::int64_t n) {
+  Lanes sum_g = {}, sum_gz = {}, x, dy, w;
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    if (i + kLanes <= n) {
+      backend::load(x, row.x + i);
+      backend::load(dy, row.dy + i);
+      backend::load(w, weight + i);
+    } else {
+      backend::load_part(x, row.x + i, n - i, 0);
+      backend::load_part(dy, row.dy + i, n - i, 0);
+      backend::load_part(w, weight + i, n - i, 0);
+    }
+    const Lanes g = dy * w;
+    sum_g += g;
+    sum_gz += g * ((x - row.mean) * row.rstd);
+  }
+  const auto size = static_cast<float>(n);
+  const float mean_g = backend::combine(sum_g) / size, mean_gz = backend::combine(sum_gz) / size;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float z = (row.x[i] - row.mean) * row.rstd;
+    dx[i] = row.rstd * (row.dy[i] * weight[i] - mean_g - z * mean_gz);
+  }
+}
+
+LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const float* means, const float* rstds,
+                                         const float* weight, float* dx, Rows rows) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const std::int64_t at = row * rows.size;
+    input_gradient_row({x + at, dy + at, means[row], rstds[row]}, weight, dx + at, rows.size);
+  }
+}
+
+LOCKSTEP_VECTORIZED void weight_gradient(const float* x, const float* dy, const float* means, const float* rstds,
+                                         float* dw, Rows rows) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const std::int64_t at = row * rows.size;
+    for (std::int64_t i = 0; i < rows.size; ++i) dw[i] += dy[at + i] * ((x[at + i] - means[row]) * rstds[row]);
+  }
+}
+
+LOCKSTEP_VECTORIZED void bias_gradient(const float* dy, float* db, Rows rows) {
+  backend::sum_rows(dy, db, rows.count, rows.size);
+}
+
+class LayerNormCpu final : public Kernel {
+ public:
+  LayerNormCpu(Rows rows, double epsilon, bool bias)
+      : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
+
+  void forward(const ForwardCall& call) override {
+    const bool save = !call.saved.empty();
+    normalize(input(call), static_cast<const float*>(call.parameters[0]),
+              bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr, output(call),
+              save ? static_cast<float*>(call.saved[0]) : nullptr, save ? static_cast<float*>(call.saved[1]) : nullptr,
+              rows_, epsilon_);
+  }
+
+  void backward(const BackwardCall& call) override {
+    const auto* means = static_cast<const float*>(call.saved[0]);
+    const auto* rstds = static_cast<const float*>(call.saved[1]);
+    const float *x = input(call), *dy = output_gradient(call);
+    if (input_gradient(call) != nullptr) {
+      const auto* weight = static_cast<const float*>(call.parameters[0]);
+      input_gradients(x, dy, means, rstds, weight, input_gradient(call), rows_);
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      std::fill_n(dw, rows_.size, 0.0F);
+      weight_gradient(x, dy, means, rstds, dw, rows_);
+    }
+    if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_);
+  }
+
+ private:
+  Rows rows_;
+  float epsilon_;
+  bool bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_layer_norm_cpu(const KernelRequest& request) {
+  return std::make_unique<LayerNormCpu>(Rows(request.inputs[0]), request.attributes->number("epsilon"),
+                                        request.parameters.size() > 1);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,34 @@
+#include <cmath>
+
+#include "ops/op_case.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+ReferenceResult reference(const ReferenceCall& call) {
+  DoubleTensor y = call.inputs[0];
+  const auto n = static_cast<std::size_t>(y.shape.back());
+  for (std::size_t at = 0; at < y.values.size(); at += n) {
+    double square = 0;
+    for (std::size_t i = 0; i < n; ++i) square += y.values[at + i] * y.values[at + i] / static_cast<double>(n);
+    const double scale = 1 / std::sqrt(square + call.attributes.number("epsilon"));
+    for (std::size_t i = 0; i < n; ++i) y.values[at + i] *= scale * call.parameters[0].values[i];
+  }
+  return {{y}, {}};
+}
+
+}  // namespace
+
+OpCases make_rms_norm_cases() {
+  return {"rms_norm",
+          reference,
+          {
+              {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 37}}}},
+              {.name = "sequence", .attributes = Attributes({{"epsilon", 0.1}}), .inputs = {{DType::f32, {2, 3, 16}}}},
+              {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
+              {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
+          }};
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,76 @@
+// With z = x * r and g = dy * weight: dx = r * (g - z * mean(g * z)). The weight's gradient adds row after row.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/cpu/reduce.hpp"
+#include "core/vectorize.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/rows.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y, float* saved, Rows rows, float epsilon) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const float* xr = x + row * rows.size;
+    const float mean = backend::dot(xr, xr, rows.size) / static_cast<float>(rows.size);
+    const float r = 1.0F / std::sqrt(mean + epsilon);
+    for (std::int64_t i = 0; i < rows.size; ++i) y[row * rows.size + i] = xr[i] * r * weight[i];
+    if (saved != nullptr) saved[row] = r;
+  }
+}
+
+/// dx holds g * x first, so that its sum has the stated association.
+LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const float* saved, const float* weight,
+                                         float* dx, Rows rows) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const std::int64_t at = row * rows.size;
+    const float r = saved[row];
+    for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = dy[at + i] * weight[i] * (x[at + i] * r);
+    const float mean = backend::sum(dx + at, rows.size) / static_cast<float>(rows.size);
+    for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = r * (dy[at + i] * weight[i] - x[at + i] * r * mean);
+  }
+}
+
+LOCKSTEP_VECTORIZED void weight_gradient(const float* x, const float* dy, const float* saved, float* dw, Rows rows) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const std::int64_t at = row * rows.size;
+    for (std::int64_t i = 0; i < rows.size; ++i) dw[i] += dy[at + i] * (x[at + i] * saved[row]);
+  }
+}
+
+class RmsNormCpu final : public Kernel {
+ public:
+  RmsNormCpu(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+
+  void forward(const ForwardCall& call) override {
+    normalize(input(call), static_cast<const float*>(call.parameters[0]), output(call),
+              call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_, epsilon_);
+  }
+
+  void backward(const BackwardCall& call) override {
+    const auto* saved = static_cast<const float*>(call.saved[0]);
+    const float *x = input(call), *dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      input_gradients(x, dy, saved, static_cast<const float*>(call.parameters[0]), dx, rows_);
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      std::fill_n(dw, rows_.size, 0.0F);
+      weight_gradient(x, dy, saved, dw, rows_);
+    }
+  }
+
+ private:
+  Rows rows_;
+  float epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_rms_norm_cpu(const KernelRequest& request) {
+  return std::make_unique<RmsNormCpu>(Rows(request.inputs[0]), request.attributes->number("epsilon"));
+}
+
+}  // namespace lockstep::ops
