@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Everything that judges the sources without running them. Exits 1 if there is anything to mend.
+# clang-tidy reads a file again only when something it depends on changed: the first run takes minutes.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+build=build/release
+failed=0
+
+check() {
+  local name=$1 start=$SECONDS
+  shift
+  printf '== %s\n' "$name"
+  "$@" || failed=1
+  printf '   %s: %d s\n' "$name" $((SECONDS - start))
+}
+
+configure() { [ -f $build/compile_commands.json ] || cmake --preset release >/dev/null; }
+
+check includes scripts/check_includes.py
+check format scripts/format.sh --check
+if command -v shellcheck >/dev/null; then
+  check shellcheck bash -c 'git ls-files "*.sh" .ci/run | xargs shellcheck'
+else
+  echo "== shellcheck is not installed: left out"
+fi
+check clang-tidy bash -c "$(declare -f configure); build=$build; configure && scripts/clang_tidy.py $build"
+exit $failed
