@@ -1,0 +1,26 @@
+#include "ops/activation_case.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+double exact(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
+double approximate(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+}  // namespace
+
+OpCases make_gelu_cases() {
+  std::vector<OpCase> cases = activation_cases({}, "tanh_");
+  for (auto& the_case : activation_cases(Attributes({{"approximate", std::string("none")}}), "exact_")) {
+    cases.push_back(the_case);
+  }
+  return {"gelu",
+          [](const ReferenceCall& call) {
+            return elementwise_reference(call, call.attributes.text("approximate") == "none" ? exact : approximate);
+          },
+          cases};
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,23 @@
+#include "backend/cpu/vector_math.hpp"
+#include "core/vectorize.hpp"
+#include "ops/activation.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = backend::vector_sigmoid(x[i]);
+}
+
+LOCKSTEP_VECTORIZED void backward(const float* y, const float* dy, float* dx, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (y[i] * (1.0F - y[i]));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sigmoid_cpu(const KernelRequest& request) {
+  return std::make_unique<ActivationCpu>(request.outputs[0].elements(), true, forward, backward);
+}
+
+}  // namespace lockstep::ops
