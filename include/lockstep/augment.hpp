@@ -1,0 +1,95 @@
+// Augmentation: steps that change an image before the network sees it. Derive from AugmentStep for your own and
+// add it to a registry; the job file then knows it by its name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+#include "lockstep/random.hpp"
+
+namespace lockstep {
+
+/// -1: differs between samples.
+struct ImageSize {
+  std::int64_t height = -1, width = -1;
+  bool operator==(const ImageSize&) const = default;
+};
+
+/// Pixels that somebody else owns: [height, width, channels], 0 ... 255.
+struct ImageView {
+  const std::uint8_t* data = nullptr;
+  std::int64_t height = 0, width = 0, channels = 0;
+  [[nodiscard]] const std::uint8_t* row(std::int64_t y) const { return data + y * width * channels; }
+};
+
+/// An image that keeps its memory from sample to sample.
+class Image {
+ public:
+  [[nodiscard]] std::int64_t height() const { return height_; }
+  [[nodiscard]] std::int64_t width() const { return width_; }
+  [[nodiscard]] std::int64_t channels() const { return channels_; }
+  [[nodiscard]] ImageView view() const { return {pixels_.data(), height_, width_, channels_}; }
+  [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels_.data() + y * width_ * channels_; }
+  [[nodiscard]] std::span<std::uint8_t> pixels() { return pixels_; }
+
+  /// A copy of other pixels.
+  void assign(const ImageView& source) {
+    height_ = source.height, width_ = source.width, channels_ = source.channels;
+    pixels_.assign(source.data, source.data + height_ * width_ * channels_);
+  }
+
+  /// Gives the image another size and pixels that are to be written; returns the old ones, which can be read
+  /// until the next replace().
+  ImageView replace(std::int64_t height, std::int64_t width) {
+    std::swap(pixels_, old_);
+    const ImageView before{old_.data(), height_, width_, channels_};
+    height_ = height, width_ = width;
+    pixels_.resize(static_cast<std::size_t>(height * width * channels_));
+    return before;
+  }
+
+ private:
+  std::vector<std::uint8_t> pixels_, old_;
+  std::int64_t height_ = 0, width_ = 0, channels_ = 0;
+};
+
+/// One step. It must depend on the image and on what it draws from `random` only: the stream is keyed by the
+/// job's seed, the step's name and position, the epoch and the sample, so that no rank or thread matters.
+class AugmentStep {
+ public:
+  virtual ~AugmentStep() = default;
+  /// Called by several threads at once.
+  virtual void apply(Image& image, RandomStream& random) const = 0;
+  /// The size of what apply() makes of an image of this size. Throws Error(configuration) if it cannot.
+  [[nodiscard]] virtual ImageSize output_size(ImageSize input) const { return input; }
+};
+
+struct AugmentDef {
+  std::string name;  ///< "crop"
+  std::string doc;   ///< one line
+  std::vector<AttributeSpec> attributes;
+  std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
+  std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
+};
+
+/// The steps that a program knows by name. Addresses are stable.
+class AugmentRegistry {
+ public:
+  AugmentDef& add(AugmentDef def);  ///< throws Error(usage) if the name is taken
+  [[nodiscard]] const AugmentDef* find(const std::string& name) const;
+  [[nodiscard]] std::vector<const AugmentDef*> all() const;  ///< by name
+
+ private:
+  std::map<std::string, std::unique_ptr<AugmentDef>> defs_;
+};
+
+/// flip, crop, resized_crop, resize, center_crop, rotate, color_jitter, cutout.
+[[nodiscard]] AugmentRegistry built_in_augmentations();
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+#include "data/augment.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/vectorize.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+/// `factor` and `shift` hold a value for each of the `width` numbers of a row.
+LOCKSTEP_VECTORIZED void normalize_rows(const std::uint8_t* in, const float* factor, const float* shift, float* out,
+                                        std::int64_t rows, std::int64_t width) {
+  for (std::int64_t y = 0; y < rows; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      out[y * width + x] = static_cast<float>(in[y * width + x]) * factor[x] + shift[x];
+    }
+  }
+}
+
+std::string known_steps(const AugmentRegistry& registry) {
+  std::string text;
+  for (const AugmentDef* def : registry.all()) text += (text.empty() ? "" : ", ") + def->name;
+  return text;
+}
+
+std::string prefix(const Place& place) {
+  return place.line > 0 ? place.text() + ": " : "";
+}
+
+double channel_value(const std::vector<double>& values, std::int64_t channel, double fallback) {
+  if (values.empty()) return fallback;
+  return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
+}
+
+}  // namespace
+
+Pipeline::Pipeline(Pipeline&&) noexcept = default;
+Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
+Pipeline::~Pipeline() = default;
+
+Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry)
+    : inputs_(std::move(features)) {
+  add_steps(options, registry);
+  for (const Feature& input : inputs_) {
+    outputs_.push_back(input.kind == Feature::Kind::image ? output_of(input) : input);
+    scales_.push_back(input.kind == Feature::Kind::image ? scale_for(outputs_.back(), options) : Scale{});
+  }
+}
+
+void Pipeline::add_steps(const PipelineOptions& options, const AugmentRegistry& registry) {
+  for (const AugmentOptions& option : options.steps) {
+    const AugmentDef* def = registry.find(option.name);
+    if (def == nullptr) {
+      throw Error(ExitCode::configuration, fmt::format("{}expected an augmentation, one of {}; found '{}'",
+                                                       prefix(option.place), known_steps(registry), option.name));
+    }
+    const std::string what = fmt::format("{}augmentation '{}'", prefix(option.place), option.name);
+    const Attributes attributes = complete(def->attributes, option.attributes, what);
+    steps_.push_back({def->make(attributes), mix(mix(options.seed, hash_name(option.name)), steps_.size())});
+  }
+}
+
+Feature Pipeline::output_of(const Feature& input) const {
+  ImageSize size{input.spec.shape.at(0), input.spec.shape.at(1)};
+  for (const Step& step : steps_) size = step.step->output_size(size);
+  if (size.height <= 0 || size.width <= 0) {
+    throw Error(ExitCode::configuration,
+                fmt::format("job.data.prepare: the images of '{}' differ in size, but a network needs one size; add "
+                            "`resize` or `center_crop` to job.data.prepare",
+                            input.name));
+  }
+  return {input.name, input.kind, {DType::f32, {size.height, size.width, input.spec.shape.at(2)}}};
+}
+
+Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions& options) {
+  const std::int64_t width = output.spec.shape[1], channels = output.spec.shape[2];
+  for (const auto* values : {&options.mean, &options.deviation}) {
+    if (values->size() > 1 && static_cast<std::int64_t>(values->size()) != channels) {
+      throw Error(ExitCode::configuration,
+                  fmt::format("job.data.normalize: expected {} values, one for each channel of '{}', found {}",
+                              channels, output.name, values->size()));
+    }
+  }
+  Scale scale;
+  for (std::int64_t i = 0; i < width * channels; ++i) {
+    const double mean = channel_value(options.mean, i % channels, 0);
+    const double deviation = channel_value(options.deviation, i % channels, 1);
+    scale.factor.push_back(static_cast<float>(1 / (255 * deviation)));
+    scale.shift.push_back(static_cast<float>(-mean / deviation));
+  }
+  return scale;
+}
+
+void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch,
+                       PipelineScratch& scratch) const {
+  const Shape& shape = image.shape();
+  scratch.image.assign({image.as<std::uint8_t>().data(), shape.at(0), shape.at(1), shape.at(2)});
+  for (const Step& step : steps_) {
+    RandomStream random(mix(step.key, epoch), static_cast<std::uint64_t>(id), static_cast<std::uint32_t>(index));
+    step.step->apply(scratch.image, random);
+  }
+}
+
+void Pipeline::write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const {
+  const Shape found{image.height(), image.width(), image.channels()};
+  if (found != outputs_[index].spec.shape) {
+    throw Error(ExitCode::data,
+                fmt::format("sample {}, '{}': expected an image of {} after augmentation, found {}", id,
+                            outputs_[index].name, to_string(outputs_[index].spec.shape), to_string(found)));
+  }
+  normalize_rows(image.view().data, scales_[index].factor.data(), scales_[index].shift.data(),
+                 reinterpret_cast<float*>(output), found[0], found[1] * found[2]);
+}
+
+void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, PipelineScratch& scratch,
+                   std::span<std::byte* const> outputs) const {
+  LOCKSTEP_CHECK(sample.size() == inputs_.size(), fmt::format("sample {} has {} tensors", id, sample.size()));
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const Tensor& tensor = sample[i].tensor;
+    if (inputs_[i].kind == Feature::Kind::image) {
+      augment(tensor, i, id, epoch, scratch);
+      write_image(scratch.image, i, id, outputs[i]);
+      continue;
+    }
+    if (tensor.spec() != inputs_[i].spec) {
+      throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, inputs_[i].name,
+                                              to_string(inputs_[i].spec.shape), to_string(tensor.shape())));
+    }
+    std::memcpy(outputs[i], tensor.bytes(), tensor.spec().bytes());
+  }
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,17 @@
+// The built-in steps, each in its own file augment_<name>.cpp.
+#pragma once
+
+#include "lockstep/augment.hpp"
+
+namespace lockstep::data {
+
+AugmentDef make_flip();
+AugmentDef make_crop();
+AugmentDef make_center_crop();
+AugmentDef make_resize();
+AugmentDef make_resized_crop();
+AugmentDef make_rotate();
+AugmentDef make_color_jitter();
+AugmentDef make_cutout();
+
+}  // namespace lockstep::data

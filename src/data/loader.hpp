@@ -1,0 +1,74 @@
+// Loader: batches for the step, read and augmented ahead of time by background threads.
+//
+// What a batch holds depends on (job seed, step, shard) only, never on threads, depth or on who computes which
+// shard. A get() that comes before its batch was begun makes it itself, so no order of gets can block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/augment.hpp"
+#include "data/sampler.hpp"
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+/// Images are f32 [b, h, w, c], normalised; labels i32 [b]; tokens i32 [b, length].
+struct Batch {
+  std::vector<NamedTensor> tensors;  ///< in order of the pipeline's outputs
+  std::vector<std::int64_t> ids;     ///< b of them
+  std::int64_t valid = 0;            ///< samples that count; evaluation fills up with copies of the last one
+};
+
+struct LoaderOptions {
+  std::int64_t batch = 0;  ///< global; a shard holds b = batch / shards samples
+  int shards = 1;
+  std::uint64_t seed = 0;
+  std::uint64_t first_step = 0;  ///< where a resumed run starts
+  std::uint64_t last_step = 0;   ///< nothing is loaded for this step or later ones
+  std::int64_t cache_bytes = 0;  ///< budget for decoded samples; 0: no cache
+  int threads = 0;               ///< 0: tuned
+  int depth = 0;                 ///< batches ahead; 0: tuned
+  int most_threads = 0;          ///< bound of the tuning; 0: this process's cores less one
+  /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1,
+  /// for evaluation_shards(size, b) shards, and a step is one evaluation: each gives the same batches.
+  bool training = true;
+};
+
+struct LoaderCounters {
+  int threads = 0;
+  int depth = 0;
+  std::int64_t cache_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  std::int64_t batches = 0;         ///< given out
+  std::int64_t made_by_caller = 0;  ///< of these, by get() itself
+  double wait_seconds = 0;          ///< time that get() blocked, over all callers
+};
+
+class Loader {
+ public:
+  /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set.
+  Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options);
+  ~Loader();
+
+  /// Which shards this rank computes, from this step on, until the next assign. May come while running, for
+  /// steps of which no batch was asked yet; what was loaded ahead for other shards is dropped.
+  void assign(std::uint64_t from_step, std::vector<int> shards);
+
+  /// Blocks until the batch is ready; may be called by several threads at once. The batch stays valid until
+  /// release(). Rethrows what reading or augmenting threw.
+  [[nodiscard]] const Batch& get(std::uint64_t step, int shard);
+  void release(std::uint64_t step, int shard);
+
+  [[nodiscard]] std::int64_t shard_samples() const;
+  [[nodiscard]] const std::vector<Feature>& features() const;  ///< of the batches' tensors, without dimension 0
+  [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
+  [[nodiscard]] LoaderCounters counters() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::data
