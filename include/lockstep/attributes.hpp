@@ -13,7 +13,8 @@ namespace lockstep {
 
 using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
-enum class AttributeKind { boolean, integer, number, text, integers };  ///< integers: one integer or a list of them
+/// integers: one integer, a list of them, or one of the spec's `choices`.
+enum class AttributeKind { boolean, integer, number, text, integers };
 
 struct AttributeSpec {
   std::string name;
@@ -33,6 +34,7 @@ class Attributes {
 
   void set(const std::string& name, Attribute value) { values_[name] = std::move(value); }
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
+  [[nodiscard]] bool is_text(const std::string& name) const { return std::holds_alternative<std::string>(at(name)); }
   [[nodiscard]] bool boolean(const std::string& name) const { return std::get<bool>(at(name)); }
   [[nodiscard]] std::int64_t integer(const std::string& name) const { return std::get<std::int64_t>(at(name)); }
   [[nodiscard]] double number(const std::string& name) const;  ///< an integer is a number too

@@ -23,15 +23,16 @@ const char* kind_name(AttributeKind kind) {
   return "?";
 }
 
-bool fits(AttributeKind kind, const Attribute& value) {
-  switch (kind) {
+bool fits(const AttributeSpec& spec, const Attribute& value) {
+  switch (spec.kind) {
     case AttributeKind::boolean: return std::holds_alternative<bool>(value);
     case AttributeKind::integer: return std::holds_alternative<std::int64_t>(value);
     case AttributeKind::number:
       return std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
     case AttributeKind::text: return std::holds_alternative<std::string>(value);
     case AttributeKind::integers:
-      return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<std::vector<std::int64_t>>(value);
+      return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<std::vector<std::int64_t>>(value) ||
+             (std::holds_alternative<std::string>(value) && !spec.choices.empty());
   }
   return false;
 }
@@ -44,7 +45,7 @@ std::vector<double> numbers(const Attribute& value) {
 }
 
 void check_value(const AttributeSpec& spec, const Attribute& value, const std::string& what) {
-  if (!fits(spec.kind, value)) {
+  if (!fits(spec, value)) {
     throw Error(ExitCode::configuration, fmt::format("{}: {}: expected {}, found {}", what, spec.name,
                                                      kind_name(spec.kind), to_string(value)));
   }
