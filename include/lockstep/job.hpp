@@ -34,6 +34,7 @@ struct ModelOptions {
   std::string zoo;                  ///< "resnet"; empty: layers
   Attributes parameters;            ///< of the zoo model
   std::vector<LayerOptions> layers;
+  std::vector<std::string> inputs;  ///< features of a sample that feed the model, in order; empty: all but the target
   std::vector<std::string> freeze;  ///< glob patterns over parameter names
   Place place;
 };
@@ -43,6 +44,7 @@ struct SourceOptions {
   /// digits | images | idx | cifar | text | tokens | csv | packed
   std::string kind;
   std::vector<std::string> paths;   ///< as written, globs expanded; idx: images then labels may be one glob or a folder
+  std::vector<std::string> patterns;  ///< the same before globs were expanded
   std::string labels;               ///< idx: the label file, where it cannot be found beside the images
   std::int64_t count = 0;           ///< digits: number of samples; other kinds: 0 = all
   std::int64_t first = 0;           ///< digits: index of the first
@@ -127,7 +129,15 @@ struct InitializeOptions {
   std::vector<std::string> only;      ///< glob patterns over parameter names; empty: all
 };
 
-struct TelemetryOptions {};
+struct TelemetryOptions {
+  int prometheus_port = 0;            ///< 0: off
+  bool tensorboard = false;
+};
+
+struct ParallelOptions {
+  std::int64_t stages = 1;
+  std::string sharding = "none";      ///< none | optimizer | gradients | parameters
+};
 
 struct Job {
   std::string name = "digits";
@@ -149,15 +159,18 @@ struct Job {
   std::string exact = "required";     ///< required | preferred | never
   std::string balance = "equal";
   std::map<std::string, double> balance_weights;
+  ParallelOptions parallel;
   EvaluateOptions evaluate;
   std::optional<EarlyStopOptions> early_stop;
   std::optional<InitializeOptions> initialize;
   std::string run_directory;          ///< empty: runs/<name>
   CheckpointOptions checkpoint;
+  TelemetryOptions telemetry;
   double timeout_seconds = 60;        ///< deadline of a wait for other ranks
   std::int64_t bucket_bytes = 1 << 20;
   std::string digest;                 ///< sha256 of what the result depends on, in canonical form
-  std::string canonical;              ///< that form: YAML with every default filled in
+  std::string canonical;              ///< the whole job as JSON (so YAML too) with every default filled in
+  std::map<std::string, Place> places;  ///< of what was written, by path: "job.batch_size"
 };
 
 }  // namespace lockstep
