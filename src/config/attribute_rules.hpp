@@ -1,0 +1,43 @@
+// Rules for what the catalogue declares: the settings of ops, zoo models, losses and augmentation.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/section.hpp"
+
+namespace lockstep::config {
+
+/// Reads into, and writes from, the attribute of that name.
+[[nodiscard]] Is<Attributes> attribute(const AttributeSpec& spec);
+
+/// Sets the declared defaults that are not given.
+void set_fallbacks(const NamedAttributes& declared, Attributes& attributes);
+
+/// The settings of one catalogue entry, as a section over the struct that holds its attributes.
+template <class T>
+[[nodiscard]] Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*attributes);
+
+}  // namespace lockstep::config
+
+#include "config/list_rules.hpp"
+
+namespace lockstep::config {
+
+template <class T>
+Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*attributes) {
+  Section<T> section;
+  section.initially([declared, attributes](T& whole) {
+    whole.*attributes = {};
+    set_fallbacks(declared, whole.*attributes);
+  });
+  for (const auto& spec : declared.attributes) {
+    section.part(spec.name, member_of(attributes, attribute(spec)), spec.doc);
+    if (!spec.fallback && !spec.optional) section.required();
+  }
+  if (!declared.shorthand.empty()) section.shorthand(declared.shorthand);
+  return section;
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,105 @@
+#include "config/canonical.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+
+namespace lockstep::config {
+namespace {
+
+/// "/data/c10.tar" and "c10.tar" are the same data until their contents say otherwise.
+void keep_file_name(Json& value) {
+  if (value.is_array()) {
+    for (auto& item : value) keep_file_name(item);
+  } else if (value.is_string()) {
+    const auto& path = value.get_ref<const std::string&>();
+    const auto end = path.find_last_not_of('/');
+    const auto slash = path.find_last_of('/', end);
+    value = path.substr(slash == std::string::npos ? 0 : slash + 1,
+                        end == std::string::npos ? 0 : end - (slash == std::string::npos ? 0 : slash + 1) + 1);
+  }
+}
+
+void keep_file_names(Json& data) {
+  for (const auto* key : {"train", "validation"}) {
+    if (!data.contains(key)) continue;
+    if (data[key].contains("list")) keep_file_name(data[key]["list"]);
+    for (auto& source : data[key]) {
+      if (!source.is_object()) continue;
+      for (const auto* path : {"path", "labels"}) {
+        if (source.contains(path)) keep_file_name(source[path]);
+      }
+    }
+  }
+}
+
+/// What the parameters at a given step depend on, and nothing else, so that a run may be resumed elsewhere.
+///
+/// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), and what
+/// changes the speed alone (threads, device, balance, timeout, buckets, stages and sharding, cache and prefetching).
+/// When to evaluate, on what, and by which metrics matters only if early_stop may end the run by it. Kept though
+/// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
+/// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
+/// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
+Json what_counts(const Json& canonical) {
+  Json job = canonical.at("job");
+  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "balance", "timeout",
+                          "bucket_bytes", "parallel"}) {
+    job.erase(key);
+  }
+  for (const auto* key : {"test", "cache", "threads", "depth"}) job["data"].erase(key);
+  job["exact"] = job["exact"] != "never";
+  if (!job.contains("early_stop")) {
+    job.erase("evaluate");
+    job.erase("metrics");
+  }
+  keep_file_names(job["data"]);
+  if (job.contains("initialize")) keep_file_name(job["initialize"]["from"]);
+  return job;
+}
+
+void flatten(const Json& value, const std::string& path, std::map<std::string, std::string>& out) {
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [key, inner] : value.items()) flatten(inner, path.empty() ? key : path + "." + key, out);
+  } else if (value.is_array() && !value.empty()) {
+    for (std::size_t i = 0; i < value.size(); ++i) flatten(value[i], fmt::format("{}[{}]", path, i), out);
+  } else {
+    out[path] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
+std::map<std::string, std::string> flat(const std::string& canonical) {
+  std::map<std::string, std::string> values;
+  flatten(Json::parse(canonical, nullptr, /*allow_exceptions=*/false), "", values);
+  return values;
+}
+
+}  // namespace
+
+void canonicalize(Job& job, const Rule& root) {
+  const Json canonical = {{"job", root.write(&job)}};
+  job.canonical = canonical.dump(2) + "\n";
+  job.digest = sha256(what_counts(canonical).dump());
+}
+
+std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b) {
+  const auto a = flat(canonical_a), b = flat(canonical_b);
+  std::vector<std::string> found;
+  for (const auto& [path, value] : a) {
+    const auto other = b.find(path);
+    if (other == b.end()) {
+      found.push_back(fmt::format("{}: {}, now absent", path, value));
+    } else if (other->second != value) {
+      found.push_back(fmt::format("{}: {}, now {}", path, value, other->second));
+    }
+  }
+  for (const auto& [path, value] : b) {
+    if (!a.contains(path)) found.push_back(fmt::format("{}: absent, now {}", path, value));
+  }
+  return found;
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,75 @@
+// config: YAML job files to lockstep::Job, and everything else that follows from the same declarations: the
+// JSON Schema, the reference page, overrides from the command line, the canonical form and its digest.
+//
+// config knows no op, zoo model, loss or metric by name: the caller hands in a Catalogue of them.
+// All mistakes of a job are thrown together, as one Problems.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::config {
+
+/// Something that a job file may name: an op, a zoo model, a loss, a step of augmentation.
+struct NamedAttributes {
+  std::string name;
+  std::string doc;
+  std::string shorthand;  ///< the attribute that a bare value sets (`dropout: 0.2`); empty: none
+  std::vector<AttributeSpec> attributes;
+  bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
+  bool batch_statistics = false;  ///< layers, models: has batch norm, so that tiny shards cost accuracy
+};
+
+struct Catalogue {
+  std::vector<NamedAttributes> layers;  ///< ops usable in `layers:`
+  std::vector<NamedAttributes> models;  ///< the zoo
+  std::vector<NamedAttributes> losses;
+  std::vector<std::string> metrics;
+  std::vector<NamedAttributes> augmentations;  ///< `augment:`, training only
+  std::vector<NamedAttributes> preparations;   ///< `prepare:`, every sample
+};
+
+struct Problem {
+  Place place;
+  std::string message;  ///< what was expected, what was found, the nearest known key, what to try
+  [[nodiscard]] std::string text() const { return place.text() + ": " + message; }
+};
+
+/// what(): all problems in order of their places, one a line.
+class Problems : public Error {
+ public:
+  explicit Problems(std::vector<Problem> list);
+  [[nodiscard]] const std::vector<Problem>& list() const { return list_; }
+
+ private:
+  std::vector<Problem> list_;
+};
+
+/// Reads a job file. `overrides` are `key=value` words of the command line, keys without the leading `job.`.
+/// `need_data`: files that the job names must exist, and globs are expanded. Throws Problems.
+[[nodiscard]] Job load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
+                       bool need_data);
+/// The same from memory; paths are relative to the folder part of `file_name`.
+[[nodiscard]] Job load_text(const std::string& text, const std::string& file_name,
+                            const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data);
+
+/// The job of `lockstep train` without a file: the embedded digits.
+[[nodiscard]] Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue);
+[[nodiscard]] std::string default_job_text();
+
+/// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.
+void check_world_size(const Job& job, int ranks);
+
+/// JSON Schema, draft-07, as indented JSON.
+[[nodiscard]] std::string schema(const Catalogue& catalogue);
+/// The job file's reference page, in Markdown.
+[[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
+
+/// What differs between two canonical forms: "job.optimizer.sgd.momentum: 0.9, now 0.8".
+[[nodiscard]] std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b);
+
+}  // namespace lockstep::config

@@ -1,0 +1,53 @@
+// Cursor: where the parser stands: a value, its path in the job, and the session that collects problems.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.hpp"
+#include "config/node.hpp"
+
+namespace lockstep::config {
+
+class Rule;
+
+/// One reading of one job: what is known about its surroundings, and what has been found.
+struct Session {
+  std::string file;
+  std::string folder;  ///< of the file; paths in the job are tried there first
+  bool need_data = false;
+  bool broken = false;         ///< the text is no YAML: nothing else is worth saying
+  const Rule* root = nullptr;  ///< the rule of `job`, to find where a misplaced key belongs
+  std::vector<Problem> problems;
+  std::map<std::string, Place> places;  ///< of every written value, by path
+
+  [[nodiscard]] Place place(const Mark& mark, const std::string& path) const;
+  void problem(const Mark& mark, const std::string& path, std::string message);
+};
+
+class Cursor {
+ public:
+  Cursor(const Node& node, std::string path, Session& session)
+      : node_(&node), path_(std::move(path)), session_(&session) {}
+
+  [[nodiscard]] const Node& node() const { return *node_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] Session& session() const { return *session_; }
+  [[nodiscard]] Place place() const { return session_->place(node_->mark, path_); }
+
+  [[nodiscard]] Cursor entry(const Entry& entry) const { return {entry.value, path_ + "." + entry.key, *session_}; }
+  [[nodiscard]] Cursor item(std::size_t index) const;
+
+  void problem(std::string message) const { session_->problem(node_->mark, path_, std::move(message)); }
+  /// "expected <what>, found <the value><what to try>"
+  void expected(const std::string& what, const std::string& advice = "") const;
+
+ private:
+  const Node* node_;
+  std::string path_;
+  Session* session_;
+};
+
+}  // namespace lockstep::config

@@ -1,0 +1,91 @@
+// data: train, validation, test, prepare, augment, normalize, cache, threads, depth.
+#include <fmt/format.h>
+
+#include "config/attribute_rules.hpp"
+#include "config/list_rules.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+namespace {
+
+using Data = DataOptions;
+
+Is<AugmentOptions> augment_section(const std::vector<NamedAttributes>& known) {
+  Section<AugmentOptions> section;
+  for (const auto& step : known) {
+    section.option(step.name, &AugmentOptions::name, attributes_section(step, &AugmentOptions::attributes), step.doc);
+  }
+  return section.placed(&AugmentOptions::place);
+}
+
+/// A part of the training set, or a source of its own.
+Is<Data> validation_section() {
+  Section<Data> section;
+  section.field("fraction", &Data::validation_fraction, number().above(0).below(1), "this share of the training set")
+      .alternative([](Data&) {}, [](const Data& data) { return data.validation_fraction > 0; })
+      .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
+      .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
+  for (const auto& kind : source_kinds()) {
+    section.part(kind.name, member_of(&Data::validation, optional_of(kind.settings)), kind.doc)
+        .alternative([name = kind.name](Data& data) { data.validation.emplace().kind = name; },
+                     [name = kind.name](const Data& data) { return data.validation && data.validation->kind == name; });
+  }
+  return section;
+}
+
+Is<Data> normalize_section() {
+  const auto given = [](const Data& data) { return !data.mean.empty(); };
+  return Section<Data>()
+      .word(
+          "auto", [](Data& data) { data.normalize = true; },
+          [](const Data& data) { return data.normalize && data.mean.empty(); })
+      .word(
+          "never", [](Data& data) { data.normalize = false; }, [](const Data& data) { return !data.normalize; })
+      .field("mean", &Data::mean, list_of<double>(number()), "by channel, where black is 0 and white is 1")
+      .required()
+      .written_if(given)
+      .field("deviation", &Data::deviation, list_of<double>(number().above(0)), "by channel, on the same scale")
+      .required()
+      .written_if(given)
+      .check({"mean", "deviation"}, [](const Data& data, const Scope& scope) {
+        if (scope.written("mean") && scope.written("deviation") && data.mean.size() != data.deviation.size()) {
+          scope.problem("deviation", fmt::format("expected {} values, as many as in mean, found {}", data.mean.size(),
+                                                 data.deviation.size()));
+        }
+      });
+}
+
+Is<Data> cache_section() {
+  const Is<Data> memory = Section<Data>()
+                              .field("budget", &Data::cache_bytes, bytes(), "of a rank, for decoded samples")
+                              .shorthand("budget");
+  return Section<Data>()
+      .option("memory", &Data::cache, memory, "keep decoded samples in memory")
+      .option("none", &Data::cache, Section<Data>(), "decode every time");
+}
+
+}  // namespace
+
+Is<DataOptions> data_section(const Catalogue& catalogue) {
+  return Section<Data>()
+      .field("train", &Data::train, source_section(), "the samples to train on")
+      .required()
+      .part("validation", validation_section(), "the samples to evaluate on while training")
+      .written_if([](const Data& data) {
+        return data.validation || data.validation_fraction > 0 || !data.validation_list.empty();
+      })
+      .field("test", &Data::test, optional_of(source_section()), "the samples of `lockstep eval`")
+      .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), 0),
+             "steps that every sample takes, in training and evaluation")
+      .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), 0),
+             "random steps of training samples")
+      .part("normalize", normalize_section(), "subtract the mean, divide by the deviation; auto: of the training set")
+      .part("cache", cache_section(), "where decoded samples are kept")
+      .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),
+             "background threads that read and decode; auto: tuned while running")
+      .field("depth", &Data::depth, number().at_least(1).at_most(4096).word("auto", 0),
+             "shards prepared ahead; auto: tuned while running");
+}
+
+}  // namespace lockstep::config

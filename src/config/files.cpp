@@ -1,0 +1,36 @@
+#include "config/files.hpp"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::config {
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool is_pattern(const std::string& path) {
+  return path.find_first_of("*?[") != std::string::npos;
+}
+
+std::vector<std::string> expand(const std::string& pattern) {
+  std::vector<std::string> paths;
+  glob_t found{};
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string resolve(const Cursor& at, const std::string& path) {
+  const std::string& folder = at.session().folder;
+  if (at.node().mark.command_line || folder.empty() || path.empty() || path.front() == '/') return path;
+  const std::string there = folder + "/" + path;
+  const bool exists = is_pattern(path) ? !expand(there).empty() : file_exists(there);
+  return exists ? there : path;
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,128 @@
+// job: the root of the declarations.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "config/attribute_rules.hpp"
+#include "config/list_rules.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+#include "config/shards.hpp"
+
+namespace lockstep::config {
+namespace {
+
+void check_shards(const Job& job, const Scope& scope) {
+  if (job.shards == 0 || job.batch_size % job.shards == 0) return;
+  const bool batch_was_overridden =
+      scope.written("batch_size") && scope.cursor().node().find("batch_size")->value.mark.command_line;
+  const auto near = near_divisors(job.batch_size, job.shards);
+  scope.problem(
+      batch_was_overridden && !scope.cursor().node().find("shards")->value.mark.command_line ? "batch_size" : "shards",
+      fmt::format("expected shards that divide batch_size, found {} shards and a batch of {}; try {} shards",
+                  job.shards, job.batch_size, fmt::join(near, " or ")));
+}
+
+void check_metric(const Job& job, const Scope& scope, const std::string& key, const std::string& metric) {
+  if (metric.empty()) return;
+  const auto& metrics = job.metrics;
+  if (metric != "loss" && std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
+    scope.problem(key, fmt::format("expected a metric that the job computes, found '{}'; add it to metrics", metric));
+  }
+  const DataOptions& data = job.data;
+  if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
+    scope.problem(key, fmt::format("expected data.validation, by which '{}' is judged, found none", metric));
+  } else if (job.evaluate.never) {
+    scope.problem(key, fmt::format("expected evaluations, by which '{}' is judged, found 'evaluate: never'", metric));
+  }
+}
+
+void check_unique_metrics(const Job& job, const Scope& scope) {
+  for (auto it = job.metrics.begin(); it != job.metrics.end(); ++it) {
+    if (std::find(job.metrics.begin(), it, *it) != it) {
+      scope.problem("metrics", fmt::format("expected each metric once, found '{}' again", *it));
+    }
+  }
+}
+
+void add_learning(Section<Job>& section, const Catalogue& catalogue) {
+  section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
+      .field("shards", &Job::shards, number().at_least(1).word("auto", 0),
+             "equal cuts of the batch, and the most ranks; auto: the largest divisor of batch_size up to 32, with "
+             "batch norm such that a shard has at least 16 samples")
+      .field("epochs", &Job::epochs, number().above(0), "length of the training, in passes over the training set")
+      .alternative([](Job& job) { job.steps = 0; }, [](const Job& job) { return job.steps == 0; })
+      .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")
+      .alternative([](Job& job) { job.epochs = 0; }, [](const Job& job) { return job.steps != 0; })
+      .field("loss", &Job::loss, loss_section(catalogue), "what is minimised")
+      .field("metrics", &Job::metrics, list_of<std::string>(text().one_of(catalogue.metrics), 0, /*single=*/true),
+             "what evaluations report beside the loss")
+      .field("optimizer", &Job::optimizer, optimizer_section(), "how parameters follow their gradients")
+      .field("learning_rate", &Job::learning_rate, learning_rate_section(), "a number, or its course")
+      .field("clip_norm", &Job::clip_norm, number().above(0).word("never", 0),
+             "longest gradient, as the norm over all parameters");
+}
+
+void add_execution(Section<Job>& section) {
+  section
+      .field("precision", &Job::precision, text().one_of({"fp32"}).refused({"bf16", "fp16"}, "not in this build"),
+             "arithmetic of the layers")
+      .field("device", &Job::device, text().one_of({"auto", "cpu"}).refused({"cuda"}, "not in this build"),
+             "where the layers run")
+      .field("threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
+             "workers of a CPU rank; auto: the cores that it may use")
+      .field("exact", &Job::exact, text().one_of({"required", "preferred", "never"}),
+             "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
+             "so; never: plain all-reduce")
+      .part("balance", balance_section(), "how shards are dealt to ranks; never changes the result")
+      .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
+      .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
+      .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients exchanged together");
+}
+
+void add_running(Section<Job>& section, const Catalogue& catalogue) {
+  section.field("evaluate", &Job::evaluate, evaluate_section(), "when to evaluate on data.validation")
+      .field("early_stop", &Job::early_stop, optional_of(early_stop_section(catalogue)), "end when nothing improves")
+      .field("initialize", &Job::initialize, optional_of(initialize_section()),
+             "start from given parameters (fine-tuning)")
+      .field("run_directory", &Job::run_directory, text(), "for checkpoints and logs; runs/<name> by default")
+      .field("checkpoint", &Job::checkpoint, checkpoint_section(catalogue),
+             "when to save all that a run needs to go on")
+      .field("telemetry", &Job::telemetry, telemetry_section(), "what a run shows of itself");
+}
+
+void set_defaults(Job& job, const Catalogue& catalogue) {
+  job.name.clear();  // the file's
+  job.batch_size = 64;
+  for (const auto& loss : catalogue.losses) {
+    if (loss.name == job.loss.kind) set_fallbacks(loss, job.loss.attributes);
+  }
+}
+
+}  // namespace
+
+Is<Job> job_section(const Catalogue& catalogue) {
+  Section<Job> section;
+  section.initially([catalogue](Job& job) { set_defaults(job, catalogue); })
+      .field("name", &Job::name, text(), "of the run; the file's name by default")
+      .field("seed", &Job::seed, number().at_least(0), "of everything random")
+      .field("model", &Job::model, model_section(catalogue), "the network")
+      .required()
+      .field("data", &Job::data, data_section(catalogue), "samples, and what is done to them")
+      .required();
+  add_learning(section, catalogue);
+  add_execution(section);
+  add_running(section, catalogue);
+  return section.check({"batch_size", "shards"}, check_shards)
+      .check({"metrics"}, check_unique_metrics)
+      .check({"metrics", "early_stop", "data", "evaluate"},
+             [](const Job& job, const Scope& scope) {
+               if (job.early_stop) check_metric(job, scope, "early_stop", job.early_stop->metric);
+             })
+      .check({"metrics", "checkpoint", "data", "evaluate"}, [](const Job& job, const Scope& scope) {
+        if (!job.checkpoint.never) check_metric(job, scope, "checkpoint", job.checkpoint.best);
+      });
+}
+
+}  // namespace lockstep::config

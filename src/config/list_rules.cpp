@@ -1,0 +1,85 @@
+#include "config/list_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace lockstep::config {
+
+void ListRule::read(const Cursor& at, void* into) const {
+  access_.clear(into);
+  if (!at.node().is(Node::Kind::sequence)) {
+    if (!single_) return at.expected(expected());
+    return item_->read(at, access_.append(into));
+  }
+  if (at.node().items.size() < least_) return at.problem(fmt::format("expected {}, found an empty one", expected()));
+  for (std::size_t i = 0; i < at.node().items.size(); ++i) item_->read(at.item(i), access_.append(into));
+}
+
+Json ListRule::write(const void* value) const {
+  const std::size_t size = access_.size(value);
+  if (size == 0 && least_ > 0) return {};
+  Json list = Json::array();
+  for (std::size_t i = 0; i < size; ++i) list.push_back(item_->write(access_.at(value, i)));
+  return list;
+}
+
+Json ListRule::schema() const {
+  const Json item = item_->schema();
+  Json list = {{"type", "array"}, {"items", item}};
+  if (least_ > 0) list["minItems"] = least_;
+  if (!single_) return list;
+  return {{"oneOf", Json::array({item, list})}};
+}
+
+std::string ListRule::expected() const {
+  if (single_) return item_->expected() + ", or a list of such";
+  return "a list";
+}
+
+const Rule* ListRule::child(const std::string& key) const {
+  return key.front() == '[' ? item_.get() : nullptr;
+}
+
+Json ForwardRule::write(const void* value) const {
+  const void* found = find_(value);
+  return found == nullptr ? Json() : inner_->write(found);
+}
+
+Json ForwardRule::schema() const {
+  return inner_->schema();
+}
+
+namespace {
+
+class NumberMapRule : public Rule {
+ public:
+  explicit NumberMapRule(RulePtr item) : item_(std::move(item)) {}
+  void read(const Cursor& at, void* into) const override {
+    if (!at.node().is(Node::Kind::mapping)) return at.expected(expected());
+    if (at.node().entries.empty()) return at.problem("expected at least one name, found none");
+    for (const auto& entry : at.node().entries) item_->read(at.entry(entry), &map(into)[entry.key]);
+  }
+  Json write(const void* value) const override {
+    Json json = Json::object();
+    for (const auto& [name, number] : *static_cast<const Map*>(value)) json[name] = item_->write(&number);
+    return json;
+  }
+  Json schema() const override {
+    return {{"type", "object"}, {"additionalProperties", item_->schema()}, {"minProperties", 1}};
+  }
+  std::string expected() const override { return "a map of names and numbers"; }
+
+ private:
+  using Map = std::map<std::string, double>;
+  static Map& map(void* into) { return *static_cast<Map*>(into); }
+  RulePtr item_;
+};
+
+}  // namespace
+
+Is<std::map<std::string, double>> map_of_numbers(Is<double> item) {
+  return {std::make_shared<NumberMapRule>(std::move(item.rule))};
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,100 @@
+// Rules made of other rules: lists, maps of numbers, values that may be absent.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/rule.hpp"
+
+namespace lockstep::config {
+
+/// A list whose items follow one rule; untyped, so that this code is compiled once.
+class ListRule : public Rule {
+ public:
+  struct Access {
+    std::function<void(void*)> clear;
+    std::function<void*(void*)> append;
+    std::function<std::size_t(const void*)> size;
+    std::function<const void*(const void*, std::size_t)> at;
+  };
+  ListRule(RulePtr item, Access access, std::size_t least, bool single)
+      : item_(std::move(item)), access_(std::move(access)), least_(least), single_(single) {}
+
+  void read(const Cursor& at, void* into) const override;
+  [[nodiscard]] Json write(const void* value) const override;
+  [[nodiscard]] Json schema() const override;
+  [[nodiscard]] std::string expected() const override;
+  [[nodiscard]] const Rule* child(const std::string& key) const override;
+
+ private:
+  RulePtr item_;
+  Access access_;
+  std::size_t least_;
+  bool single_;  // one value may stand without brackets
+};
+
+template <class T>
+[[nodiscard]] Is<std::vector<T>> list_of(Is<T> item, std::size_t least = 1, bool single = false) {
+  using List = std::vector<T>;
+  return {std::make_shared<ListRule>(
+      item.rule,
+      ListRule::Access{
+          .clear = [](void* list) { static_cast<List*>(list)->clear(); },
+          .append = [](void* list) -> void* { return &static_cast<List*>(list)->emplace_back(); },
+          .size = [](const void* list) { return static_cast<const List*>(list)->size(); },
+          .at = [](const void* list, std::size_t i) -> const void* { return &static_cast<const List*>(list)->at(i); }},
+      least, single)};
+}
+
+/// Names with numbers: {A100: 2, T4: 1}.
+[[nodiscard]] Is<std::map<std::string, double>> map_of_numbers(Is<double> item);
+
+/// Passes everything on to another rule, whose object it may first have to find or make.
+class ForwardRule : public Rule {
+ public:
+  ForwardRule(RulePtr inner, std::function<void*(void*)> make, std::function<const void*(const void*)> find)
+      : inner_(std::move(inner)), make_(std::move(make)), find_(std::move(find)) {}
+  void read(const Cursor& at, void* into) const override { inner_->read(at, make_(into)); }
+  [[nodiscard]] Json write(const void* value) const override;
+  [[nodiscard]] Json schema() const override;
+  [[nodiscard]] std::string expected() const override { return inner_->expected(); }
+  [[nodiscard]] bool complete() const override { return inner_->complete(); }
+  void initialize(void* into) const override { inner_->initialize(make_(into)); }
+  [[nodiscard]] const Rule* child(const std::string& key) const override { return inner_->child(key); }
+  [[nodiscard]] std::vector<std::string> keys() const override { return inner_->keys(); }
+  void make_room(Node& node, const std::string& key) const override { inner_->make_room(node, key); }
+
+ private:
+  RulePtr inner_;
+  std::function<void*(void*)> make_;
+  std::function<const void*(const void*)> find_;  // null: absent
+};
+
+template <class T>
+[[nodiscard]] Is<std::optional<T>> optional_of(Is<T> inner) {
+  using Maybe = std::optional<T>;
+  return {std::make_shared<ForwardRule>(
+      inner.rule,
+      [](void* value) -> void* {
+        auto& maybe = *static_cast<Maybe*>(value);
+        if (!maybe) maybe.emplace();
+        return &*maybe;
+      },
+      [](const void* value) -> const void* {
+        const auto& maybe = *static_cast<const Maybe*>(value);
+        return maybe ? &*maybe : nullptr;
+      })};
+}
+
+/// The rule of a member, as a rule of the whole.
+template <class T, class M>
+[[nodiscard]] Is<T> member_of(M T::*member, std::type_identity_t<Is<M>> inner) {
+  return {std::make_shared<ForwardRule>(
+      inner.rule, [member](void* value) -> void* { return &(static_cast<T*>(value)->*member); },
+      [member](const void* value) -> const void* { return &(static_cast<const T*>(value)->*member); })};
+}
+
+}  // namespace lockstep::config

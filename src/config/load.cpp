@@ -1,0 +1,106 @@
+// From text to Job: parse, override, read by the rules, fill in what depends on other values.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <tuple>
+
+#include "config/canonical.hpp"
+#include "config/nearest.hpp"
+#include "config/overrides.hpp"
+#include "config/root_keys.hpp"
+#include "config/sections.hpp"
+#include "config/shards.hpp"
+#include "config/yaml_reader.hpp"
+
+namespace lockstep::config {
+namespace {
+
+std::string lines(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const auto& problem : problems) text += (text.empty() ? "" : "\n") + problem.text();
+  return text;
+}
+
+std::vector<Problem> in_order(std::vector<Problem> problems) {
+  const auto key = [](const Problem& p) { return std::make_tuple(p.place.line == 0, p.place.line, p.place.column); };
+  std::stable_sort(problems.begin(), problems.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return problems;
+}
+
+/// Reports unknown root keys and returns the value of `job`, made where overrides must have a place to go.
+Node* job_of(Node& root, Session& session, bool overridden) {
+  if (root.is(Node::Kind::nothing) && overridden) {
+    root.kind = Node::Kind::mapping;
+    root.entries.push_back({"job", {0, 0, true}, {}});
+  }
+  if (!root.is(Node::Kind::mapping)) {
+    session.problem(root.mark.line == 0 ? Mark{1, 1, false} : root.mark, "",
+                    fmt::format("expected a map with the key 'job', found {}", describe(root)));
+    return nullptr;
+  }
+  std::vector<std::string> known = chart_keys();
+  known.insert(known.begin(), "job");
+  for (const auto& entry : root.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    session.problem(entry.mark, entry.key,
+                    fmt::format("expected 'job' or a root key of the Helm chart; found '{}'{}", entry.key,
+                                did_you_mean(entry.key, known)));
+  }
+  Entry* job = root.find("job");
+  if (job == nullptr) session.problem(root.mark, "job", "expected a map, found nothing: this key is required");
+  return job == nullptr ? nullptr : &job->value;
+}
+
+void finish(Job& job, const Session& session, const Rule& rule, const Catalogue& catalogue) {
+  if (job.name.empty()) job.name = std::filesystem::path(session.file).stem().string();
+  if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
+  if (job.shards == 0) job.shards = default_shards(job.batch_size, uses_batch_statistics(job.model, catalogue));
+  job.places = session.places;
+  canonicalize(job, rule);
+}
+
+}  // namespace
+
+Problems::Problems(std::vector<Problem> list)
+    : Error(ExitCode::configuration, lines(in_order(list))), list_(in_order(list)) {}
+
+Job load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,
+              const Catalogue& catalogue, bool need_data) {
+  const Is<Job> section = job_section(catalogue);
+  Session session;
+  session.file = file_name;
+  session.folder = std::filesystem::path(file_name).parent_path().string();
+  session.need_data = need_data;
+  session.root = section.rule.get();
+  Node root = parse_yaml(text, session);
+  if (session.broken) throw Problems(session.problems);
+
+  Job job;
+  if (Node* node = job_of(root, session, !overrides.empty())) {
+    apply_overrides(*node, *section.rule, overrides, session);
+    section.rule->read(Cursor(*node, "job", session), &job);
+  }
+  if (!session.problems.empty()) throw Problems(session.problems);
+  finish(job, session, *section.rule, catalogue);
+  return job;
+}
+
+Job load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
+         bool need_data) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || file.bad() || std::filesystem::is_directory(path)) {
+    throw Problems({{Place{.file = path}, "expected a job file, found none that can be read; check the path"}});
+  }
+  return load_text(text.str(), path, overrides, catalogue, need_data);
+}
+
+Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue) {
+  return load_text(default_job_text(), "digits.yaml", overrides, catalogue, true);
+}
+
+}  // namespace lockstep::config

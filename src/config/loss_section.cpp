@@ -1,0 +1,17 @@
+// loss: cross_entropy | {cross_entropy: {label_smoothing: 0.1}, target: label}
+#include "config/attribute_rules.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+
+Is<LossOptions> loss_section(const Catalogue& catalogue) {
+  Section<LossOptions> section;
+  for (const auto& loss : catalogue.losses) {
+    section.option(loss.name, &LossOptions::kind, attributes_section(loss, &LossOptions::attributes), loss.doc);
+  }
+  section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
+  return section;
+}
+
+}  // namespace lockstep::config

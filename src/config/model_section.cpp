@@ -1,0 +1,106 @@
+// model: a zoo model with its parameters, or `layers:`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "config/attribute_rules.hpp"
+#include "config/list_rules.hpp"
+#include "config/nearest.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+namespace {
+
+Is<std::vector<std::string>> names() {
+  return list_of<std::string>(text(), 1, /*single=*/true);
+}
+
+Is<LayerOptions> layer_section(const Catalogue& catalogue) {
+  constexpr const char* kInputsDoc = "earlier layers or features of a sample; 'previous' is the layer above";
+  Section<LayerOptions> section;
+  for (const auto& op : catalogue.layers) {
+    auto settings = attributes_section(op, &LayerOptions::attributes);
+    // `{add: {inputs: [...]}}` reads better than inputs beside it where they are all that there is to say.
+    if (op.takes_inputs) {
+      settings.field("inputs", &LayerOptions::inputs, names(), kInputsDoc).written_if([](const auto&) {
+        return false;
+      });
+    }
+    section.option(op.name, &LayerOptions::op, settings, op.doc);
+  }
+  return section.field("name", &LayerOptions::name, text(), "for `inputs` and for the names of parameters")
+      .field("inputs", &LayerOptions::inputs, names(), kInputsDoc)
+      .placed(&LayerOptions::place)
+      .called("a layer such as relu or {linear: {features: 10}}")
+      .check({}, [](const LayerOptions& layer, const Scope& scope) {
+        const Entry* op = scope.cursor().node().find(layer.op);
+        if (scope.written("inputs") && op != nullptr && op->value.find("inputs") != nullptr) {
+          scope.problem("inputs", fmt::format("expected inputs once, found them beside and inside '{}'", layer.op));
+        }
+      });
+}
+
+/// Names that a layer goes by, its own or "<op><n>", as the graph gives them.
+std::vector<std::string> layer_names(const std::vector<LayerOptions>& layers) {
+  std::map<std::string, int> counts;
+  std::vector<std::string> all;
+  for (const auto& layer : layers) {
+    const int count = ++counts[layer.op];
+    all.push_back(layer.name.empty() ? fmt::format("{}{}", layer.op, count) : layer.name);
+  }
+  return all;
+}
+
+void check_names(const ModelOptions& model, const Scope& scope) {
+  const auto all = layer_names(model.layers);
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string key = fmt::format("layers[{}]", i);
+    const auto say = [&](const std::string& message) {
+      const Node& layer = scope.cursor().node().find("layers")->value.items.at(i);
+      scope.cursor().session().problem(layer.mark, scope.cursor().path() + "." + key, message);
+    };
+    if (all[i] == "previous") say("expected a name other than 'previous', which stands for the layer above");
+    if (!seen.insert(all[i]).second) say(fmt::format("expected a name of its own, found '{}' a second time", all[i]));
+    for (const auto& input : model.layers[i].inputs) {
+      if (input == "previous" || std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), input) !=
+                                     all.begin() + static_cast<std::ptrdiff_t>(i)) {
+        continue;
+      }
+      if (std::find(all.begin(), all.end(), input) != all.end()) {
+        say(fmt::format("expected earlier layers as inputs, found '{}', which is not above this one", input));
+      } else if (!model.inputs.empty() &&
+                 std::find(model.inputs.begin(), model.inputs.end(), input) == model.inputs.end()) {
+        std::vector<std::string> known(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i));
+        known.insert(known.end(), model.inputs.begin(), model.inputs.end());
+        say(fmt::format("expected earlier layers or inputs of the model as inputs, found '{}'{}", input,
+                        did_you_mean(input, known)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Is<ModelOptions> model_section(const Catalogue& catalogue) {
+  Section<ModelOptions> section;
+  for (const auto& model : catalogue.models) {
+    section.option(model.name, &ModelOptions::zoo, attributes_section(model, &ModelOptions::parameters), model.doc);
+  }
+  return section
+      .field("layers", &ModelOptions::layers, list_of(layer_section(catalogue)), "the network, layer by layer")
+      .alternative([](ModelOptions& model) { model.zoo.clear(); },
+                   [](const ModelOptions& model) { return model.zoo.empty(); })
+      .field("inputs", &ModelOptions::inputs, names(),
+             "features of a sample that feed the model; all but the target by default")
+      .field("freeze", &ModelOptions::freeze, list_of<std::string>(text(), 0, /*single=*/true),
+             "glob patterns over the names of parameters that are not trained")
+      .placed(&ModelOptions::place)
+      .check({"layers", "inputs"}, check_names);
+}
+
+}  // namespace lockstep::config

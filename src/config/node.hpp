@@ -1,0 +1,48 @@
+// Node: a YAML value with its place. A job is parsed from a tree of these, into which overrides from the
+// command line have been written.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::config {
+
+struct Mark {
+  int line = 0;  ///< from 1
+  int column = 0;
+  bool command_line = false;
+};
+
+struct Entry;
+
+struct Node {
+  enum class Kind { nothing, scalar, sequence, mapping };
+  Kind kind = Kind::nothing;
+  Mark mark;
+  std::string text;     ///< scalar
+  bool quoted = false;  ///< scalar: quoted or a block, so text whatever it looks like
+  std::vector<Node> items;
+  std::vector<Entry> entries;
+
+  [[nodiscard]] const Entry* find(std::string_view key) const;
+  [[nodiscard]] Entry* find(std::string_view key);
+  [[nodiscard]] bool is(Kind other) const { return kind == other; }
+};
+
+struct Entry {
+  std::string key;
+  Mark mark;  ///< of the key
+  Node value;
+};
+
+/// What a plain scalar is, by the rules of YAML 1.2 (numbers, true, false), so never `yes` for true.
+enum class ScalarType { nothing, boolean, number, text };
+[[nodiscard]] ScalarType scalar_type(const Node& scalar);
+/// The value of a scalar of type number: may be infinite (1e999) or not a number (.nan).
+[[nodiscard]] double number_of(const Node& scalar);
+
+/// For messages: "a map", "a list", "nothing", "'text'", "1.5".
+[[nodiscard]] std::string describe(const Node& node);
+
+}  // namespace lockstep::config

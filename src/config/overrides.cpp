@@ -1,0 +1,118 @@
+#include "config/overrides.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+#include "config/yaml_reader.hpp"
+
+namespace lockstep::config {
+namespace {
+
+constexpr Mark kCommandLine{0, 0, true};
+
+/// One override on its way down the tree.
+class Setter {
+ public:
+  Setter(std::vector<std::string> parts, std::string option, Session& session)
+      : parts_(std::move(parts)), option_(std::move(option)), session_(session) {}
+
+  void set(Node& node, const Rule* rule, Node value, std::size_t at = 0) {
+    if (at == parts_.size()) {
+      node = std::move(value);
+    } else if (parts_[at].front() == '[') {
+      set_item(node, rule, std::move(value), at);
+    } else {
+      set_key(node, rule, std::move(value), at);
+    }
+  }
+
+ private:
+  void set_key(Node& node, const Rule* rule, Node value, std::size_t at) {
+    const std::string& key = parts_[at];
+    if (rule != nullptr) rule->make_room(node, key);
+    if (!node.is(Node::Kind::mapping)) {
+      node = Node{};
+      node.kind = Node::Kind::mapping;
+      node.mark = kCommandLine;
+    }
+    Entry* entry = node.find(key);
+    if (entry == nullptr) entry = &node.entries.emplace_back(Entry{key, kCommandLine, Node{}});
+    entry->mark = kCommandLine;
+    set(entry->value, rule == nullptr ? nullptr : rule->child(key), std::move(value), at + 1);
+  }
+
+  void set_item(Node& node, const Rule* rule, Node value, std::size_t at) {
+    std::size_t index = 0;
+    const std::string& part = parts_[at];
+    std::from_chars(part.data() + 1, part.data() + part.size() - 1, index);
+    if (!node.is(Node::Kind::sequence)) {
+      return session_.problem(kCommandLine, option_, fmt::format("expected a list to index, found {}", describe(node)));
+    }
+    if (index >= node.items.size()) {
+      return session_.problem(
+          kCommandLine, option_,
+          node.items.empty() ? fmt::format("expected an item to replace, found an empty list")
+                             : fmt::format("expected an index from 0 to {}, found {}", node.items.size() - 1, index));
+    }
+    set(node.items[index], rule == nullptr ? nullptr : rule->child(part), std::move(value), at + 1);
+  }
+
+  std::vector<std::string> parts_;
+  std::string option_;
+  Session& session_;
+};
+
+}  // namespace
+
+std::vector<std::string> split_path(const std::string& path) {
+  std::vector<std::string> parts;
+  std::string word;
+  for (std::size_t i = 0; i <= path.size(); ++i) {
+    const char c = i < path.size() ? path[i] : '.';
+    if (c != '.' && c != '[') {
+      word += c;
+      continue;
+    }
+    const bool after_index = word.empty() && i > 0 && path[i - 1] == ']';
+    if (word.empty() && !after_index) return {};
+    if (!word.empty()) parts.push_back(std::exchange(word, ""));
+    if (c == '.') continue;
+    const auto close = path.find(']', i);
+    if (close == std::string::npos || close == i + 1 || close > i + 9) return {};
+    for (std::size_t d = i + 1; d < close; ++d) {
+      if (std::isdigit(static_cast<unsigned char>(path[d])) == 0) return {};
+    }
+    if (close + 1 < path.size() && path[close + 1] != '.' && path[close + 1] != '[') return {};
+    parts.push_back(path.substr(i, close + 1 - i));
+    i = close;
+    if (i + 1 == path.size()) break;
+  }
+  return parts;
+}
+
+void apply_overrides(Node& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session) {
+  for (const auto& option : overrides) {
+    const auto equals = option.find('=');
+    std::string key = option.substr(0, equals);
+    if (equals == std::string::npos) {
+      session.problem(kCommandLine, option, fmt::format("expected key=value, found '{}'", option));
+      continue;
+    }
+    if (key.rfind("job.", 0) == 0) key = key.substr(4);
+    auto parts = split_path(key);
+    if (parts.empty()) {
+      session.problem(kCommandLine, key,
+                      fmt::format("expected a path such as optimizer.sgd.momentum or "
+                                  "model.layers[2], found '{}'",
+                                  key));
+      continue;
+    }
+    Node value = parse_override(option.substr(equals + 1), key, session);
+    Setter(std::move(parts), key, session).set(job, &rule, std::move(value));
+  }
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,87 @@
+// What a run does beside training: evaluate, early_stop, initialize, checkpoint, telemetry, parallel, balance.
+#include "config/list_rules.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+namespace {
+
+std::vector<std::string> metrics_and_loss(const Catalogue& catalogue) {
+  std::vector<std::string> names = catalogue.metrics;
+  names.emplace_back("loss");
+  return names;
+}
+
+}  // namespace
+
+Is<EvaluateOptions> evaluate_section() {
+  using Options = EvaluateOptions;
+  return Section<Options>()
+      .word(
+          "never", [](Options& o) { o.never = true; }, [](const Options& o) { return o.never; })
+      .field("every", &Options::every, span(false), "how often; also at the end");
+}
+
+Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
+  using Options = EarlyStopOptions;
+  return Section<Options>()
+      .initially([](Options& o) { o.patience = 5; })
+      .field("metric", &Options::metric, text().one_of(metrics_and_loss(catalogue)), "what must improve")
+      .required()
+      .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end");
+}
+
+Is<InitializeOptions> initialize_section() {
+  using Options = InitializeOptions;
+  return Section<Options>()
+      .field("from", &Options::from, existing_file(), "a safetensors file with the first values of parameters")
+      .required()
+      .field("only", &Options::only, list_of<std::string>(text(), 0, /*single=*/true),
+             "glob patterns over parameter names; empty: every parameter")
+      .shorthand("from");
+}
+
+Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
+  using Options = CheckpointOptions;
+  return Section<Options>()
+      .word(
+          "never", [](Options& o) { o.never = true; }, [](const Options& o) { return o.never; })
+      .field("every", &Options::every, span(false), "how often; also at the end")
+      .field("keep", &Options::keep, number().at_least(1), "how many of the newest stay")
+      .field("best", &Options::best, text().one_of(metrics_and_loss(catalogue)), "keep the best by this metric too");
+}
+
+Is<TelemetryOptions> telemetry_section() {
+  using Options = TelemetryOptions;
+  const Is<Options> prometheus = Section<Options>()
+                                     .word(
+                                         "never", [](Options& o) { o.prometheus_port = 0; },
+                                         [](const Options& o) { return o.prometheus_port == 0; })
+                                     .initially([](Options& o) { o.prometheus_port = 9840; })
+                                     .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
+                                            "of local rank 0; others follow");
+  return Section<Options>()
+      .part("prometheus", prometheus, "serve metrics over HTTP")
+      .field("tensorboard", &Options::tensorboard, boolean(), "write TensorBoard's event files into the run directory");
+}
+
+Is<ParallelOptions> parallel_section() {
+  using Options = ParallelOptions;
+  return Section<Options>()
+      .field("stages", &Options::stages, number().at_least(1).at_most(1), "parts of a pipeline; 1 in this build")
+      .field("sharding", &Options::sharding,
+             text().one_of({"none"}).refused({"optimizer", "gradients", "parameters"}, "this build shards nothing"),
+             "what ranks divide among them");
+}
+
+Is<Job> balance_section() {
+  const auto kind = [](const char* name) { return [name](Job& job) { job.balance = name; }; };
+  const auto is = [](const char* name) { return [name](const Job& job) { return job.balance == name; }; };
+  return Section<Job>()
+      .word("auto", kind("auto"), is("auto"))
+      .word("equal", kind("equal"), is("equal"))
+      .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)), "shares of shards by device model")
+      .alternative(kind("weights"), is("weights"));
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,188 @@
+#include "config/scalar_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config/files.hpp"
+#include "config/nearest.hpp"
+
+namespace lockstep::config {
+namespace {
+
+constexpr double kMostInteger = 9007199254740991;  // 2^53 - 1: Helm carries numbers as doubles
+
+/// "1", "0.5", "1e-08"
+std::string show(double value) {
+  return std::abs(value) < 1e16 && value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
+}
+
+std::string limits_text(const NumberLimits& limits) {
+  const bool low = limits.low.has_value(), high = limits.high.has_value();
+  if (low && high && !limits.low_open && !limits.high_open) {
+    return fmt::format(" from {} to {}", show(*limits.low), show(*limits.high));
+  }
+  std::string text;
+  if (low) text += (limits.low_open ? " above " : " of at least ") + show(*limits.low);
+  if (low && high) text += " and";
+  if (high) text += (limits.high_open ? " below " : " at most ") + show(*limits.high);
+  return text;
+}
+
+bool is_boolean_elsewhere(const std::string& text) {
+  static constexpr std::array<std::string_view, 8> kWords{"y", "n", "yes", "no", "on", "off", "True", "False"};
+  for (const auto word : kWords) {
+    if (edit_distance(word, text) == 0) return true;
+  }
+  return false;
+}
+
+class TextRule : public Rule {
+ public:
+  TextRule(std::vector<std::string> choices, std::vector<std::string> refused, std::string advice)
+      : choices_(std::move(choices)), refused_(std::move(refused)), advice_(std::move(advice)) {}
+
+  void read(const Cursor& at, void* into) const override {
+    const auto found = read_text(at, expected());
+    if (!found) return;
+    if (std::find(refused_.begin(), refused_.end(), *found) != refused_.end())
+      return at.expected(expected(), "; " + advice_);
+    if (!choices_.empty() && std::find(choices_.begin(), choices_.end(), *found) == choices_.end()) {
+      return at.expected(expected(), did_you_mean(*found, choices_));
+    }
+    if (found->empty()) return at.expected("text", ", which is empty");
+    *static_cast<std::string*>(into) = *found;
+  }
+  Json write(const void* value) const override {
+    const auto& text = *static_cast<const std::string*>(value);
+    return text.empty() ? Json() : Json(text);
+  }
+  Json schema() const override {
+    Json json = {{"type", "string"}};
+    if (choices_.empty()) {
+      json["minLength"] = 1;
+    } else {
+      json["enum"] = choices_;
+    }
+    return json;
+  }
+  std::string expected() const override { return choices_.empty() ? "text" : config::one_of(choices_); }
+
+ private:
+  std::vector<std::string> choices_, refused_;
+  std::string advice_;
+};
+
+class BooleanRule : public Rule {
+ public:
+  void read(const Cursor& at, void* into) const override {
+    if (!at.node().is(Node::Kind::scalar) || scalar_type(at.node()) != ScalarType::boolean)
+      return at.expected(expected());
+    *static_cast<bool*>(into) = at.node().text == "true";
+  }
+  Json write(const void* value) const override { return *static_cast<const bool*>(value); }
+  Json schema() const override { return {{"type", "boolean"}}; }
+  std::string expected() const override { return "true or false"; }
+};
+
+class FileRule : public Rule {
+ public:
+  void read(const Cursor& at, void* into) const override {
+    const auto found = read_text(at, expected());
+    if (!found) return;
+    const std::string path = resolve(at, *found);
+    if (at.session().need_data && !file_exists(path)) {
+      return at.problem(fmt::format("expected a file, found nothing at '{}'; check the path", *found));
+    }
+    *static_cast<std::string*>(into) = path;
+  }
+  Json write(const void* value) const override {
+    const auto& text = *static_cast<const std::string*>(value);
+    return text.empty() ? Json() : Json(text);
+  }
+  Json schema() const override { return {{"type", "string"}, {"minLength", 1}}; }
+  std::string expected() const override { return "the path of a file"; }
+};
+
+}  // namespace
+
+std::optional<std::string> read_text(const Cursor& at, const std::string& expected) {
+  const Node& node = at.node();
+  if (!node.is(Node::Kind::scalar)) {
+    at.expected(expected);
+  } else if (scalar_type(node) != ScalarType::text) {
+    at.expected(expected, expected == "text" ? "; put it in quotes if it is text" : "");
+  } else if (!node.quoted && is_boolean_elsewhere(node.text)) {
+    at.expected(expected, ", which Helm reads as true or false; put it in quotes");
+  } else {
+    return node.text;
+  }
+  return std::nullopt;
+}
+
+void NumberRule::read(const Cursor& at, void* into) const {
+  const Node& node = at.node();
+  if (node.is(Node::Kind::scalar)) {
+    for (const auto& [word, value] : limits_.words) {
+      if (node.text == word) return store(into, value);
+    }
+  }
+  if (!node.is(Node::Kind::scalar) || scalar_type(node) != ScalarType::number) return at.expected(expected());
+  const double value = number_of(node);
+  if (!fits(value)) return at.expected(expected());
+  if (limits_.integral && value > kMostInteger) return at.expected("an integer up to 9007199254740991 (2^53 - 1)");
+  store(into, value);
+}
+
+bool NumberRule::fits(double value) const {
+  if (!std::isfinite(value) || (limits_.integral && value != std::floor(value))) return false;
+  if (limits_.low && (value < *limits_.low || (limits_.low_open && value == *limits_.low))) return false;
+  return !limits_.high || value < *limits_.high || (!limits_.high_open && value == *limits_.high);
+}
+
+Json NumberRule::write(const void* value) const {
+  const double number = load(value);
+  for (const auto& [word, meaning] : limits_.words) {
+    if (number == meaning) return word;
+  }
+  if (limits_.integral) return static_cast<std::int64_t>(number);
+  return number;
+}
+
+Json NumberRule::schema() const {
+  Json json = {{"type", limits_.integral ? "integer" : "number"}};
+  if (limits_.low) json[limits_.low_open ? "exclusiveMinimum" : "minimum"] = *limits_.low;
+  if (limits_.high) json[limits_.high_open ? "exclusiveMaximum" : "maximum"] = *limits_.high;
+  if (limits_.integral && !limits_.high) json["maximum"] = static_cast<std::int64_t>(kMostInteger);
+  for (const auto* key : {"exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum"}) {
+    if (json.contains(key) && json[key].is_number_float() && json[key] == std::floor(json[key].get<double>())) {
+      json[key] = static_cast<std::int64_t>(json[key].get<double>());
+    }
+  }
+  if (limits_.words.empty()) return json;
+  Json words = Json::array();
+  for (const auto& [word, value] : limits_.words) words.push_back(word);
+  return {{"oneOf", Json::array({Json{{"enum", words}}, json})}};
+}
+
+std::string NumberRule::expected() const {
+  std::string text = (limits_.integral ? "an integer" : "a number") + limits_text(limits_);
+  for (const auto& [word, value] : limits_.words) text += fmt::format(" or '{}'", word);
+  return text;
+}
+
+Text::operator Is<std::string>() const {
+  return {std::make_shared<TextRule>(choices_, refused_, advice_)};
+}
+
+Is<bool> boolean() {
+  return {std::make_shared<BooleanRule>()};
+}
+Is<std::string> existing_file() {
+  return {std::make_shared<FileRule>()};
+}
+
+}  // namespace lockstep::config

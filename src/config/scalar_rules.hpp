@@ -1,0 +1,107 @@
+// Rules for single values: number().at_least(0).below(1), text().one_of({...}), boolean(), span(), bytes().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "config/rule.hpp"
+
+namespace lockstep::config {
+
+struct NumberLimits {
+  std::optional<double> low, high;
+  bool low_open = false, high_open = false;           ///< the limit itself is not allowed
+  std::vector<std::pair<std::string, double>> words;  ///< `auto` for 0
+  bool integral = false;
+};
+
+/// Integers are read as doubles: they are exact up to 2^53, and no larger one is accepted.
+class NumberRule : public Rule {
+ public:
+  explicit NumberRule(NumberLimits limits) : limits_(std::move(limits)) {}
+  void read(const Cursor& at, void* into) const override;
+  [[nodiscard]] Json write(const void* value) const override;
+  [[nodiscard]] Json schema() const override;
+  [[nodiscard]] std::string expected() const override;
+
+ protected:
+  virtual void store(void* into, double value) const = 0;
+  [[nodiscard]] virtual double load(const void* value) const = 0;
+
+ private:
+  [[nodiscard]] bool fits(double value) const;
+  NumberLimits limits_;
+};
+
+template <class N>
+class NumberOf : public NumberRule {
+ public:
+  using NumberRule::NumberRule;
+
+ private:
+  void store(void* into, double value) const override { *static_cast<N*>(into) = static_cast<N>(value); }
+  [[nodiscard]] double load(const void* value) const override {
+    return static_cast<double>(*static_cast<const N*>(value));
+  }
+};
+
+/// Becomes a rule for integers or for real numbers, by the member that it is bound to.
+class Number {
+ public:
+  Number at_least(double limit) && { return limits_.low = limit, limits_.low_open = false, std::move(*this); }
+  Number above(double limit) && { return limits_.low = limit, limits_.low_open = true, std::move(*this); }
+  Number at_most(double limit) && { return limits_.high = limit, limits_.high_open = false, std::move(*this); }
+  Number below(double limit) && { return limits_.high = limit, limits_.high_open = true, std::move(*this); }
+  /// A word that stands for a value: `auto` for 0.
+  Number word(std::string word, double value) && {
+    return limits_.words.emplace_back(std::move(word), value), std::move(*this);
+  }
+  template <class N>
+  requires std::is_arithmetic_v<N>
+  operator Is<N>() const {  // NOLINT: builders convert silently, that is their point
+    NumberLimits limits = limits_;
+    limits.integral = std::is_integral_v<N>;
+    return {std::make_shared<NumberOf<N>>(limits)};
+  }
+
+ private:
+  NumberLimits limits_;
+};
+
+[[nodiscard]] inline Number number() {
+  return {};
+}
+
+class Text {
+ public:
+  Text one_of(std::vector<std::string> choices) && { return choices_ = std::move(choices), std::move(*this); }
+  /// Words that have a meaning elsewhere or later: refused with that advice.
+  Text refused(std::vector<std::string> words, std::string advice) && {
+    return refused_ = std::move(words), advice_ = std::move(advice), std::move(*this);
+  }
+  operator Is<std::string>() const;  // NOLINT
+
+ private:
+  std::vector<std::string> choices_, refused_;
+  std::string advice_;
+};
+
+[[nodiscard]] inline Text text() {
+  return {};
+}
+
+[[nodiscard]] Is<bool> boolean();
+[[nodiscard]] Is<Span> span(bool zero_allowed);  ///< "3 epochs", "200 steps"
+[[nodiscard]] Is<std::int64_t> bytes();          ///< 1048576, "512 MiB"
+[[nodiscard]] std::string span_text(const Span& span);
+
+/// A file that must exist when data are needed.
+[[nodiscard]] Is<std::string> existing_file();
+/// Reads a scalar that must be text; reports and returns nothing otherwise.
+[[nodiscard]] std::optional<std::string> read_text(const Cursor& at, const std::string& expected);
+
+}  // namespace lockstep::config

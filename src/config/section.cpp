@@ -1,0 +1,262 @@
+#include "config/section.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/misplaced.hpp"
+#include "config/nearest.hpp"
+
+namespace lockstep::config {
+namespace {
+
+constexpr std::size_t kMostListed = 12;  // a longer list of known keys helps nobody
+
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+}  // namespace
+
+void Scope::problem(const std::string& key, std::string message) const {
+  const Entry* entry = at_.node().find(key);
+  at_.session().problem(entry != nullptr ? entry->value.mark : at_.node().mark, at_.path() + "." + key,
+                        std::move(message));
+}
+
+const SectionRule::Field* SectionRule::find(const std::string& name) const {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> SectionRule::alternatives() const {
+  std::vector<std::string> names;
+  for (const auto& field : fields) {
+    if (field.alternative) names.push_back(field.name);
+  }
+  return names;
+}
+
+std::vector<std::string> SectionRule::keys() const {
+  std::vector<std::string> names;
+  for (const auto& field : fields) names.push_back(field.name);
+  return names;
+}
+
+/// Alternatives that a bare word can choose.
+std::vector<std::string> SectionRule::bare_words() const {
+  std::vector<std::string> names;
+  for (const auto& field : fields) {
+    if (field.required) return {};
+    if (field.alternative && field.rule->complete()) names.push_back(field.name);
+  }
+  return names;
+}
+
+bool SectionRule::complete() const {
+  if (alternative_required && !alternatives().empty()) return false;
+  return std::none_of(fields.begin(), fields.end(), [](const Field& f) { return f.required; });
+}
+
+void SectionRule::initialize(void* into) const {
+  if (initially) initially(into);
+}
+
+void SectionRule::read(const Cursor& at, void* into) const {
+  if (set_place) set_place(into, at.place());
+  initialize(into);
+  if (at.node().is(Node::Kind::mapping)) return read_map(at, into);
+  read_bare(at, into);
+}
+
+void SectionRule::read_bare(const Cursor& at, void* into) const {
+  if (read_word(at, into)) return;
+  if (!shorthand.empty() && !at.node().is(Node::Kind::nothing)) {
+    const Field& field = *find(shorthand);
+    const std::size_t before = at.session().problems.size();
+    field.rule->read(at, field.member(into));
+    // Its message would name only what the shorthand may be.
+    if (at.session().problems.size() == before + 1 && at.session().problems.back().place.path == at.place().path &&
+        !at.node().is(Node::Kind::scalar)) {
+      at.session().problems.pop_back();
+      at.expected(expected());
+    }
+    return;
+  }
+  std::vector<std::string> known = bare_words();
+  for (const auto& word : words) known.push_back(word.name);
+  const bool scalar = at.node().is(Node::Kind::scalar);
+  if (const Field* field = scalar ? find(at.node().text) : nullptr; field != nullptr && field->alternative) {
+    return at.expected(fmt::format("settings, as in {{{}: ...}}", field->name),
+                       field->rule->complete() ? "" : "; they have no defaults");
+  }
+  at.expected(expected(), scalar ? did_you_mean(at.node().text, known) : "");
+}
+
+bool SectionRule::read_word(const Cursor& at, void* into) const {
+  if (!at.node().is(Node::Kind::scalar)) return false;
+  for (const auto& word : words) {
+    if (word.name == at.node().text) return word.apply(into), true;
+  }
+  if (!contains(bare_words(), at.node().text)) return false;
+  const Field& field = *find(at.node().text);
+  Node settings;  // `sgd` is short for `sgd: {}`
+  settings.kind = Node::Kind::mapping;
+  settings.mark = at.node().mark;
+  field.choose(into);
+  field.rule->read(Cursor(settings, at.path() + "." + field.name, at.session()), field.member(into));
+  return true;
+}
+
+void SectionRule::read_map(const Cursor& at, void* into) const {
+  Session& session = at.session();
+  std::vector<std::string> bad;
+  const Entry* chosen = nullptr;
+  for (const auto& entry : at.node().entries) {
+    const Field* field = find(entry.key);
+    const std::size_t before = session.problems.size();
+    if (field == nullptr) {
+      report_unknown(at, entry);
+      continue;
+    }
+    const Cursor value = at.entry(entry);
+    session.places[value.path()] = value.place();
+    if (field->alternative && chosen != nullptr) {
+      session.problem(entry.mark, value.path(),
+                      fmt::format("expected only one of {}, found both '{}' and '{}'; remove one",
+                                  fmt::join(alternatives(), ", "), chosen->key, entry.key));
+      bad.push_back(chosen->key);
+    } else {
+      if (field->alternative) chosen = &entry;
+      if (field->choose) field->choose(into);
+      field->rule->read(value, field->member(into));
+    }
+    if (session.problems.size() > before) bad.push_back(entry.key);
+  }
+  report_missing(at);
+  run_checks(at, into, bad);
+}
+
+void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
+  const auto known = keys();
+  std::string what = "no key: there are no settings here";
+  if (!known.empty()) {
+    what = known.size() > kMostListed ? "a known key" : fmt::format("a key, {}", config::one_of(known));
+  }
+  at.session().problem(entry.mark, at.path() + "." + entry.key,
+                       fmt::format("expected {}; found '{}'{}", what, entry.key, advice_for_key(*this, at, entry.key)));
+}
+
+void SectionRule::report_missing(const Cursor& at) const {
+  const Node& node = at.node();
+  for (const auto& field : fields) {
+    if (!field.required || node.find(field.name) != nullptr) continue;
+    at.session().problem(node.mark, at.path() + "." + field.name,
+                         fmt::format("expected {}, found nothing: this key is required", field.rule->expected()));
+  }
+  const auto names = alternatives();
+  if (!alternative_required || names.empty()) return;
+  if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return node.find(name) != nullptr; })) return;
+  at.problem(names.size() > kMostListed
+                 ? fmt::format("expected {}, found none", expected())
+                 : fmt::format("expected the key {}; found none of them",
+                               names.size() == 1 ? names[0] : fmt::format("{}", fmt::join(names, " or "))));
+}
+
+void SectionRule::run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const {
+  for (const auto& check : checks) {
+    const bool sound =
+        std::none_of(check.keys.begin(), check.keys.end(), [&](const auto& key) { return contains(bad, key); });
+    if (sound) check.run(value, Scope(at));
+  }
+}
+
+Json SectionRule::write(const void* value) const {
+  for (const auto& word : words) {
+    if (word.holds(value)) return word.name;
+  }
+  Json json = Json::object();
+  for (const auto& field : fields) {
+    if (field.chosen && !field.chosen(value)) continue;
+    Json written = field.rule->write(field.member(const_cast<void*>(value)));
+    if (!written.is_null()) json[field.name] = std::move(written);
+  }
+  return json;
+}
+
+Json SectionRule::map_schema() const {
+  const auto example = make();
+  initialize(example.get());
+  Json map = {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+  Json required = Json::array(), one_each = Json::array();
+  for (const auto& field : fields) {
+    Json property = field.rule->schema();
+    if (!field.doc.empty()) property["description"] = field.doc;
+    const bool written = !field.required && !field.alternative && (!field.chosen || field.chosen(example.get()));
+    if (const Json fallback = written ? field.rule->write(field.member(example.get())) : Json(); !fallback.is_null()) {
+      property["default"] = fallback;
+    }
+    map["properties"][field.name] = std::move(property);
+    if (field.required) required.push_back(field.name);
+    if (field.alternative) one_each.push_back(Json{{"required", Json::array({field.name})}});
+  }
+  if (!required.empty()) map["required"] = required;
+  if (one_each.empty()) return map;
+  if (!alternative_required) one_each.push_back(Json{{"not", {{"anyOf", Json(one_each)}}}});
+  map["oneOf"] = one_each;
+  return map;
+}
+
+Json SectionRule::schema() const {
+  Json forms = Json::array();
+  std::vector<std::string> known = bare_words();
+  for (const auto& word : words) known.push_back(word.name);
+  if (!known.empty()) forms.push_back(Json{{"enum", known}});
+  if (!shorthand.empty()) forms.push_back(find(shorthand)->rule->schema());
+  if (forms.empty()) return map_schema();
+  const char* kind = known.empty() || shorthand.empty() ? "oneOf" : "anyOf";  // a word may be text of the shorthand too
+  forms.push_back(map_schema());
+  return {{kind, forms}};
+}
+
+std::string SectionRule::expected() const {
+  if (!noun.empty()) return noun;
+  std::vector<std::string> forms;
+  for (const auto& word : words) forms.push_back("'" + word.name + "'");
+  if (!shorthand.empty()) forms.push_back(find(shorthand)->rule->expected());
+  const auto names = alternatives();
+  const bool listed = !names.empty() && names.size() == fields.size() && names.size() <= kMostListed;
+  forms.push_back(listed ? config::one_of(names) : "a map");
+  return fmt::format("{}", fmt::join(forms, " or "));
+}
+
+const Rule* SectionRule::child(const std::string& key) const {
+  const Field* field = find(key);
+  return field == nullptr ? nullptr : field->rule.get();
+}
+
+void SectionRule::make_room(Node& node, const std::string& key) const {
+  if (!node.is(Node::Kind::mapping)) {
+    Node old = std::move(node);
+    node = Node{};
+    node.kind = Node::Kind::mapping;
+    node.mark = old.mark;
+    const bool word = std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.name == old.text; });
+    if (old.is(Node::Kind::scalar) && contains(alternatives(), old.text)) {
+      Node empty;
+      empty.kind = Node::Kind::mapping;
+      empty.mark = old.mark;
+      node.entries.push_back({old.text, old.mark, std::move(empty)});
+    } else if (!shorthand.empty() && !word && !old.is(Node::Kind::nothing)) {
+      const Mark mark = old.mark;
+      node.entries.push_back({shorthand, mark, std::move(old)});
+    }
+  }
+  const auto names = alternatives();
+  if (!contains(names, key)) return;
+  std::erase_if(node.entries, [&](const Entry& entry) { return entry.key != key && contains(names, entry.key); });
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,153 @@
+// Section: a map of the job file bound to a struct.
+//
+//   Section<OptimizerOptions>()
+//       .field("momentum", &OptimizerOptions::momentum, number().at_least(0).below(1), "share of the last update kept")
+//
+// A section may also have alternatives, of which a map holds exactly one (`{sgd: {...}}`); words that stand for a
+// whole section (`never`); and a shorthand, the field that any other bare value sets (`learning_rate: 0.1`).
+// An alternative whose settings all have defaults may be written as a bare word (`optimizer: sgd`).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/rule.hpp"
+
+namespace lockstep::config {
+
+/// What a check across fields may ask and say.
+class Scope {
+ public:
+  Scope(const Cursor& at) : at_(at) {}  // NOLINT
+  [[nodiscard]] bool written(const std::string& key) const { return at_.node().find(key) != nullptr; }
+  /// At the key's value, or at the section where the key is not written.
+  void problem(const std::string& key, std::string message) const;
+  [[nodiscard]] const Cursor& cursor() const { return at_; }
+
+ private:
+  const Cursor& at_;
+};
+
+class SectionRule : public Rule {
+ public:
+  struct Field {
+    std::string name;
+    RulePtr rule;
+    std::string doc;
+    std::function<void*(void*)> member;
+    bool required = false;
+    bool alternative = false;
+    std::function<void(void*)> choose = {};        ///< alternatives: before reading
+    std::function<bool(const void*)> chosen = {};  ///< whether it is written; empty: always
+  };
+  struct Word {
+    std::string name;
+    std::function<void(void*)> apply;
+    std::function<bool(const void*)> holds;
+  };
+  struct Check {
+    std::vector<std::string> keys;  ///< not run where one of these has a problem of its own
+    std::function<void(const void*, const Scope&)> run;
+  };
+
+  void read(const Cursor& at, void* into) const override;
+  [[nodiscard]] Json write(const void* value) const override;
+  [[nodiscard]] Json schema() const override;
+  [[nodiscard]] std::string expected() const override;
+  [[nodiscard]] bool complete() const override;
+  void initialize(void* into) const override;
+  [[nodiscard]] const Rule* child(const std::string& key) const override;
+  [[nodiscard]] std::vector<std::string> keys() const override;
+  void make_room(Node& node, const std::string& key) const override;
+
+  std::vector<Field> fields;
+  std::vector<Word> words;
+  std::vector<Check> checks;
+  std::string shorthand, noun;
+  bool alternative_required = true;
+  std::function<void(void*)> initially;
+  std::function<std::shared_ptr<void>()> make;  ///< a default object, for the schema's defaults
+  std::function<void(void*, const Place&)> set_place;
+
+ private:
+  [[nodiscard]] const Field* find(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> alternatives() const;
+  [[nodiscard]] std::vector<std::string> bare_words() const;
+  [[nodiscard]] Json map_schema() const;
+  void read_map(const Cursor& at, void* into) const;
+  void read_bare(const Cursor& at, void* into) const;
+  bool read_word(const Cursor& at, void* into) const;
+  void report_unknown(const Cursor& at, const Entry& entry) const;
+  void report_missing(const Cursor& at) const;
+  void run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const;
+};
+
+template <class T>
+class Section {
+ public:
+  Section() {
+    rule_->make = [] { return std::static_pointer_cast<void>(std::make_shared<T>()); };
+  }
+
+  template <class M>
+  Section& field(const std::string& name, M T::*member, Like<M> rule, std::string doc) {
+    return add({.name = name, .rule = rule.rule, .doc = std::move(doc), .member = [member](void* whole) -> void* {
+                  return &(static_cast<T*>(whole)->*member);
+                }});
+  }
+  /// A key whose rule sees the whole struct, since it sets several members.
+  Section& part(const std::string& name, Is<T> rule, std::string doc) {
+    return add({.name = name, .rule = rule.rule, .doc = std::move(doc), .member = [](void* whole) { return whole; }});
+  }
+  /// An alternative that is chosen by setting a member to its name.
+  Section& option(const std::string& name, std::string T::*kind, Is<T> rule, std::string doc) {
+    return part(name, rule, std::move(doc))
+        .alternative([kind, name](T& whole) { whole.*kind = name; },
+                     [kind, name](const T& whole) { return whole.*kind == name; });
+  }
+  /// Makes the last field one of the alternatives.
+  Section& alternative(std::function<void(T&)> choose, std::function<bool(const T&)> chosen) {
+    last().alternative = true;
+    last().choose = [choose](void* whole) { choose(*static_cast<T*>(whole)); };
+    return written_if(std::move(chosen));
+  }
+  Section& alternatives_optional() { return rule_->alternative_required = false, *this; }
+  Section& required() { return last().required = true, *this; }
+  Section& written_if(std::function<bool(const T&)> chosen) {
+    last().chosen = [chosen](const void* whole) { return chosen(*static_cast<const T*>(whole)); };
+    return *this;
+  }
+  Section& word(const std::string& name, std::function<void(T&)> apply, std::function<bool(const T&)> holds) {
+    rule_->words.push_back({name, [apply](void* whole) { apply(*static_cast<T*>(whole)); },
+                            [holds](const void* whole) { return holds(*static_cast<const T*>(whole)); }});
+    return *this;
+  }
+  Section& shorthand(const std::string& field) { return rule_->shorthand = field, *this; }
+  Section& called(const std::string& noun) { return rule_->noun = noun, *this; }
+  Section& initially(std::function<void(T&)> set) {
+    rule_->initially = [set](void* whole) { set(*static_cast<T*>(whole)); };
+    return *this;
+  }
+  Section& placed(Place T::*place) {
+    rule_->set_place = [place](void* whole, const Place& at) { static_cast<T*>(whole)->*place = at; };
+    return *this;
+  }
+  /// `run` sees the section after reading, unless one of `keys` had a problem of its own.
+  Section& check(std::vector<std::string> keys, std::function<void(const T&, const Scope&)> run) {
+    rule_->checks.push_back(
+        {std::move(keys), [run](const void* whole, const Scope& scope) { run(*static_cast<const T*>(whole), scope); }});
+    return *this;
+  }
+
+  operator Is<T>() const { return {rule_}; }  // NOLINT
+
+ private:
+  Section& add(SectionRule::Field field) { return rule_->fields.push_back(std::move(field)), *this; }
+  SectionRule::Field& last() { return rule_->fields.back(); }
+  std::shared_ptr<SectionRule> rule_ = std::make_shared<SectionRule>();
+};
+
+}  // namespace lockstep::config

@@ -1,0 +1,33 @@
+// The sections of a job file, one file each; job_section() is the root of all.
+#pragma once
+
+#include "config/section.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::config {
+
+[[nodiscard]] Is<Job> job_section(const Catalogue& catalogue);
+[[nodiscard]] Is<ModelOptions> model_section(const Catalogue& catalogue);
+[[nodiscard]] Is<DataOptions> data_section(const Catalogue& catalogue);
+[[nodiscard]] Is<LossOptions> loss_section(const Catalogue& catalogue);
+[[nodiscard]] Is<OptimizerOptions> optimizer_section();
+[[nodiscard]] Is<LearningRateOptions> learning_rate_section();
+[[nodiscard]] Is<EvaluateOptions> evaluate_section();
+[[nodiscard]] Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue);
+[[nodiscard]] Is<InitializeOptions> initialize_section();
+[[nodiscard]] Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue);
+[[nodiscard]] Is<TelemetryOptions> telemetry_section();
+[[nodiscard]] Is<ParallelOptions> parallel_section();
+/// equal, auto or {weights: {...}}: two members of the job.
+[[nodiscard]] Is<Job> balance_section();
+
+/// A kind of data source and its settings.
+struct SourceKind {
+  std::string name;
+  std::string doc;
+  Is<SourceOptions> settings;
+};
+[[nodiscard]] std::vector<SourceKind> source_kinds();
+[[nodiscard]] Is<SourceOptions> source_section();
+
+}  // namespace lockstep::config

@@ -1,0 +1,52 @@
+#include "config/shards.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::config {
+
+std::int64_t default_shards(std::int64_t batch, bool batch_statistics) {
+  constexpr std::int64_t kMost = 32, kLeastSamples = 16;
+  for (std::int64_t shards = std::min(kMost, batch); shards > 1; --shards) {
+    if (batch % shards == 0 && (!batch_statistics || batch / shards >= kLeastSamples)) return shards;
+  }
+  return 1;
+}
+
+std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t below = std::min(wanted, batch); below >= 1 && found.empty(); --below) {
+    if (batch % below == 0) found.push_back(below);
+  }
+  for (std::int64_t above = wanted + 1; above <= batch && above <= 64 * wanted; ++above) {
+    if (batch % above != 0) continue;
+    found.push_back(above);
+    break;
+  }
+  return found;
+}
+
+bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue) {
+  const auto flagged = [](const std::vector<NamedAttributes>& known, const std::string& name) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const NamedAttributes& entry) { return entry.batch_statistics && entry.name == name; });
+  };
+  if (!model.zoo.empty()) return flagged(catalogue.models, model.zoo);
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [&](const LayerOptions& layer) { return flagged(catalogue.layers, layer.op); });
+}
+
+void check_world_size(const Job& job, int ranks) {
+  if (ranks <= job.shards) return;
+  const auto written = job.places.find("job.shards");
+  const auto batch = job.places.find("job.batch_size");
+  Place place = written != job.places.end() ? written->second : Place{.path = "job.shards"};
+  if (written == job.places.end() && batch != job.places.end()) place = batch->second;
+  throw Problems(
+      {{place, fmt::format("expected at least as many shards as ranks, found {} shards and {} ranks; start "
+                           "at most {} ranks, or set shards to a divisor of batch_size {} that is {} or more",
+                           job.shards, ranks, job.shards, job.batch_size, ranks)}});
+}
+
+}  // namespace lockstep::config

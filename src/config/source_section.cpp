@@ -1,0 +1,120 @@
+// data.train, data.validation, data.test: where samples come from.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "config/files.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+namespace {
+
+using Source = SourceOptions;
+
+/// A path, a list or a glob; sets `paths` (what there is) and `patterns` (what was asked for).
+class FilesRule : public Rule {
+ public:
+  explicit FilesRule(std::string fetch) : fetch_(std::move(fetch)) {}
+
+  void read(const Cursor& at, void* into) const override {
+    auto& source = *static_cast<Source*>(into);
+    source.paths.clear();
+    source.patterns.clear();
+    if (!at.node().is(Node::Kind::sequence)) return add(at, expected(), source);
+    if (at.node().items.empty()) return at.problem("expected at least one path, found an empty list");
+    for (std::size_t i = 0; i < at.node().items.size(); ++i) add(at.item(i), "a path or a glob", source);
+  }
+  Json write(const void* value) const override {
+    const auto& patterns = static_cast<const Source*>(value)->patterns;
+    if (patterns.empty()) return {};
+    return patterns.size() == 1 ? Json(patterns[0]) : Json(patterns);
+  }
+  Json schema() const override {
+    const Json path = {{"type", "string"}, {"minLength", 1}};
+    return {{"oneOf", Json::array({path, Json{{"type", "array"}, {"items", path}, {"minItems", 1}}})}};
+  }
+  std::string expected() const override { return "a path, a list of paths or a glob"; }
+
+ private:
+  void add(const Cursor& at, const std::string& what, Source& source) const {
+    const auto found = read_text(at, what);
+    if (!found) return;
+    const std::string path = resolve(at, *found);
+    source.patterns.push_back(path);
+    const bool expand_it = at.session().need_data && is_pattern(path) && !file_exists(path);
+    const auto paths = expand_it ? expand(path) : std::vector<std::string>{path};
+    if (at.session().need_data && (paths.empty() || !file_exists(paths[0]))) {
+      const std::string key = at.path().rfind("job.", 0) == 0 ? at.path().substr(4) : at.path();
+      at.problem(
+          fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_, key));
+    }
+    source.paths.insert(source.paths.end(), paths.begin(), paths.end());
+  }
+  std::string fetch_;
+};
+
+Is<Source> files(const std::string& fetched_as = "") {
+  return {std::make_shared<FilesRule>(
+      fetched_as.empty() ? "" : fmt::format("get it with `lockstep data fetch {}`, or ", fetched_as))};
+}
+
+Section<Source> from_files(const std::string& fetched_as = "") {
+  return Section<Source>()
+      .initially([](Source& source) { source.count = 0; })
+      .part("path", files(fetched_as), "a file, a folder, a glob or a list of such, read as one set")
+      .required()
+      .shorthand("path")
+      .placed(&Source::place);
+}
+
+Section<Source> samples(const std::string& fetched_as = "") {
+  return from_files(fetched_as)
+      .field("count", &Source::count, number().at_least(1).word("all", 0),
+             "how many samples to take, from the first on")
+      .field("bad_samples", &Source::bad_samples, text().one_of({"refuse", "leave_out"}),
+             "what to do with a sample that cannot be decoded");
+}
+
+Section<Source> windows() {
+  return from_files()
+      .initially([](Source& source) { source.context = 64; })
+      .field("context", &Source::context, number().at_least(1), "length of a window, in tokens");
+}
+
+Section<Source> digits() {
+  return Section<Source>()
+      .initially([](Source& source) { source.count = 12000; })
+      .field("count", &Source::count, number().at_least(1), "how many samples")
+      .field("first", &Source::first, number().at_least(0), "index of the first; other indices are other samples")
+      .field("pairs", &Source::pairs, boolean(), "two digits a sample, left and right, and whether they are equal")
+      .shorthand("count")
+      .placed(&Source::place);
+}
+
+}  // namespace
+
+std::vector<SourceKind> source_kinds() {
+  Section<Source> idx = samples("mnist");
+  idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
+  Section<Source> text_windows = windows();
+  text_windows.field("tokenizer", &Source::tokenizer, text().one_of({"characters", "bytes"}), "what a token is");
+  return {
+      {"digits", "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
+      {"images", "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},
+      {"idx", "MNIST's format, also .gz", idx},
+      {"cifar", "CIFAR's binary format, or its official archive", samples("cifar10")},
+      {"text", "plain text, in windows", text_windows},
+      {"tokens", "uint16 tokens, in windows", windows()},
+      {"csv", "a table that names the files and labels of each sample", samples()},
+      {"packed", "what `lockstep data pack` wrote", samples()},
+  };
+}
+
+Is<SourceOptions> source_section() {
+  Section<Source> section;
+  for (const auto& kind : source_kinds()) section.option(kind.name, &Source::kind, kind.settings, kind.doc);
+  return section;
+}
+
+}  // namespace lockstep::config

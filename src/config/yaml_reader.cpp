@@ -1,0 +1,193 @@
+#include "config/yaml_reader.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace lockstep::config {
+namespace {
+
+constexpr std::size_t kMostNodes = 100'000;  // aliases of aliases grow without bound
+
+Mark mark_of(const YAML::Mark& mark) {
+  return {mark.line + 1, mark.column + 1, false};
+}
+
+std::size_t count(const Node& node) {
+  std::size_t sum = 1;
+  for (const auto& item : node.items) sum += count(item);
+  for (const auto& entry : node.entries) sum += count(entry.value);
+  return sum;
+}
+
+/// Builds the tree from yaml-cpp's events: they, unlike its nodes, still have duplicate keys and tags.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(Session& session) : session_(session) {}
+  [[nodiscard]] Node take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(scalar(mark, "", Node::Kind::nothing), anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_tag(mark, tag);
+    Node node = scalar(mark, value, Node::Kind::scalar);
+    node.quoted = tag == "!";
+    add(std::move(node), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      problem(mark_of(mark), "expected a value, found an alias of the value that it stands in; write the value out");
+      return add(scalar(mark, "", Node::Kind::nothing), 0);
+    }
+    nodes_ += count(found->second);
+    if (nodes_ > kMostNodes) throw YAML::ParserException(mark, "too many values: aliases of aliases");
+    add(found->second, 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Node::Kind::sequence);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Node::Kind::mapping);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Frame {
+    Node node;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;
+    bool ignore_value = false;  ///< the value of a key that was refused
+    std::string key;
+    Mark key_mark;
+  };
+
+  static Node scalar(const YAML::Mark& mark, std::string text, Node::Kind kind) {
+    Node node;
+    node.kind = kind;
+    node.mark = mark_of(mark);
+    node.text = std::move(text);
+    return node;
+  }
+
+  void problem(const Mark& mark, std::string message) { session_.problem(mark, path(), std::move(message)); }
+
+  std::string path() const {
+    std::string text;
+    for (const auto& frame : frames_) {
+      if (frame.node.is(Node::Kind::sequence)) text += fmt::format("[{}]", frame.node.items.size());
+      if (frame.has_key) text += (text.empty() ? "" : ".") + frame.key;
+    }
+    return text;
+  }
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    problem(mark_of(mark), fmt::format("expected a plain value, found the tag '{}'; leave the tag out", tag));
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    refuse_tag(mark, tag);
+    Frame frame;
+    frame.node = scalar(mark, "", kind);
+    frame.anchor = anchor;
+    frames_.push_back(std::move(frame));
+  }
+
+  void close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    add(std::move(frame.node), frame.anchor);
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    ++nodes_;
+    if (anchor != 0) anchors_[anchor] = node;
+    if (frames_.empty()) {
+      root_ = std::move(node);
+    } else if (Frame& frame = frames_.back(); frame.node.is(Node::Kind::sequence)) {
+      frame.node.items.push_back(std::move(node));
+    } else if (!frame.has_key) {
+      take_key(frame, node);
+    } else {
+      if (!frame.ignore_value) frame.node.entries.push_back({frame.key, frame.key_mark, std::move(node)});
+      frame.has_key = false;
+    }
+  }
+
+  void take_key(Frame& frame, const Node& node) {
+    frame.ignore_value = true;
+    if (!node.is(Node::Kind::scalar)) {
+      problem(node.mark, fmt::format("expected a key, found {}", describe(node)));
+    } else if (const Entry* first = frame.node.find(node.text)) {
+      frame.has_key = true;
+      frame.key = node.text;
+      problem(node.mark,
+              fmt::format("expected each key once, found it again; the first stands in line {}", first->mark.line));
+    } else {
+      frame.ignore_value = false;
+    }
+    frame.has_key = true;
+    frame.key = node.text;
+    frame.key_mark = node.mark;
+  }
+
+  Session& session_;
+  Node root_;
+  std::vector<Frame> frames_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t nodes_ = 0;
+};
+
+void mark_command_line(Node& node) {
+  node.mark.command_line = true;
+  for (auto& item : node.items) mark_command_line(item);
+  for (auto& entry : node.entries) {
+    entry.mark.command_line = true;
+    mark_command_line(entry.value);
+  }
+}
+
+}  // namespace
+
+Node parse_yaml(const std::string& text, Session& session) {
+  TreeBuilder builder(session);
+  std::istringstream stream(text);
+  try {
+    YAML::Parser parser(stream);
+    (void)parser.HandleNextDocument(builder);
+    Node root = builder.take();
+    TreeBuilder second(session);
+    if (parser && parser.HandleNextDocument(second)) {
+      session.problem(second.take().mark, "", "expected one YAML document, found a second one; remove the line '---'");
+    }
+    return root;
+  } catch (const YAML::Exception& error) {
+    session.problem(error.mark.is_null() ? Mark{} : mark_of(error.mark), "",
+                    fmt::format("expected YAML, found a mistake in its syntax: {}", error.msg));
+    session.broken = true;
+    return {};
+  }
+}
+
+Node parse_override(const std::string& text, const std::string& option, Session& session) {
+  Session own;
+  Node node = parse_yaml(text, own);
+  mark_command_line(node);
+  for (const auto& problem : own.problems) session.problem({0, 0, true}, option, problem.message);
+  return node;
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,95 @@
+// A small catalogue for the tests: a few ops, models, losses and steps of augmentation, with every kind of attribute.
+#pragma once
+
+#include "config/config.hpp"
+
+namespace lockstep::config {
+
+inline AttributeSpec integer_attribute(const std::string& name, std::optional<std::int64_t> fallback, double minimum) {
+  AttributeSpec spec{.name = name, .kind = AttributeKind::integer, .doc = name};
+  if (fallback) spec.fallback = Attribute(*fallback);
+  spec.minimum = minimum;
+  return spec;
+}
+
+inline AttributeSpec number_attribute(const std::string& name, double fallback, double minimum, double maximum) {
+  AttributeSpec spec{.name = name, .kind = AttributeKind::number, .doc = name};
+  spec.fallback = Attribute(fallback);
+  spec.minimum = minimum;
+  spec.maximum = maximum;
+  return spec;
+}
+
+inline AttributeSpec optional_attribute(const std::string& name, AttributeKind kind = AttributeKind::integer) {
+  AttributeSpec spec{.name = name, .kind = kind, .doc = name};
+  spec.optional = true;
+  if (kind == AttributeKind::integer) spec.minimum = 1;
+  return spec;
+}
+
+inline AttributeSpec choice_attribute(const std::string& name, std::vector<std::string> choices) {
+  AttributeSpec spec{.name = name, .kind = AttributeKind::text, .doc = name};
+  spec.fallback = Attribute(choices.front());
+  spec.choices = std::move(choices);
+  return spec;
+}
+
+inline AttributeSpec sizes_attribute(const std::string& name, std::optional<std::vector<std::int64_t>> fallback) {
+  AttributeSpec spec{.name = name, .kind = AttributeKind::integers, .doc = name};
+  if (fallback) spec.fallback = Attribute(*fallback);
+  spec.minimum = 1;
+  return spec;
+}
+
+inline AttributeSpec flag_attribute(const std::string& name, bool fallback) {
+  AttributeSpec spec{.name = name, .kind = AttributeKind::boolean, .doc = name};
+  spec.fallback = Attribute(fallback);
+  return spec;
+}
+
+inline NamedAttributes entry(const std::string& name, std::vector<AttributeSpec> attributes = {},
+                             const std::string& shorthand = "") {
+  return {.name = name, .doc = "the " + name, .shorthand = shorthand, .attributes = std::move(attributes)};
+}
+
+inline NamedAttributes joining(const std::string& name) {
+  NamedAttributes join = entry(name);
+  join.takes_inputs = true;
+  return join;
+}
+
+inline Catalogue test_catalogue() {
+  Catalogue known;
+  known.layers = {
+      entry("relu"),
+      entry("flatten"),
+      entry("conv",
+            {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::vector<std::int64_t>{3}),
+             sizes_attribute("stride", std::vector<std::int64_t>{1}), flag_attribute("bias", true)}),
+      entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}),
+      entry("global_pool"),
+      entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
+      entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
+      entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}),
+      joining("add"),
+      joining("concat"),
+  };
+  known.layers[5].batch_statistics = true;
+  known.models = {
+      entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
+      entry("gpt", {choice_attribute("size", {"tiny", "small", "gpt2"}), optional_attribute("layers"),
+                    number_attribute("dropout", 0, 0, 1)}),
+      entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
+      entry("lenet"),
+  };
+  known.models[0].batch_statistics = true;
+  known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
+  known.metrics = {"accuracy", "top5", "perplexity"};
+  known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
+                         entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees")};
+  known.preparations = {entry("resize", {sizes_attribute("size", std::nullopt)}, "size"),
+                        entry("center_crop", {sizes_attribute("size", std::nullopt)}, "size")};
+  return known;
+}
+
+}  // namespace lockstep::config
