@@ -1,0 +1,136 @@
+// FileTree's common part, and the archives that are unpacked into memory.
+#include "data/archive.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+bool is_hidden(const std::string& name) {
+  return name.starts_with('.') || name.find("/.") != std::string::npos || name.starts_with("__MACOSX/");
+}
+
+/// "./train//cat/" and "/train/cat" are "train/cat".
+std::string clean(std::string name) {
+  name = std::filesystem::path(name).lexically_normal().generic_string();
+  while (name.starts_with('/')) name.erase(0, 1);
+  while (name.ends_with('/')) name.pop_back();
+  return name == "." ? "" : name;
+}
+
+struct FreeArchive {
+  void operator()(archive* handle) const { archive_read_free(handle); }
+};
+
+class MemoryTree : public FileTree {
+ public:
+  MemoryTree(const std::string& path, std::uint64_t most_held_bytes);
+  [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                                std::vector<std::byte>& scratch) const override {
+    (void)scratch;
+    return std::span(contents_.at(entry.offset)).subspan(from, length);
+  }
+
+ private:
+  [[noreturn]] void fail(archive* handle, const std::string& where) const;
+  void add_contents(archive* handle, const std::string& name, std::uint64_t& room);
+  std::vector<std::vector<std::byte>> contents_;
+};
+
+MemoryTree::MemoryTree(const std::string& path, std::uint64_t most_held_bytes) : FileTree(path) {
+  const std::unique_ptr<archive, FreeArchive> handle(archive_read_new());
+  LOCKSTEP_CHECK(handle != nullptr, "libarchive");
+  archive_read_support_filter_all(handle.get());
+  archive_read_support_format_all(handle.get());
+  if (archive_read_open_filename(handle.get(), path.c_str(), 1 << 18) != ARCHIVE_OK) fail(handle.get(), "");
+  std::uint64_t room = most_held_bytes;
+  archive_entry* entry = nullptr;
+  std::string name;
+  for (;;) {
+    const int result = archive_read_next_header(handle.get(), &entry);
+    if (result == ARCHIVE_EOF) break;
+    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) fail(handle.get(), name.empty() ? "" : " after " + name);
+    const char* raw = archive_entry_pathname(entry);
+    name = raw != nullptr ? raw : "";
+    if (archive_entry_filetype(entry) == AE_IFDIR) add_folder(name);
+    if (archive_entry_filetype(entry) == AE_IFREG) add_contents(handle.get(), name, room);
+  }
+  sort();
+}
+
+void MemoryTree::fail(archive* handle, const std::string& where) const {
+  const char* text = archive_error_string(handle);
+  const std::string reason = text != nullptr ? text : "no reason given";
+  if (where.empty()) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst ({})", path(), reason));
+  }
+  throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: {}", path(), where, reason));
+}
+
+void MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t& room) {
+  std::vector<std::byte> contents;
+  for (;;) {
+    std::array<std::byte, 1 << 16> block;  // NOLINT: filled by libarchive
+    const auto got = archive_read_data(handle, block.data(), block.size());
+    if (got < 0) fail(handle, " in " + name);
+    if (got == 0) break;
+    const auto length = static_cast<std::size_t>(got);
+    if (length > room) {
+      throw Error(ExitCode::data,
+                  fmt::format("{}: unpacks to more than {} MiB, which would be held in memory. Use a plain .tar, or "
+                              "`lockstep data pack`",
+                              path(), kMostHeldBytes >> 20));
+    }
+    room -= length;
+    contents.insert(contents.end(), block.begin(), block.begin() + got);
+  }
+  contents.shrink_to_fit();
+  add_file(name, contents_.size(), contents.size());
+  contents_.push_back(std::move(contents));
+}
+
+}  // namespace
+
+void FileTree::add_file(std::string name, std::uint64_t offset, std::uint64_t size) {
+  name = clean(std::move(name));
+  if (!name.empty() && !is_hidden(name)) files_.push_back({std::move(name), offset, size});
+}
+
+void FileTree::add_folder(std::string name) {
+  name = clean(std::move(name));
+  if (!name.empty() && !is_hidden(name)) folders_.push_back(std::move(name));
+}
+
+void FileTree::sort() {
+  std::sort(files_.begin(), files_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(folders_.begin(), folders_.end());
+}
+
+std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
+                                         std::uint64_t most_held_bytes) {
+  auto tree = std::make_unique<MemoryTree>(path, most_held_bytes);
+  std::error_code ignored;
+  *counter += std::filesystem::file_size(path, ignored);
+  return tree;
+}
+
+std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
+                                    std::uint64_t most_held_bytes) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return open_folder(path, counter);
+  auto file = std::make_unique<File>(path, counter);
+  if (is_plain_tar(*file)) return open_plain_tar(std::move(file));
+  return unpack_archive(path, counter, most_held_bytes);
+}
+
+}  // namespace lockstep::data

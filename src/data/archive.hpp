@@ -1,0 +1,62 @@
+// The files below a folder or in an archive, by name; whichever it is, callers see the same names and bytes.
+//
+// Folder: each file is opened when it is read. Plain tar: its headers are walked once, then only the files asked
+// for are read, at their offsets. Compressed tar and whatever else libarchive knows: unpacked once, and the files
+// kept in memory as they are (a JPEG stays a JPEG), up to a limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/readers/file.hpp"
+
+namespace lockstep::data {
+
+/// What a compressed archive may unpack to. Larger sets: a plain tar, or `lockstep data pack`.
+inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{4} << 30;
+
+class FileTree {
+ public:
+  struct Entry {
+    std::string name;          ///< below the root: "train/cat/7.jpg"
+    std::uint64_t offset = 0;  ///< the tree's own: place in the tar, or number in memory
+    std::uint64_t size = 0;
+  };
+
+  explicit FileTree(std::string path) : path_(std::move(path)) {}
+  virtual ~FileTree() = default;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Sorted by name, byte by byte. Hidden files (a part of the name begins with a dot, or is __MACOSX) are not seen.
+  [[nodiscard]] const std::vector<Entry>& files() const { return files_; }
+  [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
+  /// Bytes from ... from + length - 1 of a file, in the tree's memory or in `scratch`. Any thread.
+  [[nodiscard]] virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                                        std::vector<std::byte>& scratch) const = 0;
+
+ protected:
+  void add_file(std::string name, std::uint64_t offset, std::uint64_t size);
+  void add_folder(std::string name);
+  void sort();
+
+ private:
+  std::string path_;
+  std::vector<Entry> files_;
+  std::vector<std::string> folders_;
+};
+
+/// Throws Error(data) for a path that is neither, and for a damaged archive.
+[[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
+                                                  std::uint64_t most_held_bytes = kMostHeldBytes);
+
+/// The three kinds, for open_tree.
+[[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
+[[nodiscard]] bool is_plain_tar(const File& file);
+[[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file);
+[[nodiscard]] std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
+                                                       std::uint64_t most_held_bytes);
+
+}  // namespace lockstep::data

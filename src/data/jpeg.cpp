@@ -1,0 +1,144 @@
+#include "data/jpeg.hpp"
+
+#include <fmt/format.h>
+
+// jpeglib.h needs FILE and size_t declared before it.
+#include <cstdio>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include <array>
+#include <csetjmp>
+#include <vector>
+
+#include "data/readers/prepare.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// libjpeg reports errors by a callback that must not return, and exceptions must not cross C code: hence the jump.
+struct Decoder {
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf escape{};
+  std::array<char, JMSG_LENGTH_MAX> message{};
+  bool truncated = false;
+
+  Decoder();
+  ~Decoder() { jpeg_destroy_decompress(&info); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+};
+
+Decoder& of(j_common_ptr info) {
+  return *static_cast<Decoder*>(info->client_data);
+}
+
+[[noreturn]] void on_error(j_common_ptr info) {
+  Decoder& decoder = of(info);
+  info->err->format_message(info, decoder.message.data());
+  std::longjmp(decoder.escape, 1);
+}
+
+/// Warnings that mean missing data are kept; others (stray bytes between markers) leave the picture whole.
+void on_message(j_common_ptr info, int level) {
+  if (level >= 0) return;
+  const int code = info->err->msg_code;
+  if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER) of(info).truncated = true;
+}
+
+Decoder::Decoder() {
+  info.err = jpeg_std_error(&errors);
+  errors.error_exit = on_error;
+  errors.emit_message = on_message;
+  info.client_data = this;
+  if (setjmp(escape) != 0) throw Error(ExitCode::infrastructure, fmt::format("libjpeg: {}", message.data()));
+  jpeg_create_decompress(&info);
+  info.client_data = this;
+}
+
+/// Runs `body`, which must own nothing that a jump would leak.
+template <class Body>
+void guarded(Decoder& decoder, Body body) {
+  if (setjmp(decoder.escape) != 0) {
+    throw Error(ExitCode::data,
+                decoder.truncated ? "truncated JPEG" : fmt::format("damaged JPEG ({})", decoder.message.data()));
+  }
+  body();
+}
+
+void read_header(Decoder& decoder, std::span<const std::byte> bytes) {
+  if (!is_jpeg(bytes)) throw Error(ExitCode::data, "not a JPEG file");
+  guarded(decoder, [&decoder, bytes] {
+    // Older libjpeg takes the bytes without const; it does not write to them.
+    jpeg_mem_src(&decoder.info, reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())), bytes.size());
+    jpeg_read_header(&decoder.info, TRUE);
+  });
+  const auto pixels = std::int64_t{decoder.info.image_width} * decoder.info.image_height;
+  if (pixels == 0 || pixels > kMostPixels) {
+    throw Error(ExitCode::data, fmt::format("JPEG of {} x {} pixels: expected at least 1 and at most {}",
+                                            decoder.info.image_width, decoder.info.image_height, kMostPixels));
+  }
+}
+
+bool is_cmyk(const jpeg_decompress_struct& info) {
+  return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+}
+
+/// Four inks of a row to `channels` values; Adobe's files hold them inverted, and nearly all files are Adobe's.
+void convert_cmyk(const std::vector<std::uint8_t>& row, bool inverted, std::int64_t channels, std::uint8_t* out) {
+  for (std::size_t x = 0; x * 4 < row.size(); ++x) {
+    std::array<int, 3> rgb{};
+    const int black = inverted ? row[4 * x + 3] : 255 - row[4 * x + 3];
+    for (std::size_t c = 0; c < 3; ++c) {
+      const int ink = inverted ? row[4 * x + c] : 255 - row[4 * x + c];
+      rgb.at(c) = ink * black / 255;
+    }
+    if (channels == 1) {
+      *out++ = static_cast<std::uint8_t>((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
+    } else {
+      for (const int value : rgb) *out++ = static_cast<std::uint8_t>(value);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_jpeg(std::span<const std::byte> bytes) {
+  return bytes.size() >= 3 && bytes[0] == std::byte{0xFF} && bytes[1] == std::byte{0xD8} && bytes[2] == std::byte{0xFF};
+}
+
+ImageSize jpeg_size(std::span<const std::byte> bytes) {
+  Decoder decoder;
+  read_header(decoder, bytes);
+  return {decoder.info.image_height, decoder.info.image_width, decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+}
+
+void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
+  Decoder decoder;
+  read_header(decoder, bytes);
+  auto& info = decoder.info;
+  const auto stride = static_cast<std::size_t>(info.image_width) * static_cast<std::size_t>(channels);
+  prepare(out, {DType::u8, {info.image_height, info.image_width, channels}});
+  auto* const pixels = out.as<std::uint8_t>().data();
+  const bool cmyk = is_cmyk(info);
+  std::vector<std::uint8_t> inks(cmyk ? std::size_t{info.image_width} * 4 : 0);
+  guarded(decoder, [&] {
+    info.out_color_space = cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    info.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&info);
+    while (info.output_scanline < info.output_height) {
+      std::uint8_t* row = pixels + stride * info.output_scanline;
+      JSAMPROW target = cmyk ? inks.data() : row;
+      jpeg_read_scanlines(&info, &target, 1);
+      if (cmyk) convert_cmyk(inks, info.saw_Adobe_marker != 0, channels, row);
+    }
+    jpeg_finish_decompress(&info);
+  });
+  if (decoder.truncated) throw Error(ExitCode::data, "truncated JPEG");
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,121 @@
+#include "data/png.hpp"
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "data/readers/prepare.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// libpng reports errors by a callback that must not return, as libjpeg does (see jpeg.cpp).
+struct Decoder {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::jmp_buf escape{};
+  char message[256] = {};
+  std::span<const std::byte> rest;
+  bool truncated = false;
+
+  explicit Decoder(std::span<const std::byte> bytes);
+  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+};
+
+[[noreturn]] void on_error(png_structp png, png_const_charp text) {
+  auto& decoder = *static_cast<Decoder*>(png_get_error_ptr(png));
+  std::strncpy(decoder.message, text, sizeof(decoder.message) - 1);
+  std::longjmp(decoder.escape, 1);
+}
+
+void on_warning(png_structp, png_const_charp) {}
+
+void on_read(png_structp png, png_bytep out, std::size_t length) {
+  auto& decoder = *static_cast<Decoder*>(png_get_io_ptr(png));
+  if (decoder.rest.size() < length) {
+    decoder.truncated = true;
+    png_error(png, "ends too early");
+  }
+  std::memcpy(out, decoder.rest.data(), length);
+  decoder.rest = decoder.rest.subspan(length);
+}
+
+Decoder::Decoder(std::span<const std::byte> bytes) : rest(bytes) {
+  if (!is_png(bytes)) throw Error(ExitCode::data, "not a PNG file");
+  png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  info = png != nullptr ? png_create_info_struct(png) : nullptr;
+  if (info == nullptr) {
+    png_destroy_read_struct(&png, &info, nullptr);
+    throw Error(ExitCode::infrastructure, "libpng: out of memory, or another version than this was built with");
+  }
+  png_set_read_fn(png, this, on_read);
+}
+
+template <class Body>
+void guarded(Decoder& decoder, Body body) {
+  if (setjmp(decoder.escape) != 0) {
+    throw Error(ExitCode::data,
+                decoder.truncated ? std::string("truncated PNG") : fmt::format("damaged PNG ({})", decoder.message));
+  }
+  body();
+}
+
+ImageSize read_header(Decoder& decoder) {
+  guarded(decoder, [&decoder] { png_read_info(decoder.png, decoder.info); });
+  const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info),
+                       (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
+  if (size.height * size.width > kMostPixels) {
+    throw Error(ExitCode::data,
+                fmt::format("PNG of {} x {} pixels: expected at most {}", size.width, size.height, kMostPixels));
+  }
+  return size;
+}
+
+/// Tells libpng to hand out 8 bits a channel, without alpha.
+void set_conversions(png_structp png, png_infop info, bool to_rgb) {
+  const int color_type = png_get_color_type(png, info);
+  if (color_type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
+  if (color_type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png);
+  png_set_scale_16(png);
+  png_set_strip_alpha(png);
+  if (to_rgb) png_set_gray_to_rgb(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+}
+
+}  // namespace
+
+bool is_png(std::span<const std::byte> bytes) {
+  return bytes.size() >= 8 && png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
+}
+
+ImageSize png_size(std::span<const std::byte> bytes) {
+  Decoder decoder(bytes);
+  return read_header(decoder);
+}
+
+void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
+  Decoder decoder(bytes);
+  const ImageSize size = read_header(decoder);
+  if (size.channels > channels) throw Error(ExitCode::data, "a colour PNG where grey images were expected");
+  const auto stride = static_cast<std::size_t>(size.width * channels);
+  prepare(out, {DType::u8, {size.height, size.width, channels}});
+  std::vector<png_bytep> rows(static_cast<std::size_t>(size.height));
+  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = out.as<std::uint8_t>().data() + y * stride;
+  guarded(decoder, [&] {
+    set_conversions(decoder.png, decoder.info, channels == 3 && size.channels == 1);
+    if (png_get_rowbytes(decoder.png, decoder.info) != stride) png_error(decoder.png, "unexpected row length");
+    png_read_image(decoder.png, rows.data());
+    png_read_end(decoder.png, nullptr);
+  });
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,243 @@
+#include "data/readers/encoded_images.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/digest.hpp"
+#include "data/readers/bad_samples.hpp"
+#include "data/readers/parallel.hpp"
+#include "data/readers/prepare.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::uint64_t kHeadBytes = 64 << 10, kTailBytes = 4 << 10;
+
+class EncodedImages : public DataSet {
+ public:
+  EncodedImages(ImageCandidates candidates, DataSetInfo info, std::vector<std::int32_t> labels)
+      : info_(std::move(info)),
+        labels_(std::move(labels)),
+        counter_(std::move(candidates.counter)),
+        trees_(std::move(candidates.trees)) {
+    for (auto& sample : candidates.samples) {
+      if (sample.name != sample.images.front().entry.name) names_.push_back(std::move(sample.name));
+      for (auto& image : sample.images) images_.push_back(std::move(image));
+    }
+  }
+
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return labels_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+
+  [[nodiscard]] std::string name(std::int64_t id) const override {
+    return names_.empty() ? image(id, 0).entry.name : names_.at(static_cast<std::size_t>(id));
+  }
+
+  void read(std::int64_t id, Sample& out) const override {
+    prepare_names(out, info_.features);
+    std::vector<std::byte> scratch;
+    for (std::size_t i = 0; i < width(); ++i) {
+      const ImageFile& file = image(id, i);
+      try {
+        const auto bytes = file.tree->read(file.entry, 0, file.entry.size, scratch);
+        decode_image(bytes, info_.features[i].spec.shape.back(), out[i].tensor);
+      } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}: {}", file.tree->path(), file.entry.name, error.what()));
+      }
+    }
+    set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+  }
+
+  [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+    out.resize(info_.features.size());
+    for (std::size_t i = 0; i < width(); ++i) {
+      const ImageFile& file = image(id, i);
+      std::vector<std::byte> scratch;
+      const auto bytes = file.tree->read(file.entry, 0, file.entry.size, scratch);
+      out[i].is_file = true;
+      out[i].file.assign(bytes.begin(), bytes.end());
+    }
+    out.back().is_file = false;
+    set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::size_t width() const { return info_.features.size() - 1; }
+  [[nodiscard]] const ImageFile& image(std::int64_t id, std::size_t feature) const {
+    return images_.at(static_cast<std::size_t>(id) * width() + feature);
+  }
+
+  DataSetInfo info_;
+  std::vector<std::int32_t> labels_;
+  ByteCounter counter_;
+  std::vector<std::shared_ptr<const FileTree>> trees_;
+  std::vector<ImageFile> images_;   ///< [samples, images of a sample]
+  std::vector<std::string> names_;  ///< empty: the first image's
+};
+
+/// What checking found about one sample.
+struct Finding {
+  std::vector<ImageSize> sizes;
+  std::string fault;
+  std::string content;  ///< sha256, where the digest takes it
+};
+
+/// How much of each file is looked at, by the size of the whole set.
+struct Depth {
+  bool decode = false;
+  bool content = false;
+};
+
+Depth depth_for(const ImageCandidates& candidates) {
+  std::uint64_t total = 0;
+  for (const auto& sample : candidates.samples) {
+    for (const auto& image : sample.images) total += image.entry.size;
+  }
+  return {total <= kFullCheckBytes, total <= kFullDigestBytes};
+}
+
+/// Reads the header and the end only.
+ImageSize check_lightly(const ImageFile& image) {
+  std::vector<std::byte> head, tail;
+  const auto size = image.entry.size, tail_size = std::min(size, kTailBytes);
+  auto begin = image.tree->read(image.entry, 0, std::min(size, kHeadBytes), head);
+  check_end(begin, image.tree->read(image.entry, size - tail_size, tail_size, tail));
+  try {
+    return image_size(begin);
+  } catch (const Error&) {
+    if (size <= kHeadBytes) throw;  // a long preview may stand before the header
+    return image_size(image.tree->read(image.entry, 0, size, head));
+  }
+}
+
+ImageSize check_image(const ImageFile& image, Depth depth, Sha256& content) {
+  if (!depth.content) return check_lightly(image);
+  std::vector<std::byte> scratch;
+  const auto bytes = image.tree->read(image.entry, 0, image.entry.size, scratch);
+  const ImageSize size = image_size(bytes);
+  content.add(bytes);
+  if (depth.decode) {
+    Tensor decoded;
+    decode_image(bytes, size.channels, decoded);
+  } else {
+    check_end(bytes, bytes.last(std::min<std::size_t>(bytes.size(), kTailBytes)));
+  }
+  return size;
+}
+
+Finding check_sample(const ImageSample& sample, Depth depth) {
+  Finding finding;
+  finding.fault = sample.fault;
+  Sha256 content;
+  for (const auto& image : sample.images) {
+    if (!finding.fault.empty()) break;
+    try {
+      finding.sizes.push_back(check_image(image, depth, content));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;
+      const bool named = image.entry.name != sample.name;
+      finding.fault = named ? fmt::format("{}: {}", image.entry.name, error.what()) : error.what();
+    }
+  }
+  if (depth.content) finding.content = content.hex();
+  return finding;
+}
+
+/// Moves the good samples to the front and drops the rest; returns the faults.
+std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector<Finding>& findings) {
+  std::vector<std::string> faults;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!findings[i].fault.empty()) {
+      faults.push_back(fmt::format("{}: {}", samples[i].name, findings[i].fault));
+      continue;
+    }
+    if (kept != i) {
+      samples[kept] = std::move(samples[i]);
+      findings[kept] = std::move(findings[i]);
+    }
+    ++kept;
+  }
+  samples.resize(kept);
+  findings.resize(kept);
+  return faults;
+}
+
+Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,
+                      const SourceOptions& source, const IndexOptions& options) {
+  ImageSize common = findings.front().sizes.at(index);
+  for (const auto& finding : findings) {
+    const ImageSize& size = finding.sizes.at(index);
+    common.channels = std::max(common.channels, size.channels);
+    if (size.height != common.height || size.width != common.width) common.height = common.width = -1;
+  }
+  if (options.like != nullptr) {
+    for (const auto& feature : options.like->features) {
+      if (feature.name != name || feature.kind != Feature::Kind::image) continue;
+      const auto expected = feature.spec.shape.back();
+      if (common.channels > expected) {
+        throw Error(ExitCode::data, fmt::format("{}: the images are in colour, those of the training set are grey",
+                                                describe(source.paths)));
+      }
+      common.channels = expected;
+    }
+  }
+  return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, common.channels}}};
+}
+
+std::string digest_of(const ImageCandidates& candidates, const std::vector<Finding>& findings) {
+  Sha256 digest;
+  digest.add("images 1\n");
+  for (const auto& name : candidates.feature_names) digest.add(name + "\n");
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const auto& sample = candidates.samples[i];
+    digest.add(sample.class_name + "\n");
+    for (const auto& image : sample.images) {
+      // The last part of the name, so that a folder and an archive of it are the same set.
+      digest.add(fmt::format("{} {}\n", image.entry.name.substr(image.entry.name.rfind('/') + 1), image.entry.size));
+    }
+    digest.add(findings[i].content);
+  }
+  return digest.hex();
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const SourceOptions& source,
+                                             const IndexOptions& options) {
+  const std::size_t all = candidates.samples.size();
+  std::vector<Finding> findings(all);
+  const Depth depth = depth_for(candidates);
+  parallel_for(all, options.threads, [&](std::size_t i) { findings[i] = check_sample(candidates.samples[i], depth); });
+
+  DataSetInfo info;
+  info.format = candidates.format;
+  info.source = describe(source.paths);
+  info.left_out = drop_bad(candidates.samples, findings);
+  judge_bad_samples(source, info.left_out, all);
+  if (findings.empty()) {
+    throw Error(ExitCode::data, fmt::format("{}: holds no image{}", info.source,
+                                            all == 0 ? "" : fmt::format("; all {} samples are bad", all)));
+  }
+  for (std::size_t i = 0; i < candidates.feature_names.size(); ++i) {
+    info.features.push_back(image_feature(candidates.feature_names[i], i, findings, source, options));
+  }
+  info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+
+  info.class_names = options.like != nullptr ? options.like->class_names : candidates.class_names;
+  info.class_counts.assign(info.class_names.size(), 0);
+  std::vector<std::int32_t> labels;
+  for (const auto& sample : candidates.samples) {
+    labels.push_back(class_of(info.class_names, sample.class_name, sample.name));
+    ++info.class_counts[static_cast<std::size_t>(labels.back())];
+  }
+  info.digest = digest_of(candidates, findings);
+  return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
+}
+
+}  // namespace lockstep::data

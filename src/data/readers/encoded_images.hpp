@@ -1,0 +1,47 @@
+// Samples that are one or several encoded images and a class, whatever holds the files: class folders, archives,
+// or a CSV.
+//
+// Indexing checks every image. Up to kFullCheckBytes of files in all, each is decoded once; beyond, the header
+// and the end marker are read, and damage in the middle shows itself when the sample is read (an error, exit 65).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/archive.hpp"
+#include "data/open.hpp"
+#include "data/readers/image_file.hpp"
+
+namespace lockstep::data {
+
+inline constexpr std::uint64_t kFullCheckBytes = std::uint64_t{64} << 20;  ///< decoded when indexed
+inline constexpr std::uint64_t kFullDigestBytes = std::uint64_t{1} << 30;  ///< whose content is in the digest
+
+/// One file of one sample.
+struct ImageFile {
+  const FileTree* tree = nullptr;
+  FileTree::Entry entry;
+};
+
+struct ImageSample {
+  std::string name;
+  std::string class_name;
+  std::vector<ImageFile> images;  ///< by feature
+  std::string fault;              ///< set: bad before any image was looked at
+};
+
+struct ImageCandidates {
+  std::string format;
+  std::vector<std::string> feature_names;  ///< of the images; "label" is added
+  std::vector<std::shared_ptr<const FileTree>> trees;
+  std::vector<ImageSample> samples;
+  std::vector<std::string> class_names;  ///< of the whole set, in order
+  ByteCounter counter;
+};
+
+/// Checks the candidates, refuses or leaves out the bad ones, and makes the set of the rest.
+[[nodiscard]] std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const SourceOptions& source,
+                                                           const IndexOptions& options);
+
+}  // namespace lockstep::data

@@ -1,0 +1,110 @@
+#include "data/readers/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// Owns a zlib stream that unpacks gzip.
+class Inflater {
+ public:
+  Inflater() { LOCKSTEP_CHECK(inflateInit2(&stream_, 15 + 16) == Z_OK, "zlib"); }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  z_stream& operator*() { return stream_; }
+
+ private:
+  z_stream stream_{};
+};
+
+std::vector<std::byte> gunzip(const std::vector<std::byte>& packed, const std::string& path) {
+  Inflater inflater;
+  z_stream& stream = *inflater;
+  std::vector<std::byte> out(std::max<std::size_t>(packed.size() * 4, 1 << 16));
+  std::size_t filled = 0, taken = 0;
+  for (;;) {
+    if (filled == out.size()) out.resize(out.size() * 2);
+    const auto most = std::size_t{1} << 30;  // zlib counts in 32 bits
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
+    stream.avail_in = static_cast<uInt>(std::min(most, packed.size() - taken));
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
+    stream.avail_out = static_cast<uInt>(std::min(most, out.size() - filled));
+    const auto before_in = stream.avail_in, before_out = stream.avail_out;
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    taken += before_in - stream.avail_in;
+    filled += before_out - stream.avail_out;
+    if (result == Z_STREAM_END) {
+      const bool another = taken + 1 < packed.size() && packed[taken] == std::byte{0x1F};
+      if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be joined
+      out.resize(filled);
+      return out;
+    }
+    if (result == Z_BUF_ERROR) throw Error(ExitCode::data, fmt::format("{}: truncated gzip file", path));
+    if (result != Z_OK) {
+      throw Error(ExitCode::data, fmt::format("{}: damaged gzip file ({})", path,
+                                              stream.msg != nullptr ? stream.msg : "no reason given"));
+    }
+  }
+}
+
+}  // namespace
+
+File::File(std::string path, ByteCounter counter) : path_(std::move(path)), counter_(std::move(counter)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw Error(ExitCode::data, fmt::format("{}: {}", path_, std::strerror(errno)));
+  struct stat status {};
+  const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (!regular) {
+    ::close(descriptor_);
+    throw Error(ExitCode::data, fmt::format("{}: expected a file, found {}", path_,
+                                            S_ISDIR(status.st_mode) ? "a folder" : "something else"));
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+File::~File() {
+  ::close(descriptor_);
+}
+
+void File::read(std::uint64_t offset, std::span<std::byte> out) const {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const auto got =
+        ::pread(descriptor_, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(ExitCode::infrastructure, fmt::format("{}: {}", path_, std::strerror(errno)));
+    if (got == 0) {
+      throw Error(ExitCode::data, fmt::format("{}: ends at byte {}; expected {} more. Was it changed while in use?",
+                                              path_, offset + filled, out.size() - filled));
+    }
+    filled += static_cast<std::size_t>(got);
+  }
+  *counter_ += filled;
+}
+
+bool is_gzip(const File& file) {
+  std::array<std::byte, 2> magic{};
+  if (file.size() < magic.size()) return false;
+  file.read(0, magic);
+  return magic[0] == std::byte{0x1F} && magic[1] == std::byte{0x8B};
+}
+
+std::vector<std::byte> read_whole(const File& file) {
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
+  return is_gzip(file) ? gunzip(bytes, file.path()) : bytes;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,58 @@
+#include "data/readers/token_windows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "core/philox.hpp"
+#include "data/readers/prepare.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, std::int64_t context,
+                           std::int64_t begin, std::int64_t end)
+    : source_(std::move(source)), info_(std::move(info)), context_(context), begin_(begin), end_(end) {
+  if (context_ < 1) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: a context of {} tokens; expected 1 or more", info_.source, context_));
+  }
+  if (tokens() < context_ + 1) {
+    throw Error(ExitCode::data, fmt::format("{}: {} tokens; one window of context {} takes {}", info_.source, tokens(),
+                                            context_, context_ + 1));
+  }
+  const TensorSpec spec{DType::i32, {context_}};
+  info_.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
+}
+
+void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
+  LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a window");
+  static constexpr std::uint64_t kStream = hash_name("window offset");
+  const auto length = static_cast<std::uint64_t>(context_);
+  const auto offset = variant == 0 ? 0 : static_cast<std::int64_t>(mix(variant, kStream) % length);
+
+  prepare_names(out, info_.features);
+  for (std::size_t i = 0; i < 2; ++i) prepare(out[i].tensor, info_.features[i].spec);
+  auto tokens_out = out[0].tensor.as<std::int32_t>(), target_out = out[1].tensor.as<std::int32_t>();
+  std::vector<std::int32_t> run;
+  const std::int64_t pairs = tokens() - 1;
+  for (std::int64_t done = 0; done < context_;) {
+    const std::int64_t position = (offset + id * context_ + done) % pairs;
+    const std::int64_t count = std::min(context_ - done, pairs - position);
+    run.resize(static_cast<std::size_t>(count + 1));
+    source_->read(begin_ + position, run);
+    std::copy(run.begin(), run.end() - 1, tokens_out.begin() + done);
+    std::copy(run.begin() + 1, run.end(), target_out.begin() + done);
+    done += count;
+  }
+}
+
+std::unique_ptr<DataSet> TokenWindows::part(std::int64_t first, std::int64_t last) const {
+  DataSetInfo info = info_;
+  info.digest = sha256(fmt::format("{} tokens {} to {}", info_.digest, first, last));
+  return std::make_unique<TokenWindows>(source_, std::move(info), context_, begin_ + first, begin_ + last);
+}
+
+}  // namespace lockstep::data

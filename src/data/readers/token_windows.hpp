@@ -1,0 +1,48 @@
+// Windows over a long run of tokens. Features: tokens i32 [context] and target i32 [context], the next token of each.
+//
+// Of n tokens there are n - 1 pairs (token, next token). Window i of variant 0 holds pairs i * context and on;
+// (n - 1) mod context pairs at the end stay unused. Another variant starts at an offset below the context that it
+// chooses, and reads the pairs as a ring: the last window joins the end to the beginning. So the number of
+// windows is the same in every epoch, and no pair is seen twice in one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Tokens first ... first + out.size() - 1. Any thread.
+  virtual void read(std::int64_t first, std::span<std::int32_t> out) const = 0;
+  [[nodiscard]] virtual std::uint64_t bytes_read() const = 0;
+};
+
+class TokenWindows : public DataSet {
+ public:
+  /// Of tokens begin ... end - 1. Throws Error(data) where they do not fill one window.
+  TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, std::int64_t context, std::int64_t begin,
+               std::int64_t end);
+
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return (tokens() - 1) / context_; }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return source_->bytes_read(); }
+  void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
+  void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
+
+  [[nodiscard]] std::int64_t tokens() const { return end_ - begin_; }
+  /// The same over a part of the tokens; its digest says which.
+  [[nodiscard]] std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
+
+ private:
+  std::shared_ptr<const TokenSource> source_;
+  DataSetInfo info_;
+  std::int64_t context_, begin_, end_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,104 @@
+#include "data/split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <sstream>
+
+#include "core/philox.hpp"
+#include "data/readers/file.hpp"
+#include "data/readers/token_windows.hpp"
+#include "data/readers/view.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// By id: is it a validation sample?
+using Choice = std::vector<bool>;
+
+Choice choose_fraction(std::int64_t size, double fraction, std::uint64_t seed) {
+  static constexpr std::uint64_t kStream = hash_name("validation split");
+  std::vector<std::pair<std::uint64_t, std::int64_t>> drawn;
+  for (std::int64_t id = 0; id < size; ++id) {
+    const auto low = static_cast<std::uint32_t>(id), high = static_cast<std::uint32_t>(id >> 32);
+    const auto words = philox(mix(seed, kStream), {low, high, 0, 0});
+    drawn.emplace_back(std::uint64_t{words[0]} << 32 | words[1], id);
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::llround(fraction * static_cast<double>(size)));
+  std::nth_element(drawn.begin(), drawn.begin() + std::min<std::ptrdiff_t>(count, std::ssize(drawn)), drawn.end());
+  Choice chosen(static_cast<std::size_t>(size), false);
+  for (std::ptrdiff_t i = 0; i < count; ++i)
+    chosen[static_cast<std::size_t>(drawn[static_cast<std::size_t>(i)].second)] = true;
+  return chosen;
+}
+
+std::optional<std::int64_t> as_id(const std::string& word, std::int64_t size) {
+  const std::string digits = word.starts_with('#') ? word.substr(1) : word;
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) return {};
+  const std::int64_t id = std::stoll(digits);
+  return id < size ? std::optional(id) : std::nullopt;
+}
+
+Choice choose_listed(const DataSet& whole, const std::string& path) {
+  const auto bytes = read_whole(File(path, make_byte_counter()));
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::map<std::string, std::int64_t> ids;
+  for (std::int64_t id = 0; id < whole.size(); ++id) ids.emplace(whole.name(id), id);
+  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    const auto named = ids.find(line);
+    const auto id = named != ids.end() ? std::optional(named->second) : as_id(line, whole.size());
+    if (!id) {
+      throw Error(ExitCode::data, fmt::format("{}:{}: '{}' is no sample of {}; expected a name such as '{}', or a "
+                                              "number below {}",
+                                              path, number, line, whole.info().source, whole.name(0), whole.size()));
+    }
+    chosen[static_cast<std::size_t>(*id)] = true;
+  }
+  return chosen;
+}
+
+Split cut_tokens(const TokenWindows& whole, const SplitOptions& options) {
+  if (!options.list.empty()) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: text is split by a fraction; its windows have no names to list", options.list));
+  }
+  const auto held_out = std::llround(options.fraction * static_cast<double>(whole.tokens()));
+  const std::int64_t border = whole.tokens() - held_out;
+  return {whole.part(0, border), whole.part(border, whole.tokens())};
+}
+
+}  // namespace
+
+Split split(std::unique_ptr<DataSet> whole, const SplitOptions& options) {
+  if (options.list.empty() && !(options.fraction > 0 && options.fraction < 1)) {
+    throw Error(ExitCode::configuration,
+                fmt::format("a validation fraction of {}; expected more than 0 and less than 1", options.fraction));
+  }
+  if (const auto* tokens = dynamic_cast<const TokenWindows*>(whole.get())) return cut_tokens(*tokens, options);
+
+  const Choice chosen = options.list.empty() ? choose_fraction(whole->size(), options.fraction, options.seed)
+                                             : choose_listed(*whole, options.list);
+  std::vector<std::int64_t> train, validation;
+  for (std::int64_t id = 0; id < whole->size(); ++id) {
+    (chosen[static_cast<std::size_t>(id)] ? validation : train).push_back(id);
+  }
+  if (train.empty() || validation.empty()) {
+    throw Error(
+        options.list.empty() ? ExitCode::configuration : ExitCode::data,
+        fmt::format("{}: {} samples for training and {} for validation; each needs one at least",
+                    options.list.empty() ? whole->info().source : options.list, train.size(), validation.size()));
+  }
+  const std::shared_ptr<const DataSet> shared = std::move(whole);
+  return {make_view(shared, std::move(train)), make_view(shared, std::move(validation))};
+}
+
+}  // namespace lockstep::data

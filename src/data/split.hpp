@@ -1,0 +1,31 @@
+// Cutting a training set into training and validation, before step 0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+/// bytes_read() of each is that of the set they were cut from: count one of them only.
+struct Split {
+  std::unique_ptr<DataSet> train, validation;
+};
+
+/// Exactly one of the two is given.
+struct SplitOptions {
+  double fraction = 0;  ///< of the samples, above 0 and below 1
+  std::string list;     ///< a file with one sample a line: a name as DataSet::name() gives it, or an id
+  std::uint64_t seed = 1;
+};
+
+/// fraction: the validation set is the round(fraction * size) samples with the smallest Philox words of (seed, id);
+/// both parts keep the order of ids. It depends on the seed, the fraction and the size alone. Text and tokens: the
+/// last fraction of the run.
+/// Throws Error(data) for a list that names what is not there or leaves a part empty, Error(configuration) for a
+/// fraction that leaves a part empty.
+[[nodiscard]] Split split(std::unique_ptr<DataSet> whole, const SplitOptions& options);
+
+}  // namespace lockstep::data

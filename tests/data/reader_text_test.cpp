@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "data/reader_support.hpp"
+#include "data/split.hpp"
+
+namespace lockstep::test {
+namespace {
+
+SourceOptions text(const std::string& path, std::int64_t context) {
+  auto options = source("text", {path});
+  options.context = context;
+  return options;
+}
+
+TEST(ReaderText, CharactersAreNumberedByCodePoint) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt",
+             "b\xC3\xA4"
+             "ab\xE2\x82\xAC"
+             "a");  // b ä a b € a
+  const auto set = data::open(text(folder / "a.txt", 2));
+  EXPECT_EQ(set->info().vocabulary, 4);
+  EXPECT_EQ(set->info().token_text, (std::vector<std::string>{"a", "b", "\xC3\xA4", "\xE2\x82\xAC"}));
+  EXPECT_EQ(set->size(), 2);
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(sample[0].name, "tokens");
+  EXPECT_EQ(sample[1].name, "target");
+  EXPECT_EQ(integers_of(sample[0].tensor), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(integers_of(sample[1].tensor), (std::vector<std::int32_t>{1, 3}));
+}
+
+TEST(ReaderText, BytesNeedNoUtf8) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.bin", "\xFF\x01\x80");
+  auto options = text(folder / "a.bin", 2);
+  options.tokenizer = "bytes";
+  const auto set = data::open(options);
+  EXPECT_EQ(set->info().vocabulary, 256);
+  Sample sample;
+  set->read(0, sample);
+  EXPECT_EQ(integers_of(sample[0].tensor), (std::vector<std::int32_t>{255, 1}));
+  EXPECT_EQ(integers_of(sample[1].tensor), (std::vector<std::int32_t>{1, 128}));
+}
+
+/// A text whose tokens are their positions: bytes 0 ... length - 1.
+std::string counting(int length) {
+  std::string out(static_cast<std::size_t>(length), '\0');
+  std::iota(out.begin(), out.end(), '\0');
+  return out;
+}
+
+TEST(ReaderText, EachPairIsSeenAtMostOnceInAnyVariant) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", counting(100));
+  auto options = text(folder / "a.txt", 8);
+  options.tokenizer = "bytes";
+  const auto set = data::open(options);
+  ASSERT_EQ(set->size(), 12);  // 99 pairs
+  std::set<std::int32_t> offsets;
+  for (std::uint64_t variant = 0; variant < 200; ++variant) {
+    std::set<std::int32_t> seen;
+    Sample sample;
+    for (std::int64_t id = 0; id < set->size(); ++id) {
+      set->read_variant(id, variant, sample);
+      const auto tokens = integers_of(sample[0].tensor), target = integers_of(sample[1].tensor);
+      for (std::size_t i = 0; i < 8; ++i) {
+        ASSERT_EQ(target[i], tokens[i] + 1);
+        ASSERT_TRUE(seen.insert(tokens[i]).second) << variant;
+      }
+      if (id == 0) offsets.insert(tokens[0]);
+      if (variant == 0) {
+        EXPECT_EQ(tokens[0], 8 * id);
+      }
+    }
+    EXPECT_EQ(seen.size(), 96U);
+  }
+  EXPECT_EQ(offsets.size(), 8U);  // every offset comes up
+}
+
+TEST(ReaderText, TheLastFractionIsHeldOut) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", counting(100));
+  auto options = text(folder / "a.txt", 4);
+  options.tokenizer = "bytes";
+  const auto parts = data::split(data::open(options), {0.2, "", 1});
+  Sample sample;
+  parts.validation->read(0, sample);
+  EXPECT_EQ(integers_of(sample[0].tensor).front(), 80);
+  EXPECT_EQ(parts.train->size(), 19);
+  EXPECT_EQ(parts.validation->size(), 4);
+  EXPECT_NE(parts.train->info().digest, parts.validation->info().digest);
+}
+
+TEST(ReaderText, ValidationTextHasTheTrainingVocabulary) {
+  const TemporaryFolder folder;
+  write_file(folder / "train.txt", "abcdef");
+  write_file(folder / "good.txt", "fed");
+  write_file(folder / "odd.txt", "fez");
+  const auto train = data::open(text(folder / "train.txt", 2));
+  Sample sample;
+  data::open(text(folder / "good.txt", 2), {0, &train->info()})->read(0, sample);
+  EXPECT_EQ(integers_of(sample[0].tensor), (std::vector<std::int32_t>{5, 4}));
+  EXPECT_EQ(without(message_of(ExitCode::data,
+                               [&] {
+                                 (void)data::open(text(folder / "odd.txt", 2), {0, &train->info()});
+                               }),
+                    folder.path()),
+            "odd.txt: the character 'z' (U+007A) does not occur in the training text. Use `tokenizer: bytes`, or one "
+            "text and a fraction of it");
+}
+
+TEST(ReaderTextErrors, NotUtf8) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", "good\xC3(");
+  EXPECT_EQ(without(data_error(text(folder / "a.txt", 2)), folder.path()),
+            "a.txt: byte 4 (0xc3) is not UTF-8. Use `tokenizer: bytes`, or convert the file");
+  write_file(folder / "a.txt", "\xED\xA0\x80");  // a surrogate
+  EXPECT_EQ(without(data_error(text(folder / "a.txt", 2)), folder.path()),
+            "a.txt: byte 0 (0xed) is not UTF-8. Use `tokenizer: bytes`, or convert the file");
+}
+
+TEST(ReaderTextErrors, TooShort) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", "abc");
+  EXPECT_EQ(without(data_error(text(folder / "a.txt", 3)), folder.path()),
+            "a.txt: 3 tokens; one window of context 3 takes 4");
+  write_file(folder / "a.txt", "");
+  EXPECT_EQ(without(data_error(text(folder / "a.txt", 1)), folder.path()),
+            "a.txt: 0 tokens; one window of context 1 takes 2");
+}
+
+}  // namespace
+}  // namespace lockstep::test
