@@ -18,19 +18,19 @@ namespace {
 using Function = void (*)(const float*, float*, std::int64_t);
 
 LOCKSTEP_VECTORIZED void exp_of(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_exp(x[i]);
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_exp(v); });
 }
 LOCKSTEP_VECTORIZED void log_of(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_log(x[i]);
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_log(v); });
 }
 LOCKSTEP_VECTORIZED void tanh_of(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_tanh(x[i]);
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_tanh(v); });
 }
 LOCKSTEP_VECTORIZED void sigmoid_of(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_sigmoid(x[i]);
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_sigmoid(v); });
 }
 LOCKSTEP_VECTORIZED void erf_of(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_erf(x[i]);
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_erf(v); });
 }
 
 /// Every 509th float between low and high.
@@ -73,10 +73,10 @@ TEST(VectorMath, StatedAccuracy) {
 TEST(VectorMath, Edges) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(vector_exp(-kInfinity), 0);
-  EXPECT_EQ(vector_exp(-100), 0);
-  EXPECT_EQ(vector_exp(0), 1);
-  EXPECT_EQ(vector_exp(89), kInfinity);
-  EXPECT_EQ(vector_log(1), 0);
+  EXPECT_EQ(vector_exp(-100.0F), 0);
+  EXPECT_EQ(vector_exp(0.0F), 1);
+  EXPECT_EQ(vector_exp(89.0F), kInfinity);
+  EXPECT_EQ(vector_log(1.0F), 0);
   EXPECT_EQ(vector_log(kInfinity), kInfinity);
   EXPECT_EQ(vector_tanh(kInfinity), 1);
   EXPECT_EQ(vector_tanh(-kInfinity), -1);
@@ -87,6 +87,15 @@ TEST(VectorMath, Edges) {
     function(&kNan, &y, 1);
     EXPECT_TRUE(std::isnan(y));
   }
+}
+
+TEST(VectorMath, OneFloatHasTheBitsOfSixteen) {
+  const auto x = sample(-30, 30);
+  std::vector<float> y(x.size());
+  exp_of(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+  for (std::size_t i = 0; i < x.size(); i += 101) ASSERT_EQ(y[i], vector_exp(x[i]));
+  erf_of(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+  for (std::size_t i = 0; i < x.size(); i += 101) ASSERT_EQ(y[i], vector_erf(x[i]));
 }
 
 TEST(Reduce, SumHasTheStatedAssociation) {

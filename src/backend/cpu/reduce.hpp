@@ -6,6 +6,11 @@
 #include <cstring>
 
 #define LOCKSTEP_INLINE static inline __attribute__((always_inline))
+/// After a lambda's parameters: it joins the function marked LOCKSTEP_VECTORIZED that it is used in.
+#define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))
+
+// Lanes passed by value would be an ABI question; everything here is inlined, so it is none.
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace lockstep::backend {
 
@@ -19,6 +24,42 @@ LOCKSTEP_INLINE void store(float* to, const Lanes& from) { std::memcpy(to, &from
 LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
   for (std::int64_t i = 0; i < kLanes; ++i) to[i] = rest;
   std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+LOCKSTEP_INLINE void store_part(float* to, const Lanes& from, std::int64_t count) {
+  std::memcpy(to, &from, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+/// y[i] = function(x[i]); `function` takes and gives Lanes. y may be x.
+template <class Function>
+LOCKSTEP_INLINE void map(const float* x, float* y, std::int64_t n, const Function& function) {
+  Lanes a;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(a, x + i);
+    store(y + i, function(a));
+  }
+  if (i < n) {
+    load_part(a, x + i, n - i, 0);
+    store_part(y + i, function(a), n - i);
+  }
+}
+
+/// z[i] = function(x[i], y[i]). z may be x or y.
+template <class Function>
+LOCKSTEP_INLINE void map(const float* x, const float* y, float* z, std::int64_t n, const Function& function) {
+  Lanes a, b;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(a, x + i);
+    load(b, y + i);
+    store(z + i, function(a, b));
+  }
+  if (i < n) {
+    load_part(a, x + i, n - i, 0);
+    load_part(b, y + i, n - i, 0);
+    store_part(z + i, function(a, b), n - i);
+  }
 }
 
 LOCKSTEP_INLINE float combine(const Lanes& lanes) {

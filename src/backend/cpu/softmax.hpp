@@ -8,23 +8,34 @@ namespace lockstep::backend {
 
 /// y[i] = e^(x[i] - shift); returns their sum. y may be x.
 LOCKSTEP_INLINE float exponentials(const float* x, float* y, std::int64_t n, float shift) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = vector_exp(x[i] - shift);
-  return sum(y, n);
+  Lanes total = {}, part;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(part, x + i);
+    part = vector_exp(part - shift);
+    store(y + i, part);
+    total += part;
+  }
+  if (i < n) {
+    load_part(part, x + i, n - i, -__builtin_inff());
+    part = vector_exp(part - shift);
+    store_part(y + i, part, n - i);
+    total += part;
+  }
+  return combine(total);
 }
 
 /// The same sum without storing the exponentials.
 LOCKSTEP_INLINE float sum_of_exponentials(const float* x, std::int64_t n, float shift) {
-  constexpr std::int64_t kBlock = 16 * kLanes;
   Lanes total = {}, part;
-  float e[kBlock];
-  for (std::int64_t i = 0; i < n; i += kBlock) {
-    const std::int64_t count = n - i < kBlock ? n - i : kBlock;
-    for (std::int64_t k = 0; k < count; ++k) e[k] = vector_exp(x[i + k] - shift);
-    for (std::int64_t k = count; k % kLanes != 0; ++k) e[k] = 0;
-    for (std::int64_t k = 0; k < count; k += kLanes) {
-      load(part, e + k);
-      total += part;
-    }
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(part, x + i);
+    total += vector_exp(part - shift);
+  }
+  if (i < n) {
+    load_part(part, x + i, n - i, -__builtin_inff());
+    total += vector_exp(part - shift);
   }
   return combine(total);
 }

@@ -31,7 +31,9 @@ LOCKSTEP_VECTORIZED SoftSums soft_sums(const float* t, const float* x, std::int6
 
 /// dx = weight * e^(x - lse) - spread
 LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, float lse, float weight, float spread) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = weight * backend::vector_exp(x[i] - lse) - spread;
+  backend::map(x, dx, n, [=](const backend::Lanes& v) LOCKSTEP_INLINE_LAMBDA -> backend::Lanes {
+    return backend::vector_exp(v - lse) * weight - spread;
+  });
 }
 
 LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx, std::int64_t n) {

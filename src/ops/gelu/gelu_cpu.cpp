@@ -7,36 +7,38 @@ namespace lockstep::ops {
 
 namespace {
 
+using backend::Lanes;
+
 constexpr float kTwice = 1.5957691216F;  // 2 * sqrt(2 / pi)
 constexpr float kCube = 0.044715F;
 constexpr float kHalfRoot = 0.70710678119F;      // 1 / sqrt(2)
 constexpr float kDensity = 0.39894228040F;       // 1 / sqrt(2 pi)
 
 /// The approximation of Phi(x).
-LOCKSTEP_INLINE float phi_tanh(float x) { return backend::vector_sigmoid(kTwice * (x + kCube * (x * x * x))); }
-LOCKSTEP_INLINE float phi_exact(float x) { return 0.5F + 0.5F * backend::vector_erf(x * kHalfRoot); }
+LOCKSTEP_INLINE Lanes phi_tanh(const Lanes& x) { return backend::vector_sigmoid((x + x * x * x * kCube) * kTwice); }
+LOCKSTEP_INLINE Lanes phi_exact(const Lanes& x) { return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F; }
 
 LOCKSTEP_VECTORIZED void forward_tanh(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * phi_tanh(x[i]);
+  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * phi_tanh(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward_tanh(const float* x, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float phi = phi_tanh(x[i]);
-    const float slope = kTwice * (1.0F + (3.0F * kCube) * (x[i] * x[i]));
-    dx[i] = dy[i] * (phi + x[i] * (phi * (1.0F - phi)) * slope);
-  }
+  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
+    const Lanes phi = phi_tanh(v);
+    const Lanes slope = (v * v * (3.0F * kCube) + 1.0F) * kTwice;
+    return dv * (phi + v * (phi * (1.0F - phi)) * slope);
+  });
 }
 
 LOCKSTEP_VECTORIZED void forward_exact(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * phi_exact(x[i]);
+  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * phi_exact(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward_exact(const float* x, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float density = kDensity * backend::vector_exp(-0.5F * (x[i] * x[i]));
-    dx[i] = dy[i] * (phi_exact(x[i]) + x[i] * density);
-  }
+  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
+    const Lanes density = backend::vector_exp(v * v * -0.5F) * kDensity;
+    return dv * (phi_exact(v) + v * density);
+  });
 }
 
 }  // namespace

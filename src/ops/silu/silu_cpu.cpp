@@ -6,15 +6,17 @@ namespace lockstep::ops {
 
 namespace {
 
+using backend::Lanes;
+
 LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * backend::vector_sigmoid(x[i]);
+  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * backend::vector_sigmoid(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward(const float* x, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float s = backend::vector_sigmoid(x[i]);
-    dx[i] = dy[i] * (s + x[i] * s * (1.0F - s));
-  }
+  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
+    const Lanes s = backend::vector_sigmoid(v);
+    return dv * (s + v * s * (1.0F - s));
+  });
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 LOCKSTEP_VECTORIZED void softmax(const float* x, float* y, Rows rows) {
   for (std::int64_t at = 0; at < rows.count * rows.size; at += rows.size) {
-    const float sum = backend::exponentials(x + at, y + at, rows.size, backend::maximum(x + at, rows.size));
-    for (std::int64_t i = 0; i < rows.size; ++i) y[at + i] /= sum;
+    const float scale = 1.0F / backend::exponentials(x + at, y + at, rows.size, backend::maximum(x + at, rows.size));
+    for (std::int64_t i = 0; i < rows.size; ++i) y[at + i] *= scale;
   }
 }
 

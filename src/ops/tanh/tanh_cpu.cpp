@@ -6,8 +6,10 @@ namespace lockstep::ops {
 
 namespace {
 
+using backend::Lanes;
+
 LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = backend::vector_tanh(x[i]);
+  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return backend::vector_tanh(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward(const float* y, const float* dy, float* dx, std::int64_t n) {
