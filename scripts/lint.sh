@@ -2,7 +2,7 @@
 # Everything that judges the sources without running them. Exits 1 if there is anything to mend.
 # clang-tidy reads a file again only when something it depends on changed: the first run takes minutes.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 build=build/release
 failed=0
 
@@ -14,7 +14,9 @@ check() {
   printf '   %s: %d s\n' "$name" $((SECONDS - start))
 }
 
-configure() { [ -f $build/compile_commands.json ] || cmake --preset release >/dev/null; }
+tidy() {
+  { [ -f "$build/compile_commands.json" ] || cmake --preset release >/dev/null; } && scripts/clang_tidy.py "$build"
+}
 
 check includes scripts/check_includes.py
 check format scripts/format.sh --check
@@ -23,5 +25,5 @@ if command -v shellcheck >/dev/null; then
 else
   echo "== shellcheck is not installed: left out"
 fi
-check clang-tidy bash -c "$(declare -f configure); build=$build; configure && scripts/clang_tidy.py $build"
+check clang-tidy tidy
 exit $failed

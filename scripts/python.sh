@@ -13,10 +13,12 @@ if ! cmp -s "$list" "$venv/requirements.txt"; then
   exec 9>"$venv.lock"
   flock 9
   if ! cmp -s "$list" "$venv/requirements.txt"; then
-    python3 -m venv --clear "$venv" >&2 &&
-      "$venv/bin/pip" install -q --disable-pip-version-check --no-input -r "$list" </dev/null >&2 &&
-      cp "$list" "$venv/requirements.txt" ||
-      { echo "skipped: the Python packages of tests/requirements.txt could not be installed"; exit 77; }
+    if ! { python3 -m venv --clear "$venv" &&
+      "$venv/bin/pip" install -q --disable-pip-version-check --no-input -r "$list" </dev/null &&
+      cp "$list" "$venv/requirements.txt"; } >&2; then
+      echo "skipped: the Python packages of tests/requirements.txt could not be installed"
+      exit 77
+    fi
   fi
   exec 9>&-
 fi

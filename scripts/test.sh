@@ -6,7 +6,7 @@
 #
 # Exits 1 if a test fails. Tests that were skipped are counted and named.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 preset=${LOCKSTEP_PRESET:-release}
 build=build/$preset
 jobs=$(nproc)
