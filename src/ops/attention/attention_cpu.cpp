@@ -1,0 +1,181 @@
+// Scores are made in blocks of kAttentionBlock queries and keys. Forward keeps a running maximum and sum of each
+// row (online softmax). Backward makes each block of probabilities again from the saved logarithms.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/cpu/gemm.hpp"
+#include "ops/attention/attention_rows.hpp"
+#include "ops/attention/attention_sizes.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+using backend::gemm;
+
+/// One head of one sample: [positions, size] inside a wider tensor. Null: not wanted.
+template <class Float>
+struct Head {
+  Float* data = nullptr;
+  std::int64_t stride = 0;
+  [[nodiscard]] Float* row(std::int64_t position) const { return data + position * stride; }
+  [[nodiscard]] backend::MatrixView view(std::int64_t position, bool transposed = false) const {
+    return {row(position), stride, transposed};
+  }
+};
+
+template <class Float>
+struct Heads {
+  Head<Float> q, k, v;
+};
+
+struct Block {
+  std::int64_t query, queries, key, keys;
+};
+
+class AttentionCpu final : public Kernel {
+ public:
+  AttentionCpu(const AttentionSizes& sizes, double scale) : sizes_(sizes), scale_(static_cast<float>(scale)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    const auto block = static_cast<std::size_t>(kAttentionBlock * kAttentionBlock);
+    return (2 * block + static_cast<std::size_t>(sizes_.queries)) * sizeof(float);
+  }
+
+  void forward(const ForwardCall& call) override {
+    float* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
+      const Heads<const float> in = heads<const float>(call.inputs, i);
+      forward_head(in, output_head(output(call), i), log_sums == nullptr ? nullptr : log_sums + i * sizes_.queries,
+                   static_cast<float*>(call.workspace));
+    }
+  }
+
+  void backward(const BackwardCall& call) override {
+    for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
+      const auto* log_sums = static_cast<const float*>(call.saved[0]) + i * sizes_.queries;
+      const Heads<float> gradients = heads<float>(call.input_gradients, i);
+      const Heads<const float> in = heads<const float>(call.inputs, i);
+      const auto dout = output_head(output_gradient(call), i);
+      auto* workspace = static_cast<float*>(call.workspace);
+      float* dots = workspace + 2 * kAttentionBlock * kAttentionBlock;
+      row_dots(output_head(static_cast<const float*>(call.outputs[0]), i).data, dout.data, dout.stride, dots, sizes_.queries,
+               sizes_.size);
+      backward_head(in, gradients, dout, {log_sums, dots}, workspace);
+    }
+  }
+
+ private:
+  struct RowValues {
+    const float *log_sums, *dots;
+  };
+
+  [[nodiscard]] std::int64_t width() const { return sizes_.heads * sizes_.size; }
+
+  template <class Float>
+  [[nodiscard]] Head<Float> output_head(Float* tensor, std::int64_t index) const {
+    return head(tensor, index, sizes_.queries, width());
+  }
+
+  template <class Float>
+  [[nodiscard]] Head<Float> head(Float* tensor, std::int64_t index, std::int64_t positions, std::int64_t stride) const {
+    if (tensor == nullptr) return {};
+    const std::int64_t sample = index / sizes_.heads, number = index % sizes_.heads;
+    return {tensor + sample * positions * stride + number * sizes_.size, stride};
+  }
+
+  template <class Float, class Pointer>
+  [[nodiscard]] Heads<Float> heads(std::span<Pointer const> tensors, std::int64_t index) const {
+    auto* first = static_cast<Float*>(tensors[0]);
+    if (sizes_.packed) {
+      const auto packed = head(first, index, sizes_.queries, 3 * width());
+      if (packed.data == nullptr) return {};
+      return {packed, {packed.data + width(), packed.stride}, {packed.data + 2 * width(), packed.stride}};
+    }
+    return {head(first, index, sizes_.queries, width()),
+            head(static_cast<Float*>(tensors[1]), index, sizes_.keys, width()),
+            head(static_cast<Float*>(tensors[2]), index, sizes_.keys, width())};
+  }
+
+  [[nodiscard]] AttentionBlock shape_of(const Block& block) const {
+    const std::int64_t visible = sizes_.causal ? sizes_.offset + block.query + 1 - block.key : block.keys;
+    return {block.queries, block.keys, visible};
+  }
+
+  void scores(const Heads<const float>& in, const Block& block, float* to) const {
+    gemm(block.queries, block.keys, sizes_.size, scale_, in.q.view(block.query), in.k.view(block.key, true), 0, to,
+         kAttentionBlock);
+  }
+
+  void forward_head(const Heads<const float>& in, const Head<float>& out, float* log_sums, float* probabilities) const {
+    AttentionRows known;
+    for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
+      const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
+      const std::int64_t seen = sizes_.seen(query + queries);
+      for (std::int64_t key = 0; key < seen; key += kAttentionBlock) {
+        const Block block{query, queries, key, std::min(kAttentionBlock, seen - key)};
+        scores(in, block, probabilities);
+        attention_softmax(probabilities, shape_of(block), known, key == 0);
+        if (key > 0) scale_rows(out.row(query), out.stride, known.rescale, queries, sizes_.size);
+        gemm(queries, sizes_.size, block.keys, 1, {probabilities, kAttentionBlock}, in.v.view(key), key == 0 ? 0 : 1,
+             out.row(query), out.stride);
+      }
+      finish_rows(out.row(query), out.stride, known, log_sums == nullptr ? nullptr : log_sums + query, queries, sizes_.size);
+    }
+  }
+
+  /// Keys outside, queries inside: dk and dv of a block of keys add over queries, dq over blocks of keys, in order.
+  void backward_head(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
+                     const RowValues& rows, float* workspace) const {
+    float *p = workspace, *d = workspace + kAttentionBlock * kAttentionBlock;
+    for (std::int64_t key = 0; key < sizes_.keys; key += kAttentionBlock) {
+      bool first = true;  // of the queries that see this block
+      for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
+        const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
+        const std::int64_t seen = sizes_.seen(query + queries);
+        if (key >= seen) continue;
+        const Block block{query, queries, key, std::min(kAttentionBlock, sizes_.keys - key)};
+        scores(in, block, p);
+        gemm(queries, block.keys, sizes_.size, 1, dout.view(query), in.v.view(key, true), 0, d, kAttentionBlock);
+        attention_gradient(p, d, shape_of(block), rows.log_sums + query, rows.dots + query, scale_);
+        add_gradients(in, gradients, dout, block, {p, d}, first);
+        first = false;
+      }
+    }
+  }
+
+  struct Products {
+    const float *p, *d;
+  };
+
+  void add_gradients(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
+                     const Block& block, const Products& made, bool first) const {
+    const auto [query, queries, key, keys] = block;
+    if (gradients.v.data != nullptr) {
+      gemm(keys, sizes_.size, queries, 1, {made.p, kAttentionBlock, true}, dout.view(query), first ? 0 : 1,
+           gradients.v.row(key), gradients.v.stride);
+    }
+    if (gradients.k.data != nullptr) {
+      gemm(keys, sizes_.size, queries, 1, {made.d, kAttentionBlock, true}, in.q.view(query), first ? 0 : 1,
+           gradients.k.row(key), gradients.k.stride);
+    }
+    if (gradients.q.data != nullptr) {
+      gemm(queries, sizes_.size, keys, 1, {made.d, kAttentionBlock}, in.k.view(key), key == 0 ? 0 : 1,
+           gradients.q.row(query), gradients.q.stride);
+    }
+  }
+
+  AttentionSizes sizes_;
+  float scale_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention_cpu(const KernelRequest& request) {
+  const AttentionSizes sizes(*request.attributes, request.inputs);
+  return std::make_unique<AttentionCpu>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)));
+}
+
+}  // namespace lockstep::ops

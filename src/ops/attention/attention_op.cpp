@@ -1,0 +1,77 @@
+// attention: softmax(scale * q k^T) v for each head, scale = 1 / sqrt(width / heads); with `causal`, position t sees
+// positions up to t. Inputs: one [b, T, 3 * width] that holds q, k, v side by side, or three: q [b, T, width] and
+// k, v [b, S, width]. The scores are made block by block, never as a whole T x S matrix.
+// Saved: the log of the sum of exponentials of each row of scores, [b, heads, T].
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/attention/attention_sizes.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_attention_cpu(const KernelRequest& request);
+
+namespace {
+
+[[noreturn]] void fail(const std::string& expected, std::span<const TensorSpec> inputs) {
+  std::string found;
+  for (const auto& input : inputs) {
+    found += fmt::format("{}{} of {}", found.empty() ? "" : ", ", to_string(input.shape), name_of(input.dtype));
+  }
+  throw Error(ExitCode::configuration, fmt::format("attention: expected {}, found {}", expected, found));
+}
+
+void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  for (const auto& input : inputs) {
+    if (input.dtype != DType::f32 || input.shape.size() != 3) fail("inputs [batch, time, width] of f32", inputs);
+  }
+  if (inputs.size() == 2) fail("one input (q, k, v side by side) or three (q, k, v)", inputs);
+  const std::int64_t width = inputs[0].shape[2];
+  if (inputs.size() == 1 && width % 3 != 0) fail("an input [batch, time, 3 * width]", inputs);
+  if (inputs.size() == 3) {
+    const Shape &q = inputs[0].shape, &k = inputs[1].shape;
+    if (k != inputs[2].shape || q[0] != k[0] || q[2] != k[2]) fail("q, k and v of one batch and width", inputs);
+    if (attributes.boolean("causal") && q[1] != k[1]) fail("q, k and v of one length where causal", inputs);
+    if (k[1] == 0 && q[1] != 0) fail("at least one key", inputs);
+  }
+  const std::int64_t heads = attributes.integer("heads"), all = inputs.size() == 1 ? width / 3 : width;
+  if (all % heads != 0) fail(fmt::format("a width that is a multiple of {} heads", heads), inputs);
+}
+
+Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  check_inputs(attributes, inputs);
+  const AttentionSizes sizes(attributes, inputs);
+  Signature signature;
+  signature.outputs.push_back({DType::f32, {sizes.batch, sizes.queries, sizes.heads * sizes.size}});
+  signature.saved.push_back({DType::f32, {sizes.batch, sizes.heads, sizes.queries}});
+  return signature;
+}
+
+Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+  const AttentionSizes sizes(attributes, inputs);
+  const double products = 2.0 * static_cast<double>(sizes.batch * sizes.heads * sizes.queries) *
+                          static_cast<double>(sizes.keys * sizes.size) * (sizes.causal ? 0.5 : 1);
+  return {2 * products, 5 * products};
+}
+
+}  // namespace
+
+OpDef make_attention() {
+  OpDef op;
+  op.name = "attention";
+  op.doc = "scaled dot product attention of several heads";
+  op.attributes = {
+      {.name = "heads", .kind = AttributeKind::integer, .doc = "number of heads", .minimum = 1},
+      {.name = "causal", .kind = AttributeKind::boolean, .doc = "a position sees itself and what is before", .fallback = true}};
+  op.shorthand = "heads";
+  op.max_inputs = 3;
+  op.backward_reads = {.inputs = true, .outputs = true};
+  op.infer = infer;
+  op.cost = cost;
+  op.kernels[DeviceKind::cpu] = make_attention_cpu;
+  return op;
+}
+
+}  // namespace lockstep::ops
