@@ -70,7 +70,7 @@ Feature Pipeline::output_of(const Feature& input) const {
   if (size.height <= 0 || size.width <= 0) {
     throw Error(ExitCode::configuration,
                 fmt::format("job.data.prepare: the images of '{}' differ in size, but a network needs one size; add "
-                            "`resize` or `center_crop` to job.data.prepare",
+                            "`resize` with a height and a width, or `center_crop`",
                             input.name));
   }
   return {input.name, input.kind, {DType::f32, {size.height, size.width, input.spec.shape.at(2)}}};

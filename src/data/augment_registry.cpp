@@ -27,8 +27,10 @@ std::vector<const AugmentDef*> AugmentRegistry::all() const {
 
 AugmentRegistry built_in_augmentations() {
   AugmentRegistry registry;
-  registry.add(data::make_flip());
-  registry.add(data::make_crop());
+  for (auto* make : {data::make_flip, data::make_crop, data::make_resized_crop, data::make_resize,
+                     data::make_center_crop, data::make_rotate, data::make_color_jitter, data::make_cutout}) {
+    registry.add(make());
+  }
   return registry;
 }
 

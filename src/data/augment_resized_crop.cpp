@@ -1,0 +1,92 @@
+// resized_crop: a random part of the image, of random area and proportions, resampled to one size.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "data/augment_resample.hpp"
+#include "data/augment_steps.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+constexpr int kTries = 10;
+
+struct Range {
+  float smallest_area, largest_area, ratio;
+};
+
+class ResizedCrop final : public AugmentStep {
+ public:
+  ResizedCrop(ImageSize size, Range range) : size_(size), range_(range) {}
+
+  void apply(Image& image, RandomStream& random) const override {
+    resample(image, choose(image.height(), image.width(), random), size_.height, size_.width);
+  }
+
+  [[nodiscard]] ImageSize output_size(ImageSize /*input*/) const override { return size_; }
+
+ private:
+  /// After some tries that do not fit, the whole image.
+  [[nodiscard]] Box choose(std::int64_t height, std::int64_t width, RandomStream& random) const {
+    for (int i = 0; i < kTries; ++i) {
+      const float area = random.between(range_.smallest_area, range_.largest_area) * static_cast<float>(height * width);
+      const float long_to_short = random.between(1, range_.ratio);
+      const float ratio = random.below(2) == 0 ? long_to_short : 1.0F / long_to_short;
+      const auto w = static_cast<std::int64_t>(std::sqrt(area * ratio) + 0.5F);
+      const auto h = static_cast<std::int64_t>(std::sqrt(area / ratio) + 0.5F);
+      if (w < 1 || h < 1 || w > width || h > height) continue;
+      const std::int64_t top = random.below(static_cast<std::uint32_t>(height - h + 1));
+      const std::int64_t left = random.below(static_cast<std::uint32_t>(width - w + 1));
+      return {top, left, h, w};
+    }
+    return {0, 0, height, width};
+  }
+
+  ImageSize size_;
+  Range range_;
+};
+
+std::unique_ptr<AugmentStep> make(const Attributes& a) {
+  const Range range{static_cast<float>(a.number("min_scale")), static_cast<float>(a.number("max_scale")),
+                    static_cast<float>(a.number("max_ratio"))};
+  if (range.smallest_area > range.largest_area) {
+    throw Error(ExitCode::configuration,
+                fmt::format("augmentation 'resized_crop': expected min_scale <= max_scale, found {} and {}",
+                            a.number("min_scale"), a.number("max_scale")));
+  }
+  return std::make_unique<ResizedCrop>(size_of(a, "resized_crop"), range);
+}
+
+}  // namespace
+
+AugmentDef make_resized_crop() {
+  AugmentDef def;
+  def.name = "resized_crop";
+  def.doc = "a random part of the image, resampled to one size";
+  def.attributes = {size_attribute("side of the square, or [height, width]"),
+                    {.name = "min_scale",
+                     .kind = AttributeKind::number,
+                     .doc = "least area, as a fraction of the image's",
+                     .fallback = 0.08,
+                     .minimum = 0.001,
+                     .maximum = 1},
+                    {.name = "max_scale",
+                     .kind = AttributeKind::number,
+                     .doc = "greatest area, as a fraction of the image's",
+                     .fallback = 1.0,
+                     .minimum = 0.001,
+                     .maximum = 1},
+                    {.name = "max_ratio",
+                     .kind = AttributeKind::number,
+                     .doc = "greatest ratio of the long to the short side of the part",
+                     .fallback = 4.0 / 3,
+                     .minimum = 1,
+                     .maximum = 100}};
+  def.shorthand = "size";
+  def.make = make;
+  return def;
+}
+
+}  // namespace lockstep::data

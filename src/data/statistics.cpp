@@ -1,0 +1,164 @@
+#include "data/statistics.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+struct Sums {
+  std::uint64_t pixels = 0;
+  std::vector<std::uint64_t> values, squares;  ///< by channel
+
+  explicit Sums(std::size_t channels) : values(channels), squares(channels) {}
+
+  void add(const Tensor& image) {
+    const std::size_t channels = values.size();
+    const auto bytes = image.as<std::uint8_t>();
+    for (std::size_t i = 0; i + channels <= bytes.size(); i += channels) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        const std::uint64_t value = bytes[i + c];
+        values[c] += value;
+        squares[c] += value * value;
+      }
+    }
+    pixels += bytes.size() / channels;
+  }
+
+  void add(const Sums& other) {
+    pixels += other.pixels;
+    for (std::size_t c = 0; c < values.size(); ++c) {
+      values[c] += other.values[c];
+      squares[c] += other.squares[c];
+    }
+  }
+};
+
+std::size_t channels_of(const DataSetInfo& info) {
+  std::int64_t channels = 0;
+  for (const Feature& feature : info.features) {
+    if (feature.kind != Feature::Kind::image) continue;
+    const std::int64_t here = feature.spec.shape.at(2);
+    if (channels != 0 && here != channels) {
+      throw Error(ExitCode::configuration,
+                  fmt::format("job.data.normalize: expected images of one number of channels, found {} and {}; "
+                              "give mean and deviation as one number each",
+                              channels, here));
+    }
+    channels = here;
+  }
+  return static_cast<std::size_t>(channels);
+}
+
+/// Samples first, first + stride, ... of the `count` that are looked at.
+void sum_part(const DataSet& set, std::int64_t count, int first, int stride, Sums& sums) {
+  Sample sample;
+  const auto& features = set.info().features;
+  for (std::int64_t i = first; i < count; i += stride) {
+    set.read(i * set.size() / count, sample);
+    for (std::size_t k = 0; k < sample.size(); ++k) {
+      if (features[k].kind == Feature::Kind::image) sums.add(sample[k].tensor);
+    }
+  }
+}
+
+Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t channels) {
+  const auto parts = static_cast<std::size_t>(std::max(1, options.threads));
+  const std::int64_t count = std::min(set.size(), options.most_samples);
+  std::vector<Sums> sums(parts, Sums(channels));
+  std::vector<std::exception_ptr> errors(parts);
+  std::vector<std::thread> threads;
+  for (std::size_t part = 0; part < parts; ++part) {
+    threads.emplace_back([&, part] {
+      try {
+        sum_part(set, count, static_cast<int>(part), static_cast<int>(parts), sums[part]);
+      } catch (...) {
+        errors[part] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+  for (std::size_t part = 1; part < parts; ++part) sums[0].add(sums[part]);
+  return sums[0];
+}
+
+/// n * sum of squares - (sum of values)^2 is exact in 128 bits for up to 10^15 pixels.
+double deviation_of(const Sums& sums, std::size_t channel) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide n = sums.pixels, value = sums.values[channel], square = sums.squares[channel];
+  const double deviation =
+      std::sqrt(static_cast<double>(n * square - value * value)) / static_cast<double>(sums.pixels);
+  return deviation > 0 ? deviation / 255 : 1;
+}
+
+ChannelStatistics finish(const Sums& sums) {
+  ChannelStatistics result;
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    const auto pixels = static_cast<double>(std::max<std::uint64_t>(1, sums.pixels));
+    result.mean.push_back(static_cast<double>(sums.values[c]) / pixels / 255);
+    result.deviation.push_back(deviation_of(sums, c));
+  }
+  return result;
+}
+
+std::string cache_path(const DataSet& set, const StatisticsOptions& options) {
+  if (options.cache_directory.empty() || set.info().digest.empty()) return "";
+  return fmt::format("{}/statistics-{}-{}.txt", options.cache_directory, set.info().digest.substr(0, 32),
+                     std::min(set.size(), options.most_samples));
+}
+
+/// A line "mean deviation" for each channel. False where the file is not what was expected.
+bool load(const std::string& path, std::size_t channels, ChannelStatistics& result) {
+  std::ifstream file(path);
+  double mean = 0, deviation = 0;
+  while (file >> mean >> deviation) {
+    result.mean.push_back(mean);
+    result.deviation.push_back(deviation);
+  }
+  if (result.mean.size() == channels && file.eof()) return true;
+  result = {};
+  return false;
+}
+
+void store(const std::string& path, const ChannelStatistics& statistics) {
+  const std::string temporary = fmt::format("{}.{}", path, getpid());
+  {
+    std::ofstream file(temporary);
+    for (std::size_t c = 0; c < statistics.mean.size(); ++c) {
+      file << fmt::format("{:.17g} {:.17g}\n", statistics.mean[c], statistics.deviation[c]);
+    }
+    if (!file.flush()) return;
+  }
+  std::error_code ignored;
+  std::filesystem::rename(temporary, path, ignored);
+}
+
+}  // namespace
+
+ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options) {
+  const DataSetInfo& info = set.info();
+  if (!info.mean.empty()) return {info.mean, info.deviation};
+  const std::size_t channels = channels_of(info);
+  if (channels == 0) return {};
+  const std::string path = cache_path(set, options);
+  ChannelStatistics result;
+  if (!path.empty() && load(path, channels, result)) return result;
+  result = finish(sum_all(set, options, channels));
+  if (!path.empty()) store(path, result);
+  return result;
+}
+
+}  // namespace lockstep::data

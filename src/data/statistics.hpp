@@ -1,0 +1,30 @@
+// Mean and deviation of a data set's images, per channel, on the scale 0 ... 1: what `normalize: auto` uses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+struct ChannelStatistics {
+  std::vector<double> mean, deviation;  ///< by channel; empty: the set has no images
+};
+
+struct StatisticsOptions {
+  int threads = 1;
+  /// A larger set is judged by this many samples, evenly spaced.
+  std::int64_t most_samples = 65536;
+  /// Where results are kept, by the set's digest; empty: nowhere. A file that cannot be read or written is no
+  /// error: the result is computed again.
+  std::string cache_directory;
+};
+
+/// Sums are of integers, so the result does not depend on threads or order. What the set says of itself
+/// (DataSetInfo::mean, deviation) is believed. All images of a sample count together. A channel that never
+/// varies gets deviation 1.
+[[nodiscard]] ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options);
+
+}  // namespace lockstep::data

@@ -1,0 +1,89 @@
+#include "data/statistics.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "data/digits.hpp"
+#include "data/fake_data.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+/// Images [1, 1, 3] of (id, 2 id, 7).
+class ColourSet final : public CountingSet {
+ public:
+  explicit ColourSet(std::int64_t size) : CountingSet(size) {
+    info_.features = {{"image", Feature::Kind::image, {DType::u8, {1, 1, 3}}}};
+    info_.digest = "0123456789abcdef0123456789abcdef";
+  }
+  void read(std::int64_t id, Sample& out) const override {
+    ++reads;
+    out.resize(1);
+    out[0] = {"image", Tensor(info_.features[0].spec)};
+    const auto pixel = out[0].tensor.as<std::uint8_t>();
+    pixel[0] = static_cast<std::uint8_t>(id);
+    pixel[1] = static_cast<std::uint8_t>(2 * id);
+    pixel[2] = 7;
+  }
+};
+
+}  // namespace
+
+TEST(Statistics, AreWhatTheFormulaSays) {
+  const ColourSet set(100);
+  const auto result = channel_statistics(set, {});
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);
+  EXPECT_NEAR(result.mean[0], 49.5 / 255, 1e-12);
+  EXPECT_NEAR(result.mean[1], 99.0 / 255, 1e-12);
+  EXPECT_NEAR(result.deviation[0], deviation / 255, 1e-12);
+  EXPECT_NEAR(result.deviation[1], 2 * deviation / 255, 1e-12);
+  EXPECT_NEAR(result.mean[2], 7.0 / 255, 1e-12);
+  EXPECT_EQ(result.deviation[2], 1);  // never varies
+}
+
+TEST(Statistics, DoNotDependOnThreads) {
+  const ColourSet set(101);
+  const auto one = channel_statistics(set, {.threads = 1, .cache_directory = ""});
+  const auto three = channel_statistics(set, {.threads = 3, .cache_directory = ""});
+  EXPECT_EQ(one.mean, three.mean);
+  EXPECT_EQ(one.deviation, three.deviation);
+}
+
+TEST(Statistics, AreKeptInAFile) {
+  const ColourSet set(50);
+  const std::string directory = testing::TempDir() + "lockstep-statistics-" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  const StatisticsOptions options{.cache_directory = directory};
+  const auto first = channel_statistics(set, options);
+  EXPECT_EQ(set.reads, 50);
+  const auto second = channel_statistics(set, options);
+  EXPECT_EQ(set.reads, 50);
+  EXPECT_EQ(first.mean, second.mean);
+  EXPECT_EQ(first.deviation, second.deviation);
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) std::ofstream(entry.path()) << "1 2 oops";
+  EXPECT_EQ(channel_statistics(set, options).mean, first.mean);  // a damaged file is made again
+  EXPECT_EQ(set.reads, 100);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Statistics, LargeSetsAreSampled) {
+  const ColourSet set(200);
+  static_cast<void>(channel_statistics(set, {.most_samples = 20, .cache_directory = ""}));
+  EXPECT_EQ(set.reads, 20);
+}
+
+TEST(Statistics, DigitsKnowTheirOwn) {
+  auto set = make_digits(5000);
+  const auto said = channel_statistics(*set, {});
+  const_cast<DataSetInfo&>(set->info()).mean.clear();
+  const auto measured = channel_statistics(*set, {});
+  EXPECT_NEAR(said.mean[0], measured.mean[0], 0.003);
+  EXPECT_NEAR(said.deviation[0], measured.deviation[0], 0.003);
+}
+
+}  // namespace lockstep::data
