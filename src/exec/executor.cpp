@@ -1,0 +1,146 @@
+#include "exec/executor.hpp"
+
+#include "core/spans.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+std::int64_t batch_of(const Graph& graph) {
+  return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
+}
+
+double sum_in_order(const float* values, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]);
+  return sum;
+}
+
+}  // namespace
+
+Executor::Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed)
+    : graph_(graph), pool_(pool), seed_(seed) {
+  std::vector<KernelSet> sets;
+  for (int i = 0; i < pool.size(); ++i) sets.emplace_back(graph, mode, device);
+  program_ = compile(graph, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
+  for (auto& set : sets) {
+    Worker worker;
+    worker.runner = std::make_unique<ShardRunner>(graph_, program_, std::move(set));
+    worker.slots.resize(program_.slots.size());
+    workers_.push_back(std::move(worker));
+  }
+}
+
+void Executor::use(const TensorBlock& parameters, const TensorBlock& states) {
+  parameters_.clear();
+  states_.clear();
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i).data());
+  for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i).data());
+  ++version_;
+}
+
+StepContext Executor::context(std::uint64_t step, int shard) const {
+  return {.seed = seed_, .step = step, .first_position = shard * batch_of(graph_), .parameters_version = version_};
+}
+
+ShardBinding Executor::binding(const ShardInputs& inputs, const Worker& worker, const StepContext& step) const {
+  return {.inputs = inputs.tensors, .parameters = parameters_, .states = states_, .slots = worker.slots, .step = &step};
+}
+
+ShardScalars Executor::scalars(const ShardRunner& runner, std::int64_t valid) const {
+  ShardScalars sums;
+  const Results& results = program_.results;
+  sums.loss = sum_in_order(runner.result(results.loss), valid);
+  sums.count = sum_in_order(runner.result(results.count), valid);
+  for (const auto& [value, count] : results.metrics) {
+    sums.metrics.emplace_back(sum_in_order(runner.result(value), valid), sum_in_order(runner.result(count), valid));
+  }
+  return sums;
+}
+
+std::vector<ShardScalars> Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
+                                          const GradientLayout& layout, comm::Exchange& exchange) {
+  std::vector<ShardScalars> results(plan.shards.size());
+  ++version_;  // the update has changed the parameters since the last step
+  pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
+    const auto i = static_cast<std::size_t>(task);
+    results[i] = train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange);
+  });
+  collect_times();
+  return results;
+}
+
+ShardScalars Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
+                                   const GradientLayout& layout, comm::Exchange& exchange) {
+  auto mark = Clock::now();
+  const ShardInputs inputs = source.get(step, shard);
+  worker.times.data_seconds += seconds_since(mark);
+  const StepContext step_context = context(step, shard);
+  const ShardBinding shard_binding = binding(inputs, worker, step_context);
+
+  // Buckets are opened when their first slot is about to be written and handed over when their last one is.
+  std::size_t opened = 0, closed = 0;
+  mark = Clock::now();
+  double handing_over = 0;
+  worker.runner->run(
+      shard_binding,
+      [&](std::size_t i) {
+        const auto slots_after = program_.instructions[i].slots_done;
+        for (; opened < layout.buckets.size() && layout.buckets[opened].first_slot < slots_after; ++opened) {
+          float* leaf = exchange.leaf(shard, static_cast<int>(opened));
+          const Bucket& bucket = layout.buckets[opened];
+          for (auto s = bucket.first_slot; s < bucket.last_slot; ++s) {
+            const auto slot = static_cast<std::size_t>(s);
+            worker.slots[slot] = leaf + layout.slots[slot].offset;
+          }
+        }
+      },
+      [&](std::size_t i) {
+        const auto slots_done = program_.instructions[i].slots_done;
+        for (; closed < layout.buckets.size() && layout.buckets[closed].last_slot <= slots_done; ++closed) {
+          const auto start = Clock::now();
+          exchange.ready(shard, static_cast<int>(closed));
+          handing_over += seconds_since(start);
+        }
+      });
+  worker.times.compute_seconds += seconds_since(mark) - handing_over;
+  worker.times.merge_seconds += handing_over;
+  ShardScalars sums = scalars(*worker.runner, inputs.valid);
+  source.release(step, shard);
+  return sums;
+}
+
+void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
+                        const std::function<void(const EvaluatedShard&)>& sink) {
+  ++version_;
+  pool_.run(static_cast<int>(shards.size()), [&](int index, int task) {
+    Worker& worker = workers_[static_cast<std::size_t>(index)];
+    const int shard = shards[static_cast<std::size_t>(task)];
+    const ShardInputs inputs = source.get(0, shard);
+    const StepContext step_context = context(0, shard);
+    worker.runner->run(binding(inputs, worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    const Results& results = program_.results;
+    EvaluatedShard evaluated{.shard = shard,
+                             .valid = inputs.valid,
+                             .loss = worker.runner->result(results.loss),
+                             .count = worker.runner->result(results.count),
+                             .metrics = {},
+                             .prediction = worker.runner->result(results.prediction)};
+    for (const auto& [value, count] : results.metrics) {
+      evaluated.metrics.emplace_back(worker.runner->result(value), worker.runner->result(count));
+    }
+    sink(evaluated);
+    source.release(0, shard);
+  });
+}
+
+void Executor::collect_times() {
+  for (Worker& worker : workers_) {
+    times_.compute_seconds += worker.times.compute_seconds;
+    times_.data_seconds += worker.times.data_seconds;
+    times_.merge_seconds += worker.times.merge_seconds;
+    worker.times = {};
+  }
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,89 @@
+// Executor: runs a rank's plan. It computes the rank's shards on its workers and hands each finished bucket of
+// gradients to the exchange while later layers and shards still compute.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/input_source.hpp"
+#include "exec/parameters.hpp"
+#include "exec/shard_runner.hpp"
+#include "exec/worker_pool.hpp"
+
+namespace lockstep::exec {
+
+/// Sums over a shard's samples, added in their order.
+struct ShardScalars {
+  double loss = 0, count = 0;
+  std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
+};
+
+/// What a rank does in a step. Later: sends and receives between stages; now it computes shards, in this order.
+struct Plan {
+  std::vector<int> shards;
+};
+
+struct ShardTimes {
+  double compute_seconds = 0;  ///< kernels only, added over workers
+  double data_seconds = 0;     ///< waiting for inputs, added over workers
+  double merge_seconds = 0;    ///< handing over buckets, added over workers
+};
+
+/// The per-sample results of one evaluated shard.
+struct EvaluatedShard {
+  int shard = 0;
+  std::int64_t valid = 0;
+  const float* loss = nullptr;    ///< [b]; null where the graph has no loss
+  const float* count = nullptr;
+  std::vector<std::pair<const float*, const float*>> metrics;
+  const float* prediction = nullptr;
+};
+
+/// A graph compiled for one mode on the workers of this rank. The graph and the pool must outlive it.
+class Executor {
+ public:
+  Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed);
+
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  void use(const TensorBlock& parameters, const TensorBlock& states);
+
+  /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
+  std::vector<ShardScalars> train(const Plan& plan, std::uint64_t step, InputSource& source,
+                                  const GradientLayout& layout, comm::Exchange& exchange);
+
+  /// Inference: `sink` is called for each shard, by several workers at once.
+  void evaluate(const std::vector<int>& shards, InputSource& source,
+                const std::function<void(const EvaluatedShard&)>& sink);
+
+  [[nodiscard]] const ShardTimes& times() const { return times_; }
+
+ private:
+  struct Worker {
+    std::unique_ptr<ShardRunner> runner;
+    std::vector<float*> slots;
+    ShardTimes times;
+  };
+
+  [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
+  [[nodiscard]] ShardBinding binding(const ShardInputs& inputs, const Worker& worker, const StepContext& step) const;
+  ShardScalars train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
+                           const GradientLayout& layout, comm::Exchange& exchange);
+  [[nodiscard]] ShardScalars scalars(const ShardRunner& runner, std::int64_t valid) const;
+  void collect_times();
+
+  const Graph& graph_;
+  WorkerPool& pool_;
+  std::uint64_t seed_;
+  Program program_;
+  std::vector<Worker> workers_;
+  std::vector<const float*> parameters_, states_;
+  std::uint64_t version_ = 0;
+  ShardTimes times_;
+};
+
+}  // namespace lockstep::exec

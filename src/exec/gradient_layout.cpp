@@ -1,0 +1,29 @@
+#include "exec/gradient_layout.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+constexpr std::int64_t kAlignment = 16;
+}
+
+GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_bytes) {
+  GradientLayout layout;
+  for (std::size_t i = 0; i < program.slots.size(); ++i) {
+    const bool full = !layout.buckets.empty() &&
+                      layout.buckets.back().elements * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes;
+    if (layout.buckets.empty() || full) {
+      Bucket bucket;
+      bucket.first_slot = static_cast<std::int32_t>(i);
+      layout.buckets.push_back(bucket);
+    }
+    Bucket& bucket = layout.buckets.back();
+    layout.slots.push_back({static_cast<std::int32_t>(layout.buckets.size() - 1), bucket.elements});
+    const std::int64_t elements = program.slots[i].elements;
+    for (std::int64_t at = 0; at < elements; at += kChunk) bucket.cuts.push_back(bucket.elements + at);
+    bucket.elements += (elements + kAlignment - 1) / kAlignment * kAlignment;
+    bucket.last_slot = static_cast<std::int32_t>(i + 1);
+  }
+  return layout;
+}
+
+}  // namespace lockstep::exec

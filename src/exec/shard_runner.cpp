@@ -1,0 +1,123 @@
+#include "exec/shard_runner.hpp"
+
+#include "core/vectorize.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+LOCKSTEP_VECTORIZED void add(const float* a, const float* b, float* sum, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
+}
+
+std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<TensorSpec> specs;
+  for (const ValueId id : ids) specs.push_back(graph.at(id).spec);
+  return specs;
+}
+
+std::span<const void* const> constant(const std::vector<void*>& list) {
+  return {const_cast<const void* const*>(list.data()), list.size()};
+}
+std::span<float* const> floats(const std::vector<void*>& list) {
+  return {reinterpret_cast<float* const*>(list.data()), list.size()};
+}
+
+}  // namespace
+
+KernelSet::KernelSet(const Graph& graph, Mode mode, DeviceKind device) {
+  for (const Node& node : graph.nodes) {
+    if (node.op->view) {
+      kernels_.emplace_back();
+      continue;
+    }
+    const auto factory = node.op->kernels.find(device);
+    LOCKSTEP_CHECK(factory != node.op->kernels.end(), "op '" + node.op->name + "' has no kernel for this device");
+    KernelRequest request;
+    request.node = node.name;
+    request.attributes = &node.attributes;
+    request.mode = mode;
+    request.inputs = specs_of(graph, node.inputs);
+    request.parameters = specs_of(graph, node.parameters);
+    request.states = specs_of(graph, node.states);
+    request.outputs = specs_of(graph, node.outputs);
+    request.saved = node.saved;
+    kernels_.push_back(factory->second(request));
+  }
+}
+
+std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
+  const Kernel* kernel = at(node);
+  return kernel == nullptr ? 0 : kernel->workspace_bytes();
+}
+
+ShardRunner::ShardRunner(const Graph& graph, const Program& program, KernelSet kernels)
+    : graph_(graph), program_(program), kernels_(std::move(kernels)),
+      arena_(static_cast<std::size_t>(program.arena_bytes)) {}
+
+void* ShardRunner::pointer(const Location& location, const ShardBinding& binding) const {
+  const auto index = static_cast<std::size_t>(location.index);
+  // Kernels see inputs, parameters and states as const; one list type holds them all.
+  switch (location.space) {
+    case Space::none: return nullptr;
+    case Space::arena: return arena_.data() + location.index;
+    case Space::input: return const_cast<void*>(binding.inputs[index]);
+    case Space::parameter: return const_cast<float*>(binding.parameters[index]);
+    case Space::state: return const_cast<float*>(binding.states[index]);
+    case Space::slot: return binding.slots[index];
+  }
+  return nullptr;
+}
+
+void ShardRunner::bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const {
+  to.clear();
+  for (const Location& location : from) to.push_back(pointer(location, binding));
+}
+
+void ShardRunner::execute(const Instruction& instruction, const ShardBinding& binding) {
+  bind(instruction.inputs, binding, inputs_);
+  bind(instruction.outputs, binding, outputs_);
+  if (instruction.kind == Instruction::Kind::add) {
+    add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]), static_cast<float*>(outputs_[0]),
+        instruction.elements);
+    return;
+  }
+  bind(instruction.parameters, binding, parameters_);
+  bind(instruction.states, binding, states_);
+  bind(instruction.saved, binding, saved_);
+  void* workspace = pointer(instruction.workspace, binding);
+  Kernel& kernel = *kernels_.at(instruction.node);
+  if (instruction.kind == Instruction::Kind::forward) {
+    bind(instruction.statistics, binding, statistics_);
+    kernel.forward({.inputs = constant(inputs_),
+                    .parameters = constant(parameters_),
+                    .states = constant(states_),
+                    .statistics = floats(statistics_),
+                    .outputs = outputs_,
+                    .saved = saved_,
+                    .workspace = workspace,
+                    .step = binding.step});
+    return;
+  }
+  bind(instruction.output_gradients, binding, output_gradients_);
+  bind(instruction.input_gradients, binding, input_gradients_);
+  bind(instruction.parameter_gradients, binding, parameter_gradients_);
+  kernel.backward({.inputs = constant(inputs_),
+                   .parameters = constant(parameters_),
+                   .states = constant(states_),
+                   .outputs = constant(outputs_),
+                   .saved = constant(saved_),
+                   .output_gradients = constant(output_gradients_),
+                   .input_gradients = input_gradients_,
+                   .parameter_gradients = floats(parameter_gradients_),
+                   .workspace = workspace,
+                   .step = binding.step});
+}
+
+const float* ShardRunner::result(const Location& location) const {
+  if (location.space != Space::arena) return nullptr;
+  return reinterpret_cast<const float*>(arena_.data() + location.index);
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,67 @@
+#include "exec/worker_pool.hpp"
+
+#include "backend/threads.hpp"
+
+namespace lockstep::exec {
+
+WorkerPool::WorkerPool(int workers) : workers_(workers) {
+  backend::use_one_thread();
+  for (int i = 1; i < workers; ++i) threads_.emplace_back([this, i] { loop(i); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  start_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void WorkerPool::run(int tasks, const std::function<void(int, int)>& body) {
+  {
+    const std::lock_guard lock(mutex_);
+    body_ = &body;
+    tasks_ = tasks;
+    next_ = 0;
+    error_ = nullptr;
+    active_ = static_cast<int>(threads_.size());
+    ++round_;
+  }
+  start_.notify_all();
+  work(0);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return active_ == 0; });
+  body_ = nullptr;
+  if (error_) std::rethrow_exception(error_);
+}
+
+void WorkerPool::loop(int worker) {
+  backend::use_one_thread();
+  std::uint64_t seen = 0;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      start_.wait(lock, [&] { return stop_ || round_ != seen; });
+      if (stop_) return;
+      seen = round_;
+    }
+    work(worker);
+    const std::lock_guard lock(mutex_);
+    if (--active_ == 0) done_.notify_one();
+  }
+}
+
+void WorkerPool::work(int worker) {
+  for (int task = next_++; task < tasks_; task = next_++) {
+    try {
+      (*body_)(worker, task);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      next_ = tasks_;
+    }
+  }
+}
+
+}  // namespace lockstep::exec

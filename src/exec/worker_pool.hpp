@@ -1,0 +1,47 @@
+// The workers of a CPU rank: threads that take whole tasks (shards, chunks) from a list.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace lockstep::exec {
+
+/// With one worker everything runs on the caller's thread. Which worker takes which task is left to chance:
+/// nothing that a task computes may depend on it.
+class WorkerPool {
+ public:
+  explicit WorkerPool(int workers);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  [[nodiscard]] int size() const { return workers_; }
+
+  /// Calls body(worker, task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are handed out
+  /// in order. Rethrows the first exception; the other tasks are then left out.
+  void run(int tasks, const std::function<void(int worker, int task)>& body);
+
+ private:
+  void loop(int worker);
+  void work(int worker);
+
+  int workers_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable start_, done_;
+  std::uint64_t round_ = 0;
+  int active_ = 0;
+  bool stop_ = false;
+  int tasks_ = 0;
+  std::atomic<int> next_{0};
+  const std::function<void(int, int)>* body_ = nullptr;
+  std::exception_ptr error_;
+};
+
+}  // namespace lockstep::exec

@@ -1,0 +1,122 @@
+#include "train/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void bad_file(const std::string& name, const std::string& what) {
+  throw Error(ExitCode::data, fmt::format("{}: not a usable safetensors file: {}", name, what));
+}
+
+std::size_t dtype_bytes(const std::string& dtype) {
+  if (dtype == "F64" || dtype == "I64" || dtype == "U64") return 8;
+  if (dtype == "F32" || dtype == "I32" || dtype == "U32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16" || dtype == "U16") return 2;
+  return 1;
+}
+
+LoadedTensor read_entry(const Json& entry, std::span<const std::byte> data, const std::string& file,
+                        const std::string& tensor) {
+  LoadedTensor loaded;
+  loaded.dtype = entry.at("dtype").get<std::string>();
+  loaded.shape = entry.at("shape").get<Shape>();
+  const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
+  const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+  if (begin > end || end > data.size()) {
+    bad_file(file, fmt::format("tensor '{}' spans bytes {} to {}, but the data has {}", tensor, begin, end, data.size()));
+  }
+  loaded.bytes = data.subspan(begin, end - begin);
+  std::uint64_t wanted = dtype_bytes(loaded.dtype);
+  for (const auto extent : loaded.shape) {
+    if (extent < 0) bad_file(file, fmt::format("tensor '{}' has a negative extent", tensor));
+    wanted *= static_cast<std::uint64_t>(extent);
+  }
+  if (wanted != loaded.bytes.size()) {
+    bad_file(file, fmt::format("tensor '{}' of shape {} needs {} bytes, found {}", tensor, to_string(loaded.shape), wanted,
+                               loaded.bytes.size()));
+  }
+  return loaded;
+}
+
+}  // namespace
+
+std::string to_safetensors(const std::vector<NamedSpan>& tensors, const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& tensor : tensors) {
+    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + tensor.values.size_bytes()}}};
+    offset += tensor.values.size_bytes();
+  }
+  std::string text = header.dump();
+  while (text.size() % 8 != 0) text += ' ';
+  const std::uint64_t length = text.size();
+  std::string file(sizeof length, '\0');
+  std::memcpy(file.data(), &length, sizeof length);
+  file.reserve(sizeof length + text.size() + offset);
+  file += text;
+  for (const auto& tensor : tensors) {
+    file.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
+  }
+  return file;
+}
+
+SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& name) {
+  SafetensorsFile file;
+  file.name_ = name;
+  file.bytes_ = std::move(bytes);
+  std::uint64_t length = 0;
+  if (file.bytes_.size() < sizeof length) bad_file(name, "it is shorter than 8 bytes");
+  std::memcpy(&length, file.bytes_.data(), sizeof length);
+  if (length > file.bytes_.size() - sizeof length) {
+    bad_file(name, fmt::format("its header of {} bytes is longer than the file", length));
+  }
+  try {
+    const Json header = Json::parse(std::string_view(file.bytes_).substr(sizeof length, length));
+    const auto data = std::as_bytes(std::span(file.bytes_)).subspan(sizeof length + length);
+    for (const auto& [tensor, entry] : header.items()) {
+      if (tensor == "__metadata__") {
+        file.metadata_ = entry.get<std::map<std::string, std::string>>();
+      } else {
+        file.tensors_[tensor] = read_entry(entry, data, name, tensor);
+      }
+    }
+  } catch (const Json::exception&) {
+    bad_file(name, "its header is not the JSON that the format asks for");
+  }
+  return file;
+}
+
+SafetensorsFile SafetensorsFile::read(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
+  std::stringstream bytes;
+  bytes << stream.rdbuf();
+  return parse(std::move(bytes).str(), path);
+}
+
+void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out) const {
+  const auto found = tensors_.find(tensor);
+  if (found == tensors_.end()) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", name_, tensor));
+  const LoadedTensor& loaded = found->second;
+  if (loaded.dtype != "F32" || loaded.shape != shape) {
+    throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected F32 {}, found {} {}", name_, tensor,
+                                            to_string(shape), loaded.dtype, to_string(loaded.shape)));
+  }
+  std::memcpy(out.data(), loaded.bytes.data(), loaded.bytes.size());
+}
+
+}  // namespace lockstep::train
