@@ -1,0 +1,32 @@
+// Events of a run: what the training loop says, once, to whoever listens. Rank 0 only, one thread.
+//
+// Events and their fields (a listener shows fields that it does not know, too):
+//   start       job, ranks, threads, hosts, shards, batch_size, parameters, steps, epochs, device, version
+//   step        step, epoch (from 1), loss, learning_rate, samples_per_second, seconds (since the run's start),
+//               data_wait_seconds (since the step event before)
+//   eval        step, set, loss, metrics
+//   checkpoint  step, path, seconds
+//   balance, restart
+//   end         steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, and maps per rank
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lockstep::telemetry {
+
+using Field = std::variant<bool, std::int64_t, double, std::string, std::map<std::string, double>>;
+using Record = std::vector<std::pair<std::string, Field>>;  ///< in the order in which it is written
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void event(const std::string& name, const Record& record) = 0;
+};
+
+}  // namespace lockstep::telemetry

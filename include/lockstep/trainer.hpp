@@ -1,0 +1,58 @@
+// The trainer, driven from C++: registries of ops and models, the data, and one call.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/augment.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/data_set.hpp"
+#include "lockstep/events.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "lockstep/job.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+/// What a job file may name. Start from built_in() and add your own.
+struct Registries {
+  OpRegistry ops;
+  ModelRegistry models;
+  AugmentRegistry augmentations;
+  static Registries built_in();
+};
+
+/// Data sets of your own, instead of the job's sources; null ones are opened as the job says.
+struct DataSets {
+  std::shared_ptr<const DataSet> train, validation;
+};
+
+struct TrainerOptions {
+  std::string resume = "auto";          ///< auto | never | path of a checkpoint
+  bool handle_signals = false;          ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  telemetry::Sink* sink = nullptr;      ///< told of events on rank 0
+  std::string program_digest;           ///< compared between ranks at start; empty: not compared
+  bool print_steps = true;              ///< a `step` event every step; else only about ten a second
+};
+
+struct TrainResult {
+  std::int64_t steps = 0;               ///< done in all, also before a resume
+  std::int64_t samples = 0;             ///< trained on by this call
+  double seconds = 0;
+  double samples_per_second = 0;
+  double loss = 0;                      ///< mean of the last step
+  std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
+  std::map<std::string, double> phases;   ///< seconds of this rank by name
+  std::string parameters_sha256;
+  bool interrupted = false;             ///< by a signal; a checkpoint was written
+};
+
+/// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)
+/// do not depend on the number of ranks and threads unless the job says `exact: never`.
+TrainResult train(const Job& job, Communicator& communicator, const Registries& registries,
+                  const TrainerOptions& options = {}, const DataSets& data = {});
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+#include "train/loader_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::train {
+
+LoaderSource::LoaderSource(data::Loader& loader, const Graph& graph) : loader_(loader) {
+  const auto& features = loader.features();
+  for (const ValueId id : graph.inputs) {
+    const std::string& name = graph.at(id).name;
+    const auto found = std::find_if(features.begin(), features.end(), [&](const auto& f) { return f.name == name; });
+    if (found == features.end()) {
+      throw Error(ExitCode::configuration, fmt::format("job.data: nothing feeds the model's input '{}'", name));
+    }
+    feature_of_.push_back(static_cast<std::size_t>(found - features.begin()));
+  }
+}
+
+exec::ShardInputs LoaderSource::get(std::uint64_t step, int shard) {
+  const data::Batch& batch = loader_.get(step, shard);
+  exec::ShardInputs inputs;
+  for (const auto feature : feature_of_) inputs.tensors.push_back(batch.tensors[feature].tensor.bytes());
+  inputs.valid = batch.valid;
+  return inputs;
+}
+
+}  // namespace lockstep::train

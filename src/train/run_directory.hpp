@@ -1,0 +1,47 @@
+// The run directory: who may use it, and where a run goes on. Rank 0 decides; the others are told.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/communicator.hpp"
+#include "lockstep/job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace lockstep::train {
+
+/// Holds a lock on <directory>/lock until destroyed.
+class RunDirectory {
+ public:
+  /// Creates it. Throws Error(cannot_create) when it cannot be made, written to, or is in use by another run.
+  explicit RunDirectory(std::string path);
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
+  [[nodiscard]] std::string checkpoint(std::int64_t step) const;
+
+ private:
+  std::string path_;
+  int lock_ = -1;
+};
+
+/// The checkpoint to go on from, by the rules of `resume`:
+///   auto   the newest that validates, if it is of this job; else Error(configuration) that names what differs
+///   never  none; Error(cannot_create) when the directory has checkpoints
+///   PATH   that checkpoint
+/// A damaged checkpoint is passed over; `notes` names it.
+[[nodiscard]] std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunDirectory& directory,
+                                                         const Job& job, std::string& notes);
+
+/// Throws Error(configuration) naming the differing keys when the checkpoint is of another job.
+void require_same_job(const CheckpointFiles& files, const Job& job);
+
+/// Sends rank 0's answer to all ranks.
+[[nodiscard]] std::optional<CheckpointFiles> broadcast_files(std::optional<CheckpointFiles> files,
+                                                             Communicator& communicator,
+                                                             std::chrono::milliseconds timeout);
+
+}  // namespace lockstep::train
