@@ -52,7 +52,7 @@ struct TrainResult {
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)
 /// do not depend on the number of ranks and threads unless the job says `exact: never`.
-TrainResult train(const Job& job, Communicator& communicator, const Registries& registries,
-                  const TrainerOptions& options = {}, const DataSets& data = {});
+TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,
+                      const TrainerOptions& options = {}, const DataSets& data = {});
 
 }  // namespace lockstep

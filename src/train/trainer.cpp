@@ -14,8 +14,8 @@ Registries Registries::built_in() {
   return registries;
 }
 
-TrainResult train(const Job& job, Communicator& communicator, const Registries& registries,
-                  const TrainerOptions& options, const DataSets& data) {
+TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,
+                      const TrainerOptions& options, const DataSets& data) {
   return train::Training(job, communicator, registries, options, data).run();
 }
 

@@ -42,7 +42,7 @@ comm::ExchangeLayout exchange_layout(const exec::GradientLayout& layout, std::in
   exchange.shards = static_cast<int>(shards);
   for (const auto& bucket : layout.buckets) {
     exchange.bucket_elements.push_back(bucket.elements);
-    exchange.bucket_cuts.push_back(bucket.cuts);
+    exchange.cuts.push_back(bucket.cuts);
   }
   return exchange;
 }
@@ -117,18 +117,11 @@ void Training::check_start() {
 
 void Training::resume() {
   std::optional<CheckpointFiles> files;
-  std::string failure;
   if (leads() && !job_.checkpoint.never) {
-    try {
-      directory_ = std::make_unique<RunDirectory>(job_.run_directory);
-      std::string notes;
-      files = find_resume(options_.resume, *directory_, job_, notes);
-      if (!notes.empty()) emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
-    } catch (const Error&) {
-      if (communicator_.size() == 1) throw;
-      // The others wait in the broadcast: end them with this rank's code after the message is out.
-      throw;
-    }
+    directory_ = std::make_unique<RunDirectory>(job_.run_directory);
+    std::string notes;
+    files = find_resume(options_.resume, *directory_, job_, notes);
+    if (!notes.empty()) emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
   }
   files = broadcast_files(std::move(files), communicator_, timeout());
   if (!files) {

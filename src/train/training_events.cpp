@@ -1,6 +1,8 @@
 // What a run says of itself, on rank 0.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "backend/device.hpp"
 #include "lockstep/version.hpp"
 #include "train/training.hpp"

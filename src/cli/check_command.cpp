@@ -1,0 +1,60 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "graph/model_graph.hpp"
+#include "train/prepared_data.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// A better B: the nearest multiple of 32 makes 32 shards possible.
+void print_shares(const Job& job) {
+  fmt::print("batch_size {} in {} shards of {} samples: at most {} ranks; a rank's share moves in steps of {:.1f} %\n",
+             job.batch_size, job.shards, job.batch_size / job.shards, job.shards, 100.0 / static_cast<double>(job.shards));
+  const std::int64_t nearby = (job.batch_size + 16) / 32 * 32;
+  if (job.shards < 8 && nearby > 0 && nearby != job.batch_size) {
+    fmt::print("batch_size {} would allow finer shares (up to 32 shards)\n", nearby);
+  }
+}
+
+int check(JobArgument& argument, bool need_data) {
+  const Registries registries = Registries::built_in();
+  const Job job = argument.load(catalogue_of(registries), need_data);
+  if (need_data) {
+    const auto data = train::prepare_data(job, registries.augmentations, {});
+    const Graph graph = build_model_graph({.model = &job.model,
+                                           .loss = &job.loss,
+                                           .metrics = job.metrics,
+                                           .features = data.features,
+                                           .classes = data.classes,
+                                           .vocabulary = data.vocabulary,
+                                           .batch = job.batch_size / job.shards},
+                                          registries.ops, registries.models);
+    std::int64_t parameters = 0;
+    for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.elements();
+    fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
+               data.validation ? data.validation->size() : 0, parameters);
+  }
+  print_shares(job);
+  fmt::print("{}: ok\n", argument.file.empty() ? "the embedded digits" : argument.file);
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand("check", "Check a job file, its data and its model, and train nothing.");
+  command->footer("Example:\n  lockstep check examples/cifar10-resnet20.yaml --no-data");
+  auto argument = std::make_shared<JobArgument>();
+  auto no_data = std::make_shared<bool>(false);
+  argument->add_to(*command);
+  command->add_flag("--no-data", *no_data, "the data need not be there");
+  command->callback([&run, argument, no_data] { run = [argument, no_data] { return check(*argument, !*no_data); }; });
+}
+
+}  // namespace lockstep::cli

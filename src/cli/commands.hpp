@@ -1,0 +1,21 @@
+// The subcommands: one file each. Every function adds its subcommand to the program and returns what runs it.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace lockstep::cli {
+
+/// Runs a parsed subcommand and returns the exit code.
+using Action = std::function<int()>;
+
+/// `run` is set when the subcommand was named on the command line.
+void add_train(CLI::App& program, Action& run);
+void add_check(CLI::App& program, Action& run);
+void add_schema(CLI::App& program, Action& run);
+void add_version(CLI::App& program, Action& run);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,28 @@
+// What every command that takes a job shares: the file, the overrides, the catalogue.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "lockstep/trainer.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace lockstep::cli {
+
+struct JobArgument {
+  std::string file;                    ///< empty: the embedded digits
+  std::vector<std::string> overrides;  ///< key=value
+  std::vector<std::string> words;      ///< as given; split into the two above by load()
+
+  void add_to(CLI::App& command);
+  [[nodiscard]] Job load(const config::Catalogue& catalogue, bool need_data = true);
+};
+
+/// What a job file may name, from the registries.
+[[nodiscard]] config::Catalogue catalogue_of(const Registries& registries);
+
+}  // namespace lockstep::cli
