@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include "graph/model_graph.hpp"
+#include "graph/program.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/graph_builder.hpp"
+
+namespace lockstep {
+
+namespace {
+
+OpDef toy(const std::string& name, int inputs, bool weight) {
+  OpDef op;
+  op.name = name;
+  op.min_inputs = op.max_inputs = inputs;
+  op.attributes = {{.name = "tied", .kind = AttributeKind::text, .doc = "", .optional = true}};
+  op.infer = [weight](const Attributes&, std::span<const TensorSpec> in) {
+    Signature signature;
+    signature.outputs = {in[0]};
+    if (weight) signature.parameters = {{"weight", {in[0].shape.back()}, Initializer::ones()}};
+    return signature;
+  };
+  return op;
+}
+
+OpRegistry toys() {
+  OpRegistry ops;
+  ops.add(toy("scale", 1, true));
+  ops.add(toy("act", 1, false));
+  OpDef sum = toy("sum", 2, false);
+  sum.passes_gradient = true;
+  ops.add(sum);
+  OpDef view = toy("view", 1, false);
+  view.view = true;
+  ops.add(view);
+  OpDef loss = toy("loss", 2, false);
+  loss.kind = OpKind::loss;
+  loss.constant_inputs = {1};
+  loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
+    Signature signature;
+    signature.outputs = {{DType::f32, {in[0].shape[0]}}, {DType::f32, {in[0].shape[0]}}};
+    return signature;
+  };
+  ops.add(loss);
+  return ops;
+}
+
+std::size_t none(std::int32_t /*node*/) { return 0; }
+
+int count(const Program& program, Instruction::Kind kind) {
+  int n = 0;
+  for (const auto& instruction : program.instructions) n += instruction.kind == kind ? 1 : 0;
+  return n;
+}
+
+}  // namespace
+
+TEST(Compile, ResidualGradientIsSummedOnce) {
+  const OpRegistry ops = toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})});
+  const ValueId y = b.input("y", {DType::f32, {8}});
+  const ValueId branch = b.apply("scale", {b.apply("act", {x})});
+  b.graph().output = b.apply("sum", {b.apply("view", {branch}), x});
+  b.graph().loss = b.add_node("loss", {b.graph().output, y}, {}, "loss");
+  const Program program = compile(b.graph(), Mode::training, none);
+
+  EXPECT_EQ(count(program, Instruction::Kind::forward), 5);   // the view runs no kernel
+  EXPECT_EQ(count(program, Instruction::Kind::backward), 4);  // loss, scale2, act, scale1; sum and view rename
+  EXPECT_EQ(count(program, Instruction::Kind::add), 1);       // x is used twice
+  ASSERT_EQ(program.slots.size(), 2u);
+  EXPECT_EQ(program.slots[0].target, 1) << "the later layer's gradient is complete first";
+  // The data inputs get no gradient.
+  EXPECT_EQ(program.instructions.back().input_gradients.at(0).space, Space::none);
+}
+
+TEST(Compile, TiedWeightHasOneSlotAUse) {
+  const OpRegistry ops = toys();
+  GraphBuilder b(ops, 4);
+  ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})}, {}, "first");
+  x = b.apply("scale", {x}, Attributes({{"tied", std::string("first")}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  EXPECT_EQ(b.graph().parameters.size(), 1u);
+  const Program program = compile(b.graph(), Mode::training, none);
+  ASSERT_EQ(program.slots.size(), 2u);
+  EXPECT_EQ(program.slots[0].target, program.slots[1].target);
+}
+
+TEST(Compile, FrozenPartsRunNoBackward) {
+  const OpRegistry ops = toys();
+  GraphBuilder b(ops, 4);
+  ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})}, {}, "frozen");
+  x = b.apply("scale", {b.apply("act", {x})});
+  b.graph().values[static_cast<std::size_t>(b.graph().parameters[0])].frozen = true;
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  const Program program = compile(b.graph(), Mode::training, none);
+  EXPECT_EQ(count(program, Instruction::Kind::backward), 2);  // loss and the second scale
+  EXPECT_EQ(program.slots.size(), 1u);
+}
+
+TEST(Compile, InferenceNeedsLessMemory) {
+  const OpRegistry ops = toys();
+  GraphBuilder b(ops, 64);
+  ValueId x = b.input("x", {DType::f32, {128}});
+  for (int i = 0; i < 10; ++i) x = b.apply("scale", {x});
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {128}})}, {}, "loss");
+  const Program training = compile(b.graph(), Mode::training, none);
+  const Program inference = compile(b.graph(), Mode::inference, none);
+  EXPECT_LE(inference.arena_bytes, 3 * 64 * 128 * 4);
+  EXPECT_LT(inference.arena_bytes, training.arena_bytes);
+  EXPECT_TRUE(inference.slots.empty());
+}
+
+TEST(Builder, NamesWhatIsWrong) {
+  const OpRegistry ops = toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.input("x", {DType::f32, {8}});
+  b.apply("act", {x}, {}, "twice");
+  try {
+    b.apply("act", {x}, {}, "twice");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "two layers are called 'twice'; give one another name");
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+  }
+  try {
+    b.apply("sum", {x}, {}, "lonely");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "layer 'lonely': sum: expected 2 input(s), found 1");
+  }
+}
+
+TEST(DidYouMean, FindsTheNearest) {
+  EXPECT_EQ(did_you_mean("imagee", {"image", "label"}), "; did you mean 'image'?");
+  EXPECT_EQ(did_you_mean("zzzzzz", {"image", "label"}), "");
+}
+
+}  // namespace lockstep
