@@ -75,7 +75,7 @@ PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const
     data.mean = job.data.mean;
     data.deviation = job.data.deviation;
     if (data.mean.empty()) {
-      const auto statistics = data::compute_statistics(*data.train);
+      const auto statistics = data::channel_statistics(*data.train, {});
       data.mean = statistics.mean;
       data.deviation = statistics.deviation;
     }
