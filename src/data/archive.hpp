@@ -52,6 +52,9 @@ class FileTree {
 [[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
                                                   std::uint64_t most_held_bytes = kMostHeldBytes);
 
+/// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
+[[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
+
 /// The three kinds, for open_tree.
 [[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 
 #include "data/digits.hpp"
@@ -20,9 +21,8 @@ std::unique_ptr<DataSet> open_digits(const SourceOptions& source, const IndexOpt
 
 const std::map<std::string, Open>& readers() {
   static const std::map<std::string, Open> table{
-      {"digits", open_digits},
-      {"images", open_images},
-      {"text", open_text},
+      {"digits", open_digits}, {"images", open_images}, {"csv", open_csv},       {"idx", open_idx},
+      {"cifar", open_cifar},   {"text", open_text},     {"tokens", open_tokens},
   };
   return table;
 }
@@ -51,12 +51,14 @@ std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOpt
 }  // namespace
 
 std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& options) {
+  const std::string place = source.place.text();
+  const std::string prefix = place.empty() ? "" : place + ": ";
   try {
     return open_source(source, options);
   } catch (const Error& error) {
-    const std::string place = source.place.text();
-    if (place.empty()) throw;
-    throw Error(error.code(), fmt::format("{}: {}", place, error.what()));
+    throw Error(error.code(), prefix + error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(ExitCode::data, fmt::format("{}{}: {}", prefix, error.path1().string(), error.code().message()));
   }
 }
 

@@ -12,11 +12,9 @@
 #include "data/archive.hpp"
 #include "data/open.hpp"
 #include "data/readers/image_file.hpp"
+#include "data/readers/limits.hpp"
 
 namespace lockstep::data {
-
-inline constexpr std::uint64_t kFullCheckBytes = std::uint64_t{64} << 20;  ///< decoded when indexed
-inline constexpr std::uint64_t kFullDigestBytes = std::uint64_t{1} << 30;  ///< whose content is in the digest
 
 /// One file of one sample.
 struct ImageFile {

@@ -13,16 +13,18 @@ namespace fs = std::filesystem;
 
 class Folder : public FileTree {
  public:
-  Folder(const std::string& path, ByteCounter counter) : FileTree(path), counter_(std::move(counter)) {
+  Folder(const std::string& path, ByteCounter counter) : FileTree(path), counter_(std::move(counter)) {}
+
+  void list() {
     try {
       const auto options = fs::directory_options::follow_directory_symlink;
-      for (const auto& found : fs::recursive_directory_iterator(path, options)) {
-        const std::string name = found.path().lexically_relative(path).generic_string();
+      for (const auto& found : fs::recursive_directory_iterator(path(), options)) {
+        const std::string name = found.path().lexically_relative(path()).generic_string();
         if (found.is_directory()) add_folder(name);
         if (found.is_regular_file()) add_file(name, 0, found.file_size());
       }
     } catch (const fs::filesystem_error& error) {
-      throw Error(ExitCode::data, fmt::format("{}: cannot be listed: {}", path, error.code().message()));
+      throw Error(ExitCode::data, fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
     }
     sort();
   }
@@ -46,7 +48,13 @@ class Folder : public FileTree {
 }  // namespace
 
 std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter) {
-  return std::make_unique<Folder>(path, counter);
+  auto folder = std::make_unique<Folder>(path, counter);
+  folder->list();
+  return folder;
+}
+
+std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter) {
+  return std::make_unique<Folder>(folder, counter);
 }
 
 }  // namespace lockstep::data

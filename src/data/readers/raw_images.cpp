@@ -1,0 +1,112 @@
+#include "data/readers/raw_images.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/digest.hpp"
+#include "data/readers/limits.hpp"
+#include "data/readers/prepare.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+class RawImageSet : public DataSet {
+ public:
+  RawImageSet(RawImages images, DataSetInfo info) : images_(std::move(images)), info_(std::move(info)) {
+    std::int64_t first = 0;
+    for (const auto& part : images_.parts) {
+      first_.push_back(first);
+      first += part.count;
+    }
+  }
+
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(images_.labels.size()); }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+    return images_.labels.at(static_cast<std::size_t>(id));
+  }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return *images_.counter; }
+
+  void read(std::int64_t id, Sample& out) const override {
+    LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a sample");
+    prepare_names(out, info_.features);
+    set_label(out[1].tensor, images_.labels[static_cast<std::size_t>(id)]);
+    prepare(out[0].tensor, info_.features[0].spec);
+    const auto pixels = out[0].tensor.as<std::uint8_t>();
+    const auto index =
+        static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), id) - first_.begin()) - 1;
+    const RawPart& part = images_.parts[index];
+    const auto at = part.begin + static_cast<std::uint64_t>(id - first_[index]) * part.stride + part.pixels;
+    if (!images_.planar) return part.source->read(at, std::as_writable_bytes(pixels));
+    std::vector<std::uint8_t> planes(pixels.size());
+    part.source->read(at, std::as_writable_bytes(std::span(planes)));
+    const auto channels = static_cast<std::size_t>(images_.size.channels), area = planes.size() / channels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t i = 0; i < area; ++i) pixels[i * channels + c] = planes[c * area + i];
+    }
+  }
+
+ private:
+  RawImages images_;
+  DataSetInfo info_;
+  std::vector<std::int64_t> first_;  ///< id of each part's first record
+};
+
+void add_whole(const RawPart& part, Sha256& digest) {
+  constexpr std::uint64_t kPiece = 1 << 20;
+  std::vector<std::byte> piece;
+  const std::uint64_t length = static_cast<std::uint64_t>(part.count) * part.stride;
+  for (std::uint64_t done = 0; done < length; done += piece.size()) {
+    piece.resize(std::min(kPiece, length - done));
+    part.source->read(part.begin + done, piece);
+    digest.add(piece);
+  }
+}
+
+void add_spots(const RawPart& part, Sha256& digest) {
+  std::vector<std::byte> record(part.stride);
+  const std::int64_t spots = std::min(part.count, kSpotChecks);
+  for (std::int64_t i = 0; i < spots; ++i) {
+    part.source->read(part.begin + static_cast<std::uint64_t>(i * part.count / spots) * part.stride, record);
+    digest.add(record);
+  }
+}
+
+std::string digest_of(const RawImages& images) {
+  Sha256 digest;
+  digest.add(fmt::format("raw images 1 {} {} {} {}\n", images.size.height, images.size.width, images.size.channels,
+                         images.planar));
+  digest.add(std::as_bytes(std::span(images.labels)));
+  std::uint64_t total = 0;
+  for (const auto& part : images.parts) total += static_cast<std::uint64_t>(part.count) * part.stride;
+  for (const auto& part : images.parts) (total <= kFullDigestBytes ? add_whole : add_spots)(part, digest);
+  return digest.hex();
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options) {
+  DataSetInfo info;
+  info.format = images.format;
+  info.source = images.source;
+  const ImageSize& size = images.size;
+  info.features = {{"image", Feature::Kind::image, {DType::u8, {size.height, size.width, size.channels}}},
+                   {"label", Feature::Kind::label, {DType::i32, {}}}};
+  info.class_names = options.like != nullptr ? options.like->class_names : images.class_names;
+  info.class_counts.assign(info.class_names.size(), 0);
+  for (std::size_t id = 0; id < images.labels.size(); ++id) {
+    const auto label = images.labels[id];
+    if (label < 0 || label >= std::ssize(info.class_names)) {
+      throw Error(ExitCode::data, fmt::format("{}: sample {} has label {}; expected 0 ... {}", images.source, id, label,
+                                              std::ssize(info.class_names) - 1));
+    }
+    ++info.class_counts[static_cast<std::size_t>(label)];
+  }
+  if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
+  info.digest = digest_of(images);
+  return std::make_unique<RawImageSet>(std::move(images), std::move(info));
+}
+
+}  // namespace lockstep::data

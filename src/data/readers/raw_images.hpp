@@ -1,0 +1,35 @@
+// Images of one size in records of one length, as IDX and CIFAR files hold them: a sample is one read at a
+// computed offset, so a rank reads only its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/image_size.hpp"
+#include "data/open.hpp"
+#include "data/readers/byte_source.hpp"
+
+namespace lockstep::data {
+
+/// `count` records of `stride` bytes from `begin`; the pixels of a record start at `pixels`.
+struct RawPart {
+  std::shared_ptr<const ByteSource> source;
+  std::uint64_t begin = 0, stride = 0, pixels = 0;
+  std::int64_t count = 0;
+};
+
+struct RawImages {
+  std::vector<RawPart> parts;
+  ImageSize size;
+  bool planar = false;  ///< channel planes after each other (CIFAR), not pixel by pixel
+  std::vector<std::int32_t> labels;
+  std::vector<std::string> class_names;
+  std::string format, source;
+  ByteCounter counter;
+};
+
+/// Checks labels against the classes (`like`'s, where given) and makes the set.
+[[nodiscard]] std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options);
+
+}  // namespace lockstep::data

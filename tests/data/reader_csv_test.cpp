@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "data/reader_support.hpp"
+#include "data/readers/csv_table.hpp"
+
+namespace lockstep::test {
+namespace {
+
+TEST(ReaderCsv, ASampleMayHoldTwoImages) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"img/a.png", png(4, 4, 3, 1)},
+                               {"img/b, \"c\".png", png(2, 6, 1, 2)},
+                               {"pairs.csv",
+                                "left,label,right\r\nimg/a.png,same,\"img/b, \"\"c\"\".png\"\r\n\r\n"
+                                "\"img/a.png\",other,\"img/b, \"\"c\"\".png\""}});
+  const auto set = data::open(source("csv", {folder / "pairs.csv"}));
+  ASSERT_EQ(set->size(), 2);
+  ASSERT_EQ(set->info().features.size(), 3U);
+  EXPECT_EQ(set->info().features[0].name, "left");
+  EXPECT_EQ(set->info().features[1].name, "right");
+  EXPECT_EQ(set->info().features[2].name, "label");
+  EXPECT_EQ(set->info().features[1].spec.shape, (Shape{6, 2, 1}));
+  EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"other", "same"}));
+  Sample sample;
+  set->read(0, sample);
+  EXPECT_EQ(bytes_of(sample[0].tensor), picture(4, 4, 3, 1));
+  EXPECT_EQ(bytes_of(sample[1].tensor), picture(2, 6, 1, 2));
+  EXPECT_EQ(integers_of(sample[2].tensor), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(without(set->name(1), folder.path()), "pairs.csv:4");
+}
+
+TEST(ReaderCsv, NumbersAreTheClassesThemselves) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", "image,label\na.png,10\na.png,2\n"}});
+  const auto set = data::open(source("csv", {folder / "a.csv"}));
+  EXPECT_EQ(set->label(0), 10);
+  EXPECT_EQ(set->label(1), 2);
+  EXPECT_EQ(set->info().class_names.size(), 11U);
+}
+
+TEST(ReaderCsv, QuotedFields) {
+  const auto rows = data::parse_csv(
+      "\xEF\xBB\xBF"
+      "a,\"x\ny\",\n\"\",\"\"\"\",c\n",
+      "t.csv");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].fields, (std::vector<std::string>{"a", "x\ny", ""}));
+  EXPECT_EQ(rows[1].fields, (std::vector<std::string>{"", "\"", "c"}));
+  EXPECT_EQ(rows[1].line, 3);
+}
+
+std::string error_of(const std::string& table) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", table}});
+  return without(data_error(source("csv", {folder / "a.csv"})), folder.path());
+}
+
+TEST(ReaderCsvErrors, ExactWords) {
+  EXPECT_EQ(error_of(""), "a.csv: empty; expected a header such as image,label");
+  EXPECT_EQ(error_of("image,class\na.png,1\n"),
+            "a.csv:1: the columns are image, class; expected one or more of image files, and one called label");
+  EXPECT_EQ(error_of("image,image,label\n"), "a.csv:1: the column name 'image' is there twice");
+  EXPECT_EQ(error_of("image,label\na.png\n"), "a.csv:2: 1 fields; the header has 2");
+  EXPECT_EQ(error_of("image,label\n\"a.png,1\n"), "a.csv:2: a quote is opened here and never closed");
+  EXPECT_EQ(error_of("image,label\n\"a.png\"x,1\n"), "a.csv:2: text after a closing quote; expected a comma");
+  EXPECT_EQ(error_of("image,label\n"), "a.csv: holds no image");
+  EXPECT_EQ(error_of("image,label\na.png,1\nb.png,1\n,1\na.png,\na.csv,1\n"),
+            "a.csv: 4 of 5 samples are bad: a.csv:3: b.png: No such file or directory; a.csv:4: a file name is empty; "
+            "a.csv:5: the label is empty; and 1 more. Repair or remove them, or say `bad_samples: leave_out`");
+}
+
+}  // namespace
+}  // namespace lockstep::test

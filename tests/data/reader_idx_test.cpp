@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include "data/reader_support.hpp"
+
+namespace lockstep::test {
+namespace {
+
+std::string idx(const std::vector<std::uint32_t>& shape, const std::string& bytes) {
+  std::string out{'\0', '\0', '\x08', static_cast<char>(shape.size())};
+  for (const auto size : shape) {
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>((size >> shift) & 0xFF);
+  }
+  return out + bytes;
+}
+
+/// Three images of 2 x 2 and their labels.
+std::string images() {
+  return idx({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+}
+std::string labels() {
+  return idx({3}, {1, 0, 3});
+}
+
+void expect_the_three(const DataSet& set) {
+  ASSERT_EQ(set.size(), 3);
+  EXPECT_EQ(set.info().features[0].spec, (TensorSpec{DType::u8, {2, 2, 1}}));
+  EXPECT_EQ(set.info().class_counts, (std::vector<std::int64_t>{1, 1, 0, 1}));
+  Sample sample;
+  set.read(1, sample);
+  EXPECT_EQ(bytes_of(sample[0].tensor), (std::vector<std::uint8_t>{5, 6, 7, 8}));
+  EXPECT_EQ(integers_of(sample[1].tensor), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(set.label(2), 3);
+}
+
+TEST(ReaderIdx, LabelsAreFoundBesideTheImages) {
+  const TemporaryFolder folder;
+  write_file(folder / "train-images-idx3-ubyte", images());
+  write_file(folder / "train-labels-idx1-ubyte", labels());
+  expect_the_three(*data::open(source("idx", {folder / "train-images-idx3-ubyte"})));
+  expect_the_three(*data::open(source("idx", {folder.path()})));
+}
+
+TEST(ReaderIdx, GzipIsTheSameSet) {
+  const TemporaryFolder folder;
+  write_file(folder / "a/train-images-idx3-ubyte", images());
+  write_file(folder / "a/train-labels-idx1-ubyte", labels());
+  write_file(folder / "b/train-images-idx3-ubyte.gz", gzip(images()));
+  write_file(folder / "b/train-labels-idx1-ubyte.gz", gzip(labels()));
+  const auto plain = data::open(source("idx", {folder / "a"})), packed = data::open(source("idx", {folder / "b"}));
+  expect_the_three(*packed);
+  EXPECT_EQ(plain->info().digest, packed->info().digest);
+}
+
+TEST(ReaderIdx, LabelsMayBeNamedOrStandInTheGlob) {
+  const TemporaryFolder folder;
+  write_file(folder / "x", images());
+  write_file(folder / "y", labels());
+  auto named = source("idx", {folder / "x"});
+  named.labels = folder / "y";
+  expect_the_three(*data::open(named));
+  expect_the_three(*data::open(source("idx", {folder / "y", folder / "x"})));
+}
+
+TEST(ReaderIdx, SegmentsFollowEachOther) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"1", "2"}) {
+    write_file(folder / (name + "-images-idx3-ubyte"), images());
+    write_file(folder / (name + "-labels-idx1-ubyte"), labels());
+  }
+  const auto set = data::open(source("idx", {folder / "1-images-idx3-ubyte", folder / "2-images-idx3-ubyte"}));
+  ASSERT_EQ(set->size(), 6);
+  Sample sample;
+  set->read(5, sample);
+  EXPECT_EQ(bytes_of(sample[0].tensor), (std::vector<std::uint8_t>{9, 10, 11, 12}));
+}
+
+TEST(ReaderIdx, ASampleIsOneRead) {
+  const TemporaryFolder folder;
+  write_file(folder / "train-images-idx3-ubyte", images());
+  write_file(folder / "train-labels-idx1-ubyte", labels());
+  const auto set = data::open(source("idx", {folder.path()}));
+  const auto before = set->bytes_read();
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(set->bytes_read() - before, 4U);
+}
+
+std::string error_of(const std::string& image_bytes, const std::string& label_bytes) {
+  const TemporaryFolder folder;
+  write_file(folder / "images", image_bytes);
+  if (!label_bytes.empty()) write_file(folder / "labels", label_bytes);
+  return without(data_error(source("idx", {folder / "images"})), folder.path());
+}
+
+TEST(ReaderIdxErrors, ExactWords) {
+  EXPECT_EQ(error_of("abc", labels()), "images: 3 bytes; an IDX file begins with a magic number of 4");
+  EXPECT_EQ(error_of("PK\x03\x04 something else", labels()),
+            "images: begins with 50 4b 03 04; an IDX file of unsigned bytes begins with 00 00 08 and 01 ... 04");
+  EXPECT_EQ(error_of(images().substr(0, 20), labels()),
+            "images: 20 bytes, but its header says [3, 2, 2] and so 28 bytes");
+  EXPECT_EQ(error_of(images().substr(0, 10), labels()), "images: 10 bytes; its header takes 16");
+  EXPECT_EQ(error_of(images(), idx({2}, {1, 2})), "images holds 3 images, but labels holds 2 labels");
+  EXPECT_EQ(error_of(images(), images()), "labels: shape [3, 2, 2]; expected labels [count]");
+  EXPECT_EQ(error_of(idx({2, 2}, {1, 2, 3, 4}), labels()),
+            "images: shape [2, 2]; expected images [count, height, width] or [count, height, width, 1 or 3]");
+  EXPECT_EQ(error_of(images(), ""),
+            "images: no labels beside it; looked for labels and labels.gz. Name them with "
+            "`labels:`");
+  EXPECT_EQ(error_of(gzip(images()).substr(0, 25), labels()), "images: truncated gzip file");
+  EXPECT_EQ(error_of(idx({4'000'000'000, 4'000'000'000, 4'000'000'000}, "abc"), labels()).substr(0, 60),
+            "images: 19 bytes, but its header says [4000000000, 400000000");
+}
+
+TEST(ReaderIdxErrors, AFolderWithoutImages) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "mnist");
+  EXPECT_EQ(without(data_error(source("idx", {folder / "mnist"})), folder.path()),
+            "mnist: holds no train-images-idx3-ubyte or t10k-images-idx3-ubyte, nor with .gz");
+}
+
+}  // namespace
+}  // namespace lockstep::test
