@@ -42,8 +42,7 @@ if [ "$(id -u)" -ne 0 ]; then
   run=(sudo -n)
 fi
 echo "install-dependencies: installing ${missing//$'\n'/ }" >&2
-export DEBIAN_FRONTEND=noninteractive
-apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
-"${run[@]}" "${apt[@]}" update </dev/null
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+"${run[@]}" "${apt[@]}" update </dev/null >/dev/null
 # shellcheck disable=SC2086  # one word a package
-"${run[@]}" "${apt[@]}" install --no-install-recommends $missing </dev/null
+"${run[@]}" "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null

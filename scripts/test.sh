@@ -9,7 +9,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 preset=${LOCKSTEP_PRESET:-release}
 build=build/$preset
-jobs=$(nproc)
+jobs=${JOBS:-$(nproc)}
 reports=$build/reports
 times=()
 failed=0

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Builds, tests and trains on Debian 13 (g++ 14, Open MPI 5, oneDNN 3), in a chroot below build/debian13.
+# The chroot and what was built in it are kept, so that only the first run takes long.
+#
+#   scripts/debian13.sh            build, all tests, a training on 2 ranks
+#   scripts/debian13.sh COMMAND    only that command, in the source tree there
+#
+# Needs root and debootstrap on a Debian machine; elsewhere exits 77 (skipped). Takes packages from the same
+# mirror as this machine; DEBIAN_MIRROR names another. JOBS limits the compilers that run at a time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+chroot=$PWD/build/debian13
+
+skip() { echo "skipped: $*"; exit 77; }
+
+[ "$(id -u)" -eq 0 ] || skip "a chroot needs root"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+# shellcheck disable=SC2016  # apt-get's own variable
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | head -n 1)}
+[ -n "$mirror" ] || skip "this machine has no Debian mirror; name one with DEBIAN_MIRROR"
+unshare --mount true 2>/dev/null || skip "no right to mount here"
+
+if [ ! -f "$chroot/ready" ]; then
+  rm -rf --one-file-system "$chroot"
+  mkdir -p "$chroot"
+  echo "debian13: making the chroot from $mirror"
+  debootstrap --variant=minbase trixie "$chroot" "$mirror" >"$chroot.log" 2>&1 || { tail "$chroot.log"; exit 1; }
+  touch "$chroot/ready"
+fi
+
+# The tree as git sees it, with changes that are not committed; files that are gone leave, the build stays.
+mkdir -p "$chroot/src"
+find "$chroot/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2>/dev/null |
+  tar -x -C "$chroot/src"
+cp -L /etc/resolv.conf "$chroot/etc/resolv.conf"
+
+if [ $# -eq 0 ]; then
+  set -- scripts/install-dependencies.sh --test '&&' scripts/test.sh '&&' build/release/bin/lockstep train --ranks 2 \
+    run_directory=/tmp/debian13-run
+fi
+export CHROOT=$chroot
+# A mount namespace of its own: whatever ends this script, no mount is left.
+# shellcheck disable=SC2016  # expanded inside
+exec nice unshare --mount --propagation private bash -c '
+  set -e
+  mount -t proc proc "$CHROOT/proc"
+  mount --rbind /dev "$CHROOT/dev"
+  mount -t tmpfs tmpfs "$CHROOT/tmp"
+  exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    ${JOBS:+JOBS="$JOBS"} DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' debian13 "$@"
