@@ -1,10 +1,13 @@
-# lockstep_room(NAME USES room... LINKS library...)
+# lockstep_room(NAME USES room... LINKS library... [EXCLUDE regex])
 # A room is a static library of all sources in its folder. It sees the public headers, its own and those of
 # the rooms it uses; scripts/check_includes.py holds every #include against the same table.
 function(lockstep_room NAME)
-  cmake_parse_arguments(ROOM "" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "EXCLUDE" "USES;LINKS" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "_cases\\.cpp$")
+  if(ROOM_EXCLUDE)
+    list(FILTER SOURCES EXCLUDE REGEX "${ROOM_EXCLUDE}")
+  endif()
   if(NOT SOURCES)
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/empty_${NAME}.cpp CONTENT "")
     set(SOURCES ${CMAKE_BINARY_DIR}/generated/empty_${NAME}.cpp)

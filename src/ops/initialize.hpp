@@ -15,10 +15,10 @@ inline std::vector<AttributeSpec> initializer_attributes(const std::string& fall
   return {{.name = "init",
            .kind = AttributeKind::text,
            .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see deviation), truncated_normal, "
-                  "he_normal, he_uniform, xavier_normal, xavier_uniform or zeros",
+                  "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
            .fallback = fallback,
-           .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_uniform", "xavier_normal",
-                       "xavier_uniform", "zeros"}},
+           .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
+                       "xavier_normal", "xavier_uniform", "zeros"}},
           {.name = "deviation",
            .kind = AttributeKind::number,
            .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
@@ -29,11 +29,12 @@ inline std::vector<AttributeSpec> initializer_attributes(const std::string& fall
 inline Initializer initializer_of(const Attributes& attributes, double fan_in, double fan_out) {
   std::string scheme = attributes.text("init");
   const double deviation = attributes.has("deviation") ? attributes.number("deviation") : 0.02;
-  if (scheme == "uniform" && attributes.has("deviation")) scheme = "normal";
+  if (attributes.has("deviation") && scheme != "truncated_normal") scheme = "normal";
   if (scheme == "normal") return Initializer::normal(deviation);
   if (scheme == "truncated_normal") return {Initializer::Kind::truncated_normal, deviation};
   if (scheme == "zeros" || fan_in <= 0) return Initializer::zeros();
   if (scheme == "he_normal") return Initializer::normal(std::sqrt(2 / fan_in));
+  if (scheme == "he_normal_fan_out") return Initializer::normal(std::sqrt(2 / fan_out));
   if (scheme == "he_uniform") return Initializer::uniform(std::sqrt(6 / fan_in));
   if (scheme == "xavier_normal") return Initializer::normal(std::sqrt(2 / (fan_in + fan_out)));
   if (scheme == "xavier_uniform") return Initializer::uniform(std::sqrt(6 / (fan_in + fan_out)));

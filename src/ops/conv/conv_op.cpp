@@ -1,0 +1,83 @@
+// conv: 2-D convolution of images; weight [filters, channels / groups, height, width].
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+#include "ops/conv/conv_shape.hpp"
+#include "ops/initialize.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request);
+
+namespace {
+
+void require_divisible(const char* what, std::int64_t count, std::int64_t groups) {
+  if (count % groups == 0) return;
+  throw Error(ExitCode::configuration,
+              fmt::format("conv: expected {} divisible by groups {}, found {}", what, groups, count));
+}
+
+Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  const ConvShape s = conv_shape(attributes, inputs[0]);
+  const WindowAxis &h = s.window.height, &w = s.window.width;
+  const auto taps = static_cast<double>(h.kernel * w.kernel);
+  const std::int64_t in = s.image.channels / s.groups;
+  const double fan_in = static_cast<double>(in) * taps, fan_out = static_cast<double>(s.filters) * taps;
+  Signature signature;
+  signature.outputs.push_back({DType::f32, {s.image.batch, s.image.out_height, s.image.out_width, s.filters}});
+  signature.parameters.push_back(
+      {"weight", {s.filters, in, h.kernel, w.kernel}, initializer_of(attributes, fan_in, fan_out)});
+  if (s.bias) signature.parameters.push_back({"bias", {s.filters}, bias_initializer_of(attributes, fan_in), false});
+  return signature;
+}
+
+Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
+  const ConvShape s = conv_shape(attributes, inputs[0]);
+  const auto taps = static_cast<double>(elements(signature.parameters[0].shape) / s.filters);
+  const double flops = 2 * taps * static_cast<double>(signature.outputs[0].elements());
+  return {flops, 2 * flops};
+}
+
+}  // namespace
+
+ConvShape conv_shape(const Attributes& attributes, const TensorSpec& image) {
+  ConvShape s;
+  s.window = window_of("conv", attributes, false);
+  s.image = window_shape("conv", s.window, image);
+  s.filters = attributes.integer("filters");
+  s.groups = attributes.integer("groups");
+  s.bias = attributes.boolean("bias");
+  require_divisible("input channels", s.image.channels, s.groups);
+  require_divisible("filters", s.filters, s.groups);
+  return s;
+}
+
+OpDef make_conv() {
+  OpDef op;
+  op.name = "conv";
+  op.doc = "2-D convolution of images";
+  op.attributes = {{.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1},
+                   kernel_attribute(),
+                   stride_attribute(false),
+                   padding_attribute(std::string("same")),
+                   {.name = "dilation",
+                    .kind = AttributeKind::integers,
+                    .doc = "distance between the kernel's taps",
+                    .fallback = Attribute(std::int64_t{1}),
+                    .minimum = 1},
+                   {.name = "groups",
+                    .kind = AttributeKind::integer,
+                    .doc = "channels and filters are cut into so many independent groups",
+                    .fallback = Attribute(std::int64_t{1}),
+                    .minimum = 1},
+                   {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .fallback = Attribute(true)}};
+  for (auto& attribute : initializer_attributes("he_normal_fan_out")) op.attributes.push_back(std::move(attribute));
+  op.backward_reads = {.inputs = true, .outputs = false};
+  op.infer = infer;
+  op.cost = cost;
+  op.kernels[DeviceKind::cpu] = make_conv_cpu;
+  return op;
+}
+
+}  // namespace lockstep::ops

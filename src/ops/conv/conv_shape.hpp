@@ -1,0 +1,18 @@
+// What conv's shape rule and its kernels share.
+#pragma once
+
+#include "ops/window.hpp"
+
+namespace lockstep::ops {
+
+struct ConvShape {
+  Window window;
+  WindowShape image;
+  std::int64_t filters = 0, groups = 1;
+  bool bias = true;
+};
+
+/// Throws Error(configuration) if the input does not fit the attributes.
+[[nodiscard]] ConvShape conv_shape(const Attributes& attributes, const TensorSpec& image);
+
+}  // namespace lockstep::ops

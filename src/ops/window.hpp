@@ -1,0 +1,47 @@
+// The sliding window of convolution and pooling over images [batch, height, width, channels].
+//
+// `same` pads dilation * (kernel - 1) rows in all, half of them (rounded down) before and the rest after, whatever
+// the stride: symmetric for odd kernels, as PyTorch's padding = (kernel - 1) / 2. So stride 2 halves the size
+// (rounded up), and its first window is centred on the first pixel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/attributes.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+/// One direction of the window, in pixels.
+struct WindowAxis {
+  std::int64_t kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
+  [[nodiscard]] std::int64_t reach() const { return dilation * (kernel - 1) + 1; }  ///< pixels from first to last tap
+};
+
+struct Window {
+  WindowAxis height, width;
+};
+
+/// Sizes of one call, images NHWC.
+struct WindowShape {
+  std::int64_t batch = 0, height = 0, width = 0, channels = 0, out_height = 0, out_width = 0;
+};
+
+/// The attributes `kernel`, `stride` (absent: the kernel, if `stride_is_kernel`, else 1), `padding` and, where the
+/// op has it, `dilation`. Throws Error(configuration) that begins with `op`.
+[[nodiscard]] Window window_of(const std::string& op, const Attributes& attributes, bool stride_is_kernel);
+
+/// Checks the image and the window against each other; throws Error(configuration) that begins with `op`.
+[[nodiscard]] WindowShape window_shape(const std::string& op, const Window& window, const TensorSpec& image);
+
+/// Throws Error(configuration) unless `image` is [batch, height, width, channels] of f32.
+void require_image(const std::string& op, const TensorSpec& image);
+
+/// The declarations of these attributes.
+[[nodiscard]] AttributeSpec kernel_attribute();
+[[nodiscard]] AttributeSpec stride_attribute(bool stride_is_kernel);
+[[nodiscard]] AttributeSpec padding_attribute(const Attribute& fallback);
+
+}  // namespace lockstep::ops
