@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -57,48 +59,56 @@ Filter make_filter(std::int64_t in, std::int64_t out) {
   return filter;
 }
 
-std::uint8_t rounded(std::int32_t sum) {
-  return static_cast<std::uint8_t>((sum + kOne / 2) >> kBits);
+/// For each of `n` bytes of a row: the weighted sum down the rows.
+LOCKSTEP_VECTORIZED void along_columns(const std::uint8_t* in, std::int64_t stride, std::int64_t n,
+                                       const std::int32_t* weights, std::size_t taps, std::int32_t* sums,
+                                       std::uint8_t* out) {
+  for (std::int64_t x = 0; x < n; ++x) sums[x] = kOne / 2;
+  for (std::size_t k = 0; k < taps; ++k, in += stride) {
+    const std::int32_t weight = weights[k];
+    if (weight == 0) continue;
+    for (std::int64_t x = 0; x < n; ++x) sums[x] += weight * in[x];
+  }
+  for (std::int64_t x = 0; x < n; ++x) out[x] = static_cast<std::uint8_t>(sums[x] >> kBits);
 }
 
-void along_row(const std::uint8_t* in, std::uint8_t* out, std::int64_t channels, const Filter& filter) {
-  for (std::size_t x = 0; x < filter.first.size(); ++x) {
-    const std::uint8_t* from = in + filter.first[x] * channels;
-    const std::int32_t* weights = &filter.weights[x * filter.taps];
-    for (std::int64_t c = 0; c < channels; ++c) {
-      std::int32_t sum = 0;
-      for (std::size_t k = 0; k < filter.taps; ++k)
-        sum += weights[k] * from[static_cast<std::int64_t>(k) * channels + c];
-      *out++ = rounded(sum);
+template <int kChannels>
+void along_row(const std::uint8_t* in, std::uint8_t* out, const Filter& filter) {
+  const std::int32_t* weight = filter.weights.data();
+  for (const std::int64_t first : filter.first) {
+    const std::uint8_t* from = in + first * kChannels;
+    std::array<std::int32_t, kChannels> sums;
+    sums.fill(kOne / 2);
+    for (std::size_t k = 0; k < filter.taps; ++k, ++weight, from += kChannels) {
+      for (std::size_t c = 0; c < kChannels; ++c) sums[c] += *weight * from[c];
     }
+    for (const std::int32_t sum : sums) *out++ = static_cast<std::uint8_t>(sum >> kBits);
   }
 }
 
-void along_columns(const ImageView& in, std::size_t y, std::uint8_t* out, const Filter& filter,
-                   std::vector<std::int32_t>& sums) {
-  std::fill(sums.begin(), sums.end(), 0);
-  for (std::size_t k = 0; k < filter.taps; ++k) {
-    const std::int32_t weight = filter.weights[y * filter.taps + k];
-    const std::uint8_t* row = in.row(filter.first[y] + static_cast<std::int64_t>(k));
-    for (std::size_t x = 0; x < sums.size(); ++x) sums[x] += weight * row[x];
-  }
-  for (std::size_t x = 0; x < sums.size(); ++x) out[x] = rounded(sums[x]);
+using AlongRow = void (*)(const std::uint8_t*, std::uint8_t*, const Filter&);
+
+AlongRow along_row_for(std::int64_t channels) {
+  constexpr std::array<AlongRow, 4> kByChannels{along_row<1>, along_row<2>, along_row<3>, along_row<4>};
+  LOCKSTEP_CHECK(channels >= 1 && channels <= 4, fmt::format("an image of {} channels", channels));
+  return kByChannels[static_cast<std::size_t>(channels - 1)];
 }
 
 }  // namespace
 
 void resample(Image& image, const Box& box, std::int64_t height, std::int64_t width) {
-  const std::int64_t channels = image.channels();
+  const std::int64_t channels = image.channels(), row_bytes = box.width * channels;
   const Filter across = make_filter(box.width, width), down = make_filter(box.height, height);
-  const ImageView whole = image.replace(box.height, width);
-  for (std::int64_t y = 0; y < box.height; ++y) {
-    along_row(whole.row(box.top + y) + box.left * channels, image.row(y), channels, across);
-  }
-  const ImageView narrow = image.replace(height, width);
-  std::vector<std::int32_t> sums(static_cast<std::size_t>(width * channels));
+  const ImageView whole = image.replace(height, box.width);
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(row_bytes));
   for (std::int64_t y = 0; y < height; ++y) {
-    along_columns(narrow, static_cast<std::size_t>(y), image.row(y), down, sums);
+    const auto place = static_cast<std::size_t>(y);
+    along_columns(whole.row(box.top + down.first[place]) + box.left * channels, whole.width * channels, row_bytes,
+                  &down.weights[place * down.taps], down.taps, sums.data(), image.row(y));
   }
+  const ImageView low = image.replace(height, width);
+  const AlongRow shrink_row = along_row_for(channels);
+  for (std::int64_t y = 0; y < height; ++y) shrink_row(low.row(y), image.row(y), across);
 }
 
 AttributeSpec size_attribute(const char* doc) {

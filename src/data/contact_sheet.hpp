@@ -1,0 +1,25 @@
+// A picture of a data set: a grid of samples as the steps make them, with their labels' names, so that a person
+// sees what the network sees.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/augment.hpp"
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+struct ContactSheetOptions {
+  std::int64_t columns = 10;
+  std::int64_t rows = 8;
+  std::int64_t cell = 64;   ///< small images are enlarged, by a whole factor, to about this many pixels
+  std::uint64_t epoch = 0;  ///< which epoch's random draws
+};
+
+/// Samples evenly spaced over the set, in order of ids; several images of a sample stand side by side. Writes a
+/// PNG. Throws Error(data) if the samples hold no image, Error(cannot_create) if the file cannot be written.
+void write_contact_sheet(const std::string& path, const DataSet& set, const Pipeline& pipeline,
+                         const ContactSheetOptions& options = {});
+
+}  // namespace lockstep::data
