@@ -25,6 +25,11 @@ struct Registries {
   static Registries built_in();
 };
 
+/// A job file with overrides `key=value`; an empty path is the embedded digits. All mistakes are thrown together
+/// as one Error(configuration).
+[[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& overrides,
+                           const Registries& registries);
+
 /// Data sets of your own, instead of the job's sources; null ones are opened as the job says.
 struct DataSets {
   std::shared_ptr<const DataSet> train, validation;
@@ -35,7 +40,7 @@ struct TrainerOptions {
   bool handle_signals = false;          ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
   telemetry::Sink* sink = nullptr;      ///< told of events on rank 0
   std::string program_digest;           ///< compared between ranks at start; empty: not compared
-  bool print_steps = true;              ///< a `step` event every step; else only about ten a second
+  std::int64_t stop_at = 0;             ///< end after this step as after a signal; 0: never
 };
 
 struct TrainResult {

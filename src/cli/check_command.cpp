@@ -24,7 +24,7 @@ void print_shares(const Job& job) {
 
 int check(JobArgument& argument, bool need_data) {
   const Registries registries = Registries::built_in();
-  const Job job = argument.load(catalogue_of(registries), need_data);
+  const Job job = argument.load(train::catalogue_of(registries), need_data);
   if (need_data) {
     const auto data = train::prepare_data(job, registries.augmentations, {});
     const Graph graph = build_model_graph({.model = &job.model,

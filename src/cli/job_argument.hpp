@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
 
 namespace CLI {
 class App;
@@ -21,8 +21,5 @@ struct JobArgument {
   void add_to(CLI::App& command);
   [[nodiscard]] Job load(const config::Catalogue& catalogue, bool need_data = true);
 };
-
-/// What a job file may name, from the registries.
-[[nodiscard]] config::Catalogue catalogue_of(const Registries& registries);
 
 }  // namespace lockstep::cli

@@ -15,7 +15,7 @@ void add_schema(CLI::App& program, Action& run) {
   command->add_flag("--markdown", *markdown, "print the reference page instead");
   command->callback([&run, markdown] {
     run = [markdown] {
-      const auto catalogue = catalogue_of(Registries::built_in());
+      const auto catalogue = train::catalogue_of(Registries::built_in());
       fmt::print("{}\n", *markdown ? config::reference_markdown(catalogue) : config::schema(catalogue));
       return 0;
     };

@@ -27,6 +27,7 @@ struct TrainArguments {
   std::string resume = "auto";
   std::string log = "people";
   int expected_ranks = 0;
+  std::int64_t stop_at = 0;
 };
 
 void print_result(const Job& job, const TrainResult& result) {
@@ -38,11 +39,12 @@ void print_result(const Job& job, const TrainResult& result) {
 
 int train_rank(TrainArguments& arguments, Communicator& communicator) {
   const Registries registries = Registries::built_in();
-  const Job job = arguments.job.load(catalogue_of(registries));
+  const Job job = arguments.job.load(lockstep::train::catalogue_of(registries));
   config::check_world_size(job, communicator.size());
   TrainerOptions options;
   options.resume = arguments.resume;
   options.handle_signals = true;
+  options.stop_at = arguments.stop_at;
   std::unique_ptr<telemetry::Sink> sink;
   if (communicator.rank() == 0) {
     sink = arguments.log == "json" ? telemetry::make_json_log(stdout)
@@ -89,7 +91,7 @@ int train(TrainArguments& arguments) {
   if (!arguments.ranks.empty() && !launched) {
     // Find mistakes before any rank starts.
     TrainArguments copy = arguments;
-    const Job job = copy.job.load(catalogue_of(Registries::built_in()));
+    const Job job = copy.job.load(lockstep::train::catalogue_of(Registries::built_in()));
     const int ranks = rank_count(arguments.ranks);
     config::check_world_size(job, ranks);
     if (ranks > 1) return run_under_mpirun(ranks);
@@ -112,6 +114,8 @@ void add_train(CLI::App& program, Action& run) {
       ->check(CLI::IsMember({"people", "json"}))
       ->capture_default_str();
   command->add_option("--expect-world-size", arguments->expected_ranks, "refuse any other number of ranks")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--stop-at", arguments->stop_at, "checkpoint after this step and end with 75, as after a signal")
       ->check(CLI::PositiveNumber);
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });
 }

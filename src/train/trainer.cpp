@@ -2,6 +2,7 @@
 
 #include "graph/models/zoo.hpp"
 #include "ops/registry.hpp"
+#include "train/catalogue.hpp"
 #include "train/training.hpp"
 
 namespace lockstep {
@@ -12,6 +13,11 @@ Registries Registries::built_in() {
   models::add_built_in(registries.models);
   registries.augmentations = built_in_augmentations();
   return registries;
+}
+
+Job load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries) {
+  const auto catalogue = train::catalogue_of(registries);
+  return path.empty() ? config::default_job(overrides, catalogue) : config::load(path, overrides, catalogue, true);
 }
 
 TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,

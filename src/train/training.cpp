@@ -244,7 +244,7 @@ Training::StepSums Training::exchange_scalars(const std::vector<exec::ShardScala
       mine.push_back(count);
     }
   }
-  const auto all = exchange_->scalars(mine, static_cast<int>(columns), signals_.asked() ? kStopAsked : 0);
+  const auto all = exchange_->scalars(mine, static_cast<int>(columns), stop_asked() ? kStopAsked : 0);
   StepSums sums;
   sums.metrics.resize(metrics);
   for (std::size_t row = 0; row + columns <= all.values.size(); row += columns) {
@@ -257,6 +257,10 @@ Training::StepSums Training::exchange_scalars(const std::vector<exec::ShardScala
   }
   sums.stop_asked = (all.flags & kStopAsked) != 0;
   return sums;
+}
+
+bool Training::stop_asked() const {
+  return signals_.asked() || (options_.stop_at > 0 && progress_.step + 1 >= options_.stop_at);
 }
 
 bool Training::due(const Span& every) const {

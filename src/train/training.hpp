@@ -44,6 +44,7 @@ class Training {
   void evaluate();
   void note_best();
   void write(bool best);
+  [[nodiscard]] bool stop_asked() const;
   [[nodiscard]] bool due(const Span& every) const;
   [[nodiscard]] bool is_better(double value) const;
   [[nodiscard]] const std::string& watched_metric() const;

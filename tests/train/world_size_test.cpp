@@ -1,0 +1,121 @@
+// The promise: the number of ranks and threads changes no bit. A residual net with batch norm, dropout,
+// augmentation, clipping and AdamW, on ranks that are threads of this process.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "config/config.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kJob = R"(
+job:
+  name: bits
+  seed: 3
+  model:
+    layers:
+      - {conv: {filters: 8, kernel: 3, bias: false}, name: stem}
+      - batch_norm
+      - {relu: {}, name: start}
+      - {conv: {filters: 8, kernel: 3, bias: false}}
+      - batch_norm
+      - {add: {inputs: [previous, start]}}
+      - relu
+      - {max_pool: {kernel: 2}}
+      - flatten
+      - {dropout: 0.2}
+      - {linear: {features: 10}}
+  data:
+    train: {digits: {count: 160}}
+    validation: {digits: {count: 50, first: 100000}}
+    augment: [{crop: {padding: 2}}]
+  batch_size: 32
+  shards: 8
+  steps: 7
+  metrics: [accuracy]
+  optimizer: {adamw: {weight_decay: 0.01}}
+  learning_rate: {peak: 0.01, warmup: 2 steps, schedule: {cosine: {final: 0}}}
+  clip_norm: 0.5
+  evaluate: {every: 4 steps}
+  checkpoint: never
+  bucket_bytes: 8192
+)";
+
+struct Outcome {
+  std::string parameters;
+  std::map<std::string, double> metrics;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome run(int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
+            std::vector<int> hosts = {}) {
+  const Registries registries = Registries::built_in();
+  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  std::mutex mutex;
+  std::vector<Outcome> outcomes;
+  run_in_threads(
+      ranks,
+      [&](Communicator& communicator) {
+        const TrainResult result = train_job(job, communicator, registries, options);
+        const std::lock_guard lock(mutex);
+        outcomes.push_back({result.parameters_sha256, result.metrics});
+      },
+      std::move(hosts));
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome, outcomes.front()) << "ranks disagree";
+  return outcomes.front();
+}
+
+std::string temporary_directory() {
+  std::string path = (std::filesystem::temp_directory_path() / "lockstep-bits-XXXXXX").string();
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+}  // namespace
+
+TEST(WorldSize, RanksAndThreadsChangeNoBit) {
+  const Outcome alone = run(1, {"threads=1"});
+  EXPECT_EQ(alone.metrics.size(), 2u);
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    for (const int threads : {1, 2}) {
+      EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}), alone) << ranks << " ranks, " << threads << " threads";
+    }
+  }
+}
+
+TEST(WorldSize, HostsAndBucketsChangeNoBit) {
+  const Outcome alone = run(1, {});
+  EXPECT_EQ(run(4, {}, {}, {0, 0, 1, 1}), alone);
+  EXPECT_EQ(run(3, {}, {}, {0, 1, 2}), alone);
+  EXPECT_EQ(run(2, {"bucket_bytes=1000000"}), alone);
+}
+
+// Controls: a test that cannot fail proves nothing.
+TEST(WorldSize, AllReduceAndAnotherTreeChangeBits) {
+  const Outcome exact = run(1, {});
+  EXPECT_NE(run(3, {"exact=never"}).parameters, exact.parameters);
+  EXPECT_NE(run(5, {"exact=never"}).parameters, exact.parameters);
+  EXPECT_NE(run(1, {"shards=16"}).parameters, exact.parameters);
+  EXPECT_NE(run(1, {"seed=4"}).parameters, exact.parameters);
+}
+
+TEST(WorldSize, ResumeAtAnotherSizeChangesNoBit) {
+  const Outcome unbroken = run(1, {});
+  for (const auto& [before, after] : {std::pair{1, 3}, {5, 2}}) {
+    const std::string directory = temporary_directory();
+    const std::vector<std::string> overrides = {"run_directory=" + directory, "checkpoint={every: 2 steps}"};
+    TrainerOptions options;
+    options.stop_at = 3;
+    EXPECT_NE(run(before, overrides, options).parameters, unbroken.parameters);
+    EXPECT_EQ(run(after, overrides), unbroken);
+    std::filesystem::remove_all(directory);
+  }
+}
+
+}  // namespace lockstep
