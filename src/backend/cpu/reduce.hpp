@@ -22,7 +22,7 @@ LOCKSTEP_INLINE void load(Lanes& to, const float* from) { std::memcpy(&to, from,
 LOCKSTEP_INLINE void store(float* to, const Lanes& from) { std::memcpy(to, &from, sizeof(Lanes)); }
 /// The first `count` lanes; the others are `rest`.
 LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
-  for (std::int64_t i = 0; i < kLanes; ++i) to[i] = rest;
+  to = Lanes{} + rest;
   std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
 }
 
@@ -62,13 +62,37 @@ LOCKSTEP_INLINE void map(const float* x, const float* y, float* z, std::int64_t 
   }
 }
 
+using HalfLanes = float __attribute__((vector_size(32)));
+using QuarterLanes = float __attribute__((vector_size(16)));
+
+LOCKSTEP_INLINE void halves(const Lanes& x, HalfLanes& low, HalfLanes& high) {
+  low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+LOCKSTEP_INLINE void halves(const HalfLanes& x, QuarterLanes& low, QuarterLanes& high) {
+  low = __builtin_shufflevector(x, x, 0, 1, 2, 3);
+  high = __builtin_shufflevector(x, x, 4, 5, 6, 7);
+}
+
 LOCKSTEP_INLINE float combine(const Lanes& lanes) {
-  float part[kLanes];
-  std::memcpy(part, &lanes, sizeof part);
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) part[i] += part[i + width];
-  }
-  return part[0];
+  HalfLanes low8, high8;
+  halves(lanes, low8, high8);
+  QuarterLanes low, high;
+  halves(low8 + high8, low, high);
+  low += high;
+  return (low[0] + low[2]) + (low[1] + low[3]);
+}
+
+LOCKSTEP_INLINE float larger(float a, float b) { return a > b ? a : b; }
+
+LOCKSTEP_INLINE float combine_maximum(const Lanes& lanes) {
+  HalfLanes low8, high8;
+  halves(lanes, low8, high8);
+  low8 = high8 > low8 ? high8 : low8;
+  QuarterLanes low, high;
+  halves(low8, low, high);
+  low = high > low ? high : low;
+  return larger(larger(low[0], low[2]), larger(low[1], low[3]));
 }
 
 LOCKSTEP_INLINE float sum(const float* x, std::int64_t n) {
@@ -104,8 +128,7 @@ LOCKSTEP_INLINE float dot(const float* x, const float* y, std::int64_t n) {
 /// The largest element; -infinity if there is none. A NaN may be passed over: the sums that follow show it.
 LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
   constexpr float kLowest = -__builtin_inff();
-  Lanes best, part;
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) best[lane] = kLowest;
+  Lanes best = Lanes{} + kLowest, part;
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     load(part, x + i);
@@ -115,9 +138,7 @@ LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
     load_part(part, x + i, n - i, kLowest);
     best = part > best ? part : best;
   }
-  float result = kLowest;
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) result = best[lane] > result ? best[lane] : result;
-  return result;
+  return combine_maximum(best);
 }
 
 /// total[n] = sum of the rows of x[rows, n], in order of rows.
