@@ -17,25 +17,46 @@ LOCKSTEP_INLINE std::int64_t visible_columns(const AttentionBlock& block, std::i
   return columns < 0 ? 0 : columns;
 }
 
-/// Fills row[from, kAttentionBlock).
-LOCKSTEP_INLINE void fill(float* row, std::int64_t from, float value) {
-  for (std::int64_t i = from; i < kAttentionBlock; ++i) row[i] = value;
+/// Lanes i, i + 1, ... of a row; those from `columns` on are `rest`. Rows are kAttentionBlock long, so the load is safe.
+LOCKSTEP_INLINE void load_visible(Lanes& to, const float* row, std::int64_t i, std::int64_t columns, float rest) {
+  constexpr backend::IntegerLanes kIndex = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  backend::load(to, row + i);
+  to = kIndex < static_cast<std::int32_t>(columns - i) ? to : Lanes{} + rest;
+}
+
+LOCKSTEP_INLINE void zero_from(float* row, std::int64_t i) {
+  for (; i < kAttentionBlock; i += kLanes) backend::store(row + i, Lanes{});
+}
+
+constexpr float kLowest = -__builtin_inff();
+
+LOCKSTEP_INLINE float visible_maximum(const float* row, std::int64_t columns) {
+  Lanes best = Lanes{} + kLowest, part;
+  for (std::int64_t i = 0; i < columns; i += kLanes) {
+    load_visible(part, row, i, columns, kLowest);
+    best = part > best ? part : best;
+  }
+  return backend::combine_maximum(best);
 }
 
 }  // namespace
 
 LOCKSTEP_VECTORIZED void attention_softmax(float* scores, const AttentionBlock& block, AttentionRows& known, bool first) {
-  constexpr float kLowest = -__builtin_inff();
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* x = scores + row * kAttentionBlock;
     const std::int64_t columns = visible_columns(block, row);
-    const std::int64_t padded = (columns + kLanes - 1) / kLanes * kLanes;
-    fill(x, columns, kLowest);  // e^-infinity is 0: whole lanes need no tail
-    const float here = backend::maximum(x, padded), before = first ? kLowest : known.maximum[row];
-    const float maximum = here > before ? here : before;
-    const float sum = backend::exponentials(x, x, padded, maximum);
-    fill(x, padded, 0);
-    const float factor = first ? 0.0F : backend::vector_exp(before - maximum);
+    const float maximum = backend::larger(visible_maximum(x, columns), first ? kLowest : known.maximum[row]);
+    Lanes total = {}, part;
+    std::int64_t i = 0;
+    for (; i < columns; i += kLanes) {
+      load_visible(part, x, i, columns, kLowest);  // e^-infinity is 0
+      part = backend::vector_exp(part - maximum);
+      backend::store(x + i, part);
+      total += part;
+    }
+    zero_from(x, i);
+    const float sum = backend::combine(total);
+    const float factor = first ? 0.0F : backend::vector_exp(known.maximum[row] - maximum);
     known.total[row] = first ? sum : known.total[row] * factor + sum;
     known.rescale[row] = factor;
     known.maximum[row] = maximum;
@@ -71,18 +92,17 @@ LOCKSTEP_VECTORIZED void attention_gradient(float* scores, float* d, const Atten
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float *p = scores + row * kAttentionBlock, *g = d + row * kAttentionBlock;
     const std::int64_t columns = visible_columns(block, row);
-    const std::int64_t padded = (columns + kLanes - 1) / kLanes * kLanes;
-    fill(p, columns, -__builtin_inff());
-    fill(g, columns, 0);
     Lanes x, y;
-    for (std::int64_t i = 0; i < padded; i += kLanes) {
-      backend::load(x, p + i);
-      backend::load(y, g + i);
+    std::int64_t i = 0;
+    for (; i < columns; i += kLanes) {
+      load_visible(x, p, i, columns, kLowest);
+      load_visible(y, g, i, columns, 0);
       x = backend::vector_exp(x - log_sums[row]);
       backend::store(p + i, x);
       backend::store(g + i, x * (y - dots[row]) * scale);
     }
-    fill(p, padded, 0);
+    zero_from(p, i);
+    zero_from(g, i);
   }
 }
 
