@@ -22,6 +22,7 @@ void Training::emit_start() const {
                  {"shards", job_.shards},
                  {"batch_size", job_.batch_size},
                  {"parameters", model_.parameters.elements()},
+                 {"states", model_.states.elements()},
                  {"steps", steps_},
                  {"epochs", static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_)},
                  {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},

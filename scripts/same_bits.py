@@ -1,0 +1,99 @@
+"""The work of scripts/same-bits.sh: runs, table, verdict."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.environ.get("LOCKSTEP", "build/release/bin/lockstep")
+FAILURES = []
+
+
+def run(job, ranks, *words, expect=0):
+    """One run; returns its `end` event."""
+    command = [PROGRAM, "train", job, "--log", "json", "--ranks", str(ranks), *words]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    if result.returncode != expect:
+        sys.exit(f"{' '.join(command)}: exit code {result.returncode}, expected {expect}\n{result.stderr}")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    return events[-1], events[0]
+
+
+def listed(by_rank):
+    return " ".join(f"{by_rank[str(rank)]:.0f}" for rank in range(len(by_rank)))
+
+
+def subtrees(shards):
+    """The fewest subtrees that hold so many shards, where the number of shards is a power of two."""
+    return bin(int(shards)).count("1")
+
+
+def check_work(end, start, ranks):
+    """Shards add up; bytes are (k + 1)(R - 1)/R of the gradient, within the granularity of slices."""
+    shards = end["shards_by_rank"]
+    if sum(shards.values()) != start["shards"]:
+        FAILURES.append(f"{ranks} ranks: the shards do not add up: {shards}")
+    if max(shards.values()) - min(shards.values()) > 1:
+        FAILURES.append(f"{ranks} ranks: the work is not divided equally: {shards}")
+    if ranks == 1 or start["shards"] & (start["shards"] - 1):
+        return
+    for rank, sent in end["bytes_sent_by_rank"].items():
+        gradient = 4 * (start["parameters"] + start["states"]) * end["steps"]
+        expected = (subtrees(shards[rank]) + 1) * (ranks - 1) / ranks * gradient
+        if not 0.5 * expected < sent < 1.6 * expected:
+            FAILURES.append(f"{ranks} ranks: rank {rank} sent {sent:.0f} bytes, expected about {expected:.0f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/same-bits.sh")
+    parser.add_argument("job", nargs="?", default="examples/same-bits.yaml")
+    parser.add_argument("--quick", action="store_true", help="fewer runs, for the tests")
+    arguments = parser.parse_args()
+    job = arguments.job
+    short = ["steps=9", "evaluate={every: 5 steps}"] if arguments.quick else []
+
+    print(f"{'ranks':>5} {'threads':>7}  {'shards of each rank':22} {'MB sent by each rank':40} parameters sha256")
+    hashes = set()
+    metrics = set()
+    for ranks in (1, 2, 3, 5, 8):
+        for threads in (1, 2):
+            if arguments.quick and threads == 2 and ranks not in (1, 3):
+                continue
+            end, start = run(job, ranks, f"threads={threads}", *short)
+            check_work(end, start, ranks)
+            sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
+            print(f"{ranks:5} {threads:7}  {listed(end['shards_by_rank']):22} {sent:40} {end['parameters_sha256'][:16]}")
+            hashes.add(end["parameters_sha256"])
+            metrics.add(json.dumps(end["metrics"]))
+    if len(hashes) != 1 or len(metrics) != 1:
+        FAILURES.append(f"{len(hashes)} different hashes and {len(metrics)} different evaluations, expected one of each")
+
+    exact = next(iter(hashes))
+    controls = [("exact: never, 3 ranks", 3, ["exact=never"]), ("exact: never, 5 ranks", 5, ["exact=never"]),
+                ("another tree (8 shards)", 1, ["shards=8"])]
+    for name, ranks, words in controls:
+        end, _ = run(job, ranks, *words, *short)
+        print(f"control: {name:60} {end['parameters_sha256'][:16]}")
+        if end["parameters_sha256"] in hashes:
+            FAILURES.append(f"the control '{name}' gave the same hash: this comparison cannot fail")
+
+    for before, after in ((1, 3), (5, 2)):
+        with tempfile.TemporaryDirectory() as directory:
+            words = [f"run_directory={directory}", "checkpoint={every: 1000 steps}", *short]
+            run(job, before, "--stop-at", "7", *words, expect=75)
+            end, _ = run(job, after, *words)
+        print(f"stopped at step 7 on {before} rank(s), resumed on {after}:{'':29} {end['parameters_sha256'][:16]}")
+        if end["parameters_sha256"] != exact:
+            FAILURES.append(f"stopped on {before}, resumed on {after}: another hash than unbroken")
+
+    for failure in FAILURES:
+        print(f"FAILED: {failure}")
+    if FAILURES:
+        sys.exit(1)
+    print("One hash. The number of ranks and threads changed the speed and nothing else.")
+
+
+if __name__ == "__main__":
+    main()
