@@ -11,6 +11,7 @@ OpDef make_add() {
   OpDef op;
   op.name = "add";
   op.doc = "the sum of its inputs";
+  op.passes_gradient = true;
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return equal_inputs("add", inputs); };

@@ -16,6 +16,7 @@ OpDef make_perplexity() {
   op.min_inputs = op.max_inputs = 2;
   op.differentiable = false;
   op.exponential = true;
+  op.higher_is_better = false;
   op.constant_inputs = {0, 1};
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature("perplexity", inputs); };
   op.cost = elementwise_cost<20, 0>;
