@@ -1,0 +1,26 @@
+// Loops of batch norm over [rows, channels].
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::ops {
+
+/// Rows of a block that stays in the first-level cache; a function of the channels alone.
+[[nodiscard]] std::int64_t rows_per_block(std::int64_t channels);
+
+/// Mean and sum of squared deviations of each channel over a block.
+void block_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* squares);
+
+/// y = (x - mean) * scale + shift
+void normalize(const float* x, const float* mean, const float* scale, const float* shift, float* y, std::int64_t rows,
+               std::int64_t channels);
+
+/// Sums over a block of dy and of dy * (x - mean).
+void block_gradient_sums(const float* x, const float* dy, const float* mean, std::int64_t rows, std::int64_t channels,
+                         float* sum, float* product);
+
+/// dx = a * dy + b * (x - mean) + c
+void normalize_gradient(const float* x, const float* dy, const float* mean, const float* a, const float* b,
+                        const float* c, float* dx, std::int64_t rows, std::int64_t channels);
+
+}  // namespace lockstep::ops

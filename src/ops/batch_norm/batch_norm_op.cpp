@@ -1,0 +1,70 @@
+// batch_norm: y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by channel (the last dimension).
+//
+// In training, mean and variance are those of the shard, over all dimensions but the last; the running ones are
+// the states, fed with the shard's mean and unbiased variance. In inference the states are used.
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_batch_norm_cpu(const KernelRequest& request);
+
+namespace {
+
+Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  const TensorSpec& x = inputs[0];
+  if (x.dtype != DType::f32 || x.shape.size() < 2 || x.shape.back() == 0) {
+    throw Error(ExitCode::configuration,
+                fmt::format("batch_norm: expected an input [batch, ..., channels] of f32, found {} of {}",
+                            to_string(x.shape), name_of(x.dtype)));
+  }
+  const Shape channels{x.shape.back()};
+  const double momentum = attributes.number("momentum");
+  Signature signature;
+  signature.outputs.push_back(x);
+  signature.parameters.push_back(
+      {"weight", channels, attributes.boolean("zero_init") ? Initializer::zeros() : Initializer::ones(), false});
+  signature.parameters.push_back({"bias", channels, Initializer::zeros(), false});
+  signature.states.push_back({"running_mean", channels, Initializer::zeros(), momentum});
+  signature.states.push_back({"running_variance", channels, Initializer::ones(), momentum});
+  signature.saved = {{DType::f32, channels}, {DType::f32, channels}};  // mean, 1 / deviation
+  return signature;
+}
+
+Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+  const auto n = static_cast<double>(inputs[0].elements());
+  return {7 * n, 9 * n};
+}
+
+}  // namespace
+
+OpDef make_batch_norm() {
+  OpDef op;
+  op.name = "batch_norm";
+  op.doc = "normalisation by channel over the samples of a shard";
+  op.attributes = {{.name = "epsilon",
+                    .kind = AttributeKind::number,
+                    .doc = "added to the variance",
+                    .fallback = Attribute(1e-5),
+                    .minimum = 0},
+                   {.name = "momentum",
+                    .kind = AttributeKind::number,
+                    .doc = "weight of a step's statistics in the running ones",
+                    .fallback = Attribute(0.1),
+                    .minimum = 0,
+                    .maximum = 1},
+                   {.name = "zero_init",
+                    .kind = AttributeKind::boolean,
+                    .doc = "the weight begins at 0, so that a residual block begins as the identity",
+                    .fallback = Attribute(false)}};
+  op.backward_reads = {.inputs = true, .outputs = false};
+  op.infer = infer;
+  op.cost = cost;
+  op.kernels[DeviceKind::cpu] = make_batch_norm_cpu;
+  return op;
+}
+
+}  // namespace lockstep::ops
