@@ -22,7 +22,7 @@ std::unique_ptr<DataSet> open_digits(const SourceOptions& source, const IndexOpt
 const std::map<std::string, Open>& readers() {
   static const std::map<std::string, Open> table{
       {"digits", open_digits}, {"images", open_images}, {"csv", open_csv},       {"idx", open_idx},
-      {"cifar", open_cifar},   {"text", open_text},     {"tokens", open_tokens},
+      {"cifar", open_cifar},   {"text", open_text},     {"tokens", open_tokens}, {"packed", open_packed},
   };
   return table;
 }

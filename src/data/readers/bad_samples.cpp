@@ -25,13 +25,4 @@ void judge_bad_samples(const SourceOptions& source, const std::vector<std::strin
                           describe(source.paths), faults.size(), samples, faults.size() == 1 ? "is" : "are", list));
 }
 
-std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name, const std::string& where) {
-  const auto found = std::find(class_names.begin(), class_names.end(), name);
-  if (found == class_names.end()) {
-    throw Error(ExitCode::data, fmt::format("{}: class '{}' is not among the {} classes of the training set", where,
-                                            name, class_names.size()));
-  }
-  return static_cast<std::int32_t>(found - class_names.begin());
-}
-
 }  // namespace lockstep::data

@@ -12,10 +12,6 @@ namespace lockstep::data {
 /// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless they are to be left out.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);
 
-/// Number of `name` in `class_names`; throws Error(data) where the training set has no such class.
-[[nodiscard]] std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name,
-                                    const std::string& where);
-
 /// "a.tar" or "a.tar and 3 more".
 [[nodiscard]] std::string describe(const std::vector<std::string>& paths);
 

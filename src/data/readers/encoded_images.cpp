@@ -6,6 +6,7 @@
 
 #include "core/digest.hpp"
 #include "data/readers/bad_samples.hpp"
+#include "data/readers/like.hpp"
 #include "data/readers/parallel.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
@@ -176,17 +177,7 @@ Feature image_feature(const std::string& name, std::size_t index, const std::vec
     common.channels = std::max(common.channels, size.channels);
     if (size.height != common.height || size.width != common.width) common.height = common.width = -1;
   }
-  if (options.like != nullptr) {
-    for (const auto& feature : options.like->features) {
-      if (feature.name != name || feature.kind != Feature::Kind::image) continue;
-      const auto expected = feature.spec.shape.back();
-      if (common.channels > expected) {
-        throw Error(ExitCode::data, fmt::format("{}: the images are in colour, those of the training set are grey",
-                                                describe(source.paths)));
-      }
-      common.channels = expected;
-    }
-  }
+  common.channels = channels_like(options.like, name, common.channels, describe(source.paths));
   return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, common.channels}}};
 }
 

@@ -1,0 +1,179 @@
+#include "data/pack.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "data/pack_format.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// A file being written under a name of its own; it is removed unless finish() gives it its right one.
+class Output {
+ public:
+  explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".part") {
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) {
+      throw Error(ExitCode::cannot_create, fmt::format("{}: {}", temporary_, std::strerror(errno)));
+    }
+  }
+  ~Output() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  [[nodiscard]] std::uint64_t size() const { return size_ + buffer_.size(); }
+
+  void append(const std::string& bytes) {
+    buffer_ += bytes;
+    if (buffer_.size() >= (std::size_t{1} << 20)) flush();
+  }
+
+  void flush() {
+    write_at(size_, buffer_);
+    size_ += buffer_.size();
+    buffer_.clear();
+  }
+
+  void write_at(std::uint64_t offset, std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const auto written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno != EINTR) fail();
+      if (written < 0) continue;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    }
+  }
+
+  std::string finish() {
+    if (::fsync(descriptor_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+    temporary_.clear();
+    return path_;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Error(ExitCode::infrastructure, fmt::format("{}: {}", temporary_, std::strerror(errno)));
+  }
+  std::string path_, temporary_, buffer_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+class Segment {
+ public:
+  explicit Segment(const std::string& path) : output_(path) { output_.append(std::string(kPackHeaderBytes, '\0')); }
+
+  void add(PackRecord record, const std::string& payload) {
+    record.offset = output_.size();
+    record.checksum = crc32_of(std::as_bytes(std::span(payload)));
+    output_.append(payload);
+    append_record(index_, record);
+    ++samples_;
+  }
+
+  [[nodiscard]] std::uint64_t size() const { return output_.size() + index_.size(); }
+
+  void end(const DataSetInfo& info) {
+    const std::string tail = write_meta(info, samples_);
+    const std::uint64_t offset = output_.size();
+    output_.append(tail);
+    output_.append(index_);
+    const auto checksum = crc32_of(std::as_bytes(std::span(index_)), crc32_of(std::as_bytes(std::span(tail))));
+    output_.append(write_footer({offset, tail.size(), index_.size(), checksum}));
+    output_.flush();
+  }
+
+  /// Only now is the number of segments known.
+  std::string finish(std::uint32_t segment, std::size_t segments) {
+    output_.write_at(0, write_header({segment, static_cast<std::uint32_t>(segments)}));
+    return output_.finish();
+  }
+
+ private:
+  Output output_;
+  std::string index_;
+  std::int64_t samples_ = 0;
+};
+
+/// The payloads of a sample, as it is stored where the source can hand that out.
+std::string encode(const DataSet& set, std::int64_t id, PackRecord& record) {
+  std::vector<EncodedFeature> features;
+  if (!set.read_encoded(id, features)) {
+    Sample sample;
+    set.read(id, sample);
+    features.clear();
+    for (auto& named : sample) features.push_back({false, {}, std::move(named.tensor)});
+  }
+  std::string payload;
+  for (const auto& feature : features) {
+    const std::size_t before = payload.size();
+    if (feature.is_file) {
+      payload.append(reinterpret_cast<const char*>(feature.file.data()), feature.file.size());
+    } else {
+      append_tensor(payload, feature.tensor);
+    }
+    const std::size_t length = payload.size() - before;
+    if (length > std::numeric_limits<std::uint32_t>::max()) {
+      throw Error(ExitCode::data,
+                  fmt::format("{}: {} bytes; a packed feature takes at most 4 GiB", record.name, length));
+    }
+    record.payloads.push_back(
+        {feature.is_file ? PackEncoding::file : PackEncoding::tensor, static_cast<std::uint32_t>(length)});
+  }
+  return payload;
+}
+
+std::string segment_path(const std::string& path, std::size_t segment) {
+  return segment == 0 ? path : fmt::format("{}.{}", path, segment);
+}
+
+void check_free(const std::string& path) {
+  if (std::filesystem::exists(path)) {
+    throw Error(ExitCode::cannot_create, fmt::format("{}: exists already; remove it, or choose another name", path));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> pack(const DataSet& set, const std::string& path, const PackOptions& options) {
+  for (const auto& feature : set.info().features) {
+    if (feature.kind == Feature::Kind::tokens) {
+      throw Error(ExitCode::usage, fmt::format("{}: text and token files are not packed: a rank reads only its windows "
+                                               "of a token file",
+                                               set.info().source));
+    }
+  }
+  std::vector<std::unique_ptr<Segment>> segments;
+  for (std::int64_t id = 0; id < set.size(); ++id) {
+    const bool full = !segments.empty() && segments.back()->size() >= static_cast<std::uint64_t>(options.segment_bytes);
+    if (full) segments.back()->end(set.info());
+    if (full || segments.empty()) {
+      const std::string next = segment_path(path, segments.size());
+      check_free(next);
+      segments.push_back(std::make_unique<Segment>(next));
+    }
+    PackRecord record;
+    record.name = set.name(id);
+    record.label = static_cast<std::int32_t>(set.label(id));
+    const std::string payload = encode(set, id, record);
+    segments.back()->add(std::move(record), payload);
+    if (options.progress) options.progress(id + 1, set.size());
+  }
+  LOCKSTEP_CHECK(!segments.empty(), "a data set without samples");
+  segments.back()->end(set.info());
+  std::vector<std::string> paths;
+  for (std::uint32_t i = 0; i < segments.size(); ++i) paths.push_back(segments[i]->finish(i, segments.size()));
+  return paths;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,35 @@
+#include "data/readers/like.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+
+std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name, const std::string& where) {
+  const auto found = std::find(class_names.begin(), class_names.end(), name);
+  if (found == class_names.end()) {
+    throw Error(ExitCode::data, fmt::format("{}: class '{}' is not among the {} classes of the training set", where,
+                                            name, class_names.size()));
+  }
+  return static_cast<std::int32_t>(found - class_names.begin());
+}
+
+std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
+                           const std::string& where) {
+  if (like == nullptr) return own;
+  for (const auto& feature : like->features) {
+    if (feature.name != name || feature.kind != Feature::Kind::image) continue;
+    const std::int64_t expected = feature.spec.shape.back();
+    if (own > expected) {
+      throw Error(ExitCode::data,
+                  fmt::format("{}: the images are in colour, those of the training set are grey", where));
+    }
+    return expected;
+  }
+  return own;
+}
+
+}  // namespace lockstep::data

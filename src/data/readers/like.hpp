@@ -1,0 +1,21 @@
+// What a validation or test set takes over from its training set: IndexOptions::like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/data_set.hpp"
+
+namespace lockstep::data {
+
+/// Number of `name` in `class_names`; throws Error(data) where the training set has no such class.
+[[nodiscard]] std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name,
+                                    const std::string& where);
+
+/// Channels that the image feature `name` gets: its own, or more where the training set has more (null: none).
+/// Throws Error(data) where the training set has fewer.
+[[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
+                                         const std::string& where);
+
+}  // namespace lockstep::data

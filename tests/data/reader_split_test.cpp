@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "data/reader_support.hpp"
+#include "data/split.hpp"
+
+namespace lockstep::test {
+namespace {
+
+std::unique_ptr<DataSet> digits(std::int64_t count) {
+  auto options = source("digits", {});
+  options.count = count;
+  return data::open(options);
+}
+
+std::vector<std::string> names(const DataSet& set) {
+  std::vector<std::string> out;
+  for (std::int64_t id = 0; id < set.size(); ++id) out.push_back(set.name(id));
+  return out;
+}
+
+TEST(Split, AFractionIsDisjointCompleteAndOrdered) {
+  const auto parts = data::split(digits(1000), {0.1, "", 7});
+  EXPECT_EQ(parts.validation->size(), 100);
+  EXPECT_EQ(parts.train->size(), 900);
+  std::set<std::string> seen;
+  for (const auto* part : {parts.train.get(), parts.validation.get()}) {
+    std::int64_t before = -1;
+    for (const auto& name : names(*part)) {
+      EXPECT_TRUE(seen.insert(name).second);
+      const std::int64_t id = std::stoll(name.substr(1));
+      EXPECT_GT(id, before);
+      before = id;
+    }
+  }
+  EXPECT_EQ(seen.size(), 1000U);
+}
+
+TEST(Split, DependsOnTheSeedAlone) {
+  const auto first = data::split(digits(200), {0.25, "", 3}), again = data::split(digits(200), {0.25, "", 3});
+  const auto other = data::split(digits(200), {0.25, "", 4});
+  EXPECT_EQ(names(*first.validation), names(*again.validation));
+  EXPECT_NE(names(*first.validation), names(*other.validation));
+  EXPECT_EQ(first.train->info().digest, again.train->info().digest);
+  EXPECT_NE(first.train->info().digest, other.train->info().digest);
+}
+
+TEST(Split, CountsAreThePartsOwn) {
+  const auto parts = data::split(digits(200), {0.25, "", 3});
+  std::int64_t sum = 0;
+  for (const auto count : parts.validation->info().class_counts) sum += count;
+  EXPECT_EQ(sum, 50);
+}
+
+TEST(Split, ByAListOfNamesAndNumbers) {
+  const TemporaryFolder folder;
+  write_folder(folder / "data",
+               {{"a/1.png", png(2, 2, 1, 1)}, {"a/2.png", png(2, 2, 1, 2)}, {"b/3.png", png(2, 2, 1, 3)}});
+  write_file(folder / "list", "a/2.png\r\n\n2\n");
+  const auto parts = data::split(data::open(source("images", {folder / "data"})), {0, folder / "list", 1});
+  EXPECT_EQ(names(*parts.train), (std::vector<std::string>{"a/1.png"}));
+  EXPECT_EQ(names(*parts.validation), (std::vector<std::string>{"a/2.png", "b/3.png"}));
+  Sample sample;
+  parts.validation->read(0, sample);
+  EXPECT_EQ(bytes_of(sample[0].tensor), picture(2, 2, 1, 2));
+}
+
+TEST(SplitErrors, ExactWords) {
+  const TemporaryFolder folder;
+  const auto list_error = [&](const std::string& lines) {
+    write_file(folder / "list", lines);
+    return without(message_of(ExitCode::data,
+                              [&] {
+                                (void)data::split(digits(10), {0, folder / "list", 1});
+                              }),
+                   folder.path());
+  };
+  const std::string source = digits(10)->info().source;
+  EXPECT_EQ(list_error("1\ncat\n"),
+            "list:2: 'cat' is no sample of " + source + "; expected a name such as '#0', or a number below 10");
+  EXPECT_EQ(list_error("10\n"),
+            "list:1: '10' is no sample of " + source + "; expected a name such as '#0', or a number below 10");
+  EXPECT_EQ(list_error("\n"), "list: 10 samples for training and 0 for validation; each needs one at least");
+  EXPECT_EQ(message_of(ExitCode::configuration,
+                       [&] {
+                         (void)data::split(digits(10), {0.01, "", 1});
+                       }),
+            source + ": 10 samples for training and 0 for validation; each needs one at least");
+  EXPECT_EQ(message_of(ExitCode::configuration,
+                       [&] {
+                         (void)data::split(digits(10), {1.5, "", 1});
+                       }),
+            "a validation fraction of 1.5; expected more than 0 and less than 1");
+}
+
+}  // namespace
+}  // namespace lockstep::test
