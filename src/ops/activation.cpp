@@ -13,7 +13,8 @@ OpDef activation(const std::string& name, const std::string& doc, bool reads_out
   op.backward_reads = {.inputs = !reads_output, .outputs = reads_output};
   op.infer = [name](const Attributes& attributes, std::span<const TensorSpec> inputs) {
     if (inputs[0].dtype != DType::f32) {
-      throw Error(ExitCode::configuration, fmt::format("{}: expected an input of f32, found {}", name, name_of(inputs[0].dtype)));
+      throw Error(ExitCode::configuration,
+                  fmt::format("{}: expected an input of f32, found {}", name, name_of(inputs[0].dtype)));
     }
     return same_shape(attributes, inputs);
   };

@@ -36,19 +36,44 @@ inline void fill_with_ties(int index, Tensor& tensor) {
   if (tensor.dtype() == DType::f32) {
     for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16 & 3);
   } else {
-    for (auto& value : tensor.as<std::int32_t>()) value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16 & 7);
+    for (auto& value : tensor.as<std::int32_t>())
+      value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16 & 7);
   }
 }
 
 inline std::vector<OpCase> class_metric_cases() {
   return {
-      {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {33, 10}}, {DType::i32, {33}}}, .integer_bound = 10, .tolerance = 0},
-      {.name = "ties", .attributes = {}, .inputs = {{DType::f32, {40, 8}}, {DType::i32, {40}}}, .tolerance = 0, .fill = fill_with_ties},
-      {.name = "sequence", .attributes = {}, .inputs = {{DType::f32, {3, 5, 9}}, {DType::i32, {3, 5}}}, .integer_bound = 9, .tolerance = 0},
+      {.name = "odd",
+       .attributes = {},
+       .inputs = {{DType::f32, {33, 10}}, {DType::i32, {33}}},
+       .integer_bound = 10,
+       .tolerance = 0},
+      {.name = "ties",
+       .attributes = {},
+       .inputs = {{DType::f32, {40, 8}}, {DType::i32, {40}}},
+       .tolerance = 0,
+       .fill = fill_with_ties},
+      {.name = "sequence",
+       .attributes = {},
+       .inputs = {{DType::f32, {3, 5, 9}}, {DType::i32, {3, 5}}},
+       .integer_bound = 9,
+       .tolerance = 0},
       {.name = "soft", .attributes = {}, .inputs = {{DType::f32, {9, 7}}, {DType::f32, {9, 7}}}, .tolerance = 0},
-      {.name = "few_classes", .attributes = {}, .inputs = {{DType::f32, {4, 3}}, {DType::i32, {4}}}, .integer_bound = 3, .tolerance = 0},
-      {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}}, .integer_bound = 7, .tolerance = 0},
-      {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {128, 10}}, {DType::i32, {128}}}, .integer_bound = 10, .benchmark = true},
+      {.name = "few_classes",
+       .attributes = {},
+       .inputs = {{DType::f32, {4, 3}}, {DType::i32, {4}}},
+       .integer_bound = 3,
+       .tolerance = 0},
+      {.name = "empty",
+       .attributes = {},
+       .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}},
+       .integer_bound = 7,
+       .tolerance = 0},
+      {.name = "speed",
+       .attributes = {},
+       .inputs = {{DType::f32, {128, 10}}, {DType::i32, {128}}},
+       .integer_bound = 10,
+       .benchmark = true},
   };
 }
 

@@ -26,7 +26,9 @@ inline const float* input(const ForwardCall& call, std::size_t i = 0) {
 inline const float* input(const BackwardCall& call, std::size_t i = 0) {
   return static_cast<const float*>(call.inputs[i]);
 }
-inline float* output(const ForwardCall& call, std::size_t i = 0) { return static_cast<float*>(call.outputs[i]); }
+inline float* output(const ForwardCall& call, std::size_t i = 0) {
+  return static_cast<float*>(call.outputs[i]);
+}
 inline const float* output_gradient(const BackwardCall& call, std::size_t i = 0) {
   return static_cast<const float*>(call.output_gradients[i]);
 }

@@ -20,7 +20,8 @@ inline Signature equal_inputs(const std::string& op, std::span<const TensorSpec>
   }
   for (const TensorSpec& input : inputs) {
     if (input.dtype != DType::f32) {
-      throw Error(ExitCode::configuration, fmt::format("{}: expected inputs of f32, found {}", op, name_of(input.dtype)));
+      throw Error(ExitCode::configuration,
+                  fmt::format("{}: expected inputs of f32, found {}", op, name_of(input.dtype)));
     }
   }
   Signature signature;

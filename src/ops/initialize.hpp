@@ -12,18 +12,19 @@ namespace lockstep::ops {
 
 /// `fallback` is the scheme of an op whose job file says nothing.
 inline std::vector<AttributeSpec> initializer_attributes(const std::string& fallback = "uniform") {
-  return {{.name = "init",
-           .kind = AttributeKind::text,
-           .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see deviation), truncated_normal, "
-                  "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
-           .fallback = fallback,
-           .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
-                       "xavier_normal", "xavier_uniform", "zeros"}},
-          {.name = "deviation",
-           .kind = AttributeKind::number,
-           .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
-           .optional = true,
-           .minimum = 0}};
+  return {
+      {.name = "init",
+       .kind = AttributeKind::text,
+       .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see deviation), truncated_normal, "
+              "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
+       .fallback = fallback,
+       .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
+                   "xavier_normal", "xavier_uniform", "zeros"}},
+      {.name = "deviation",
+       .kind = AttributeKind::number,
+       .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
+       .optional = true,
+       .minimum = 0}};
 }
 
 inline Initializer initializer_of(const Attributes& attributes, double fan_in, double fan_out) {

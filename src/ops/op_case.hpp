@@ -32,14 +32,14 @@ struct ReferenceResult {
 };
 
 struct OpCase {
-  std::string name;                 ///< "stride_2_odd_size"
-  Attributes attributes;            ///< completed by the driver
+  std::string name;       ///< "stride_2_odd_size"
+  Attributes attributes;  ///< completed by the driver
   std::vector<TensorSpec> inputs = {};
-  std::int64_t integer_bound = 0;   ///< integer inputs are uniform in 0 ... bound - 1
+  std::int64_t integer_bound = 0;  ///< integer inputs are uniform in 0 ... bound - 1
   Mode mode = Mode::training;
-  double tolerance = 1e-5;          ///< |got - expected| <= tolerance * (1 + max |expected|)
-  double gradient_tolerance = 2e-3; ///< the same, against central differences of the reference
-  bool benchmark = false;           ///< big: only timed, not checked by finite differences
+  double tolerance = 1e-5;           ///< |got - expected| <= tolerance * (1 + max |expected|)
+  double gradient_tolerance = 2e-3;  ///< the same, against central differences of the reference
+  bool benchmark = false;            ///< big: only timed, not checked by finite differences
   /// May change what input `index` holds by default (f32: uniform in -1 ... 1).
   std::function<void(int index, Tensor& tensor)> fill = {};
 };

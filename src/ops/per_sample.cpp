@@ -15,8 +15,9 @@ Signature per_sample_signature(std::int64_t batch) {
 Signature classes_signature(const std::string& op, std::span<const TensorSpec> inputs) {
   const TensorSpec &prediction = inputs[0], &target = inputs[1];
   if (prediction.dtype != DType::f32 || prediction.shape.size() < 2 || prediction.shape.back() < 1) {
-    throw Error(ExitCode::configuration, fmt::format("{}: expected a prediction [batch, ..., classes] of f32, found {} of {}", op,
-                                                     to_string(prediction.shape), name_of(prediction.dtype)));
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected a prediction [batch, ..., classes] of f32, found {} of {}", op,
+                            to_string(prediction.shape), name_of(prediction.dtype)));
   }
   const Shape labels(prediction.shape.begin(), prediction.shape.end() - 1);
   const bool hard = target.dtype == DType::i32 && target.shape == labels;
@@ -42,9 +43,10 @@ ClassRows::ClassRows(const KernelRequest& request) : soft(request.inputs[1].dtyp
 std::int32_t ClassRows::label(const void* target, std::int64_t row) const {
   const std::int32_t label = static_cast<const std::int32_t*>(target)[row];
   if (label < 0 || label >= classes) {
-    throw Error(ExitCode::data, fmt::format("a label is {}, but the model predicts classes 0 to {}; the model's last layer needs "
-                                            "as many features as the data set has classes",
-                                            label, classes - 1));
+    throw Error(ExitCode::data,
+                fmt::format("a label is {}, but the model predicts classes 0 to {}; the model's last layer needs "
+                            "as many features as the data set has classes",
+                            label, classes - 1));
   }
   return label;
 }

@@ -60,7 +60,9 @@ double worst(Function function, double (*exact)(double), float low, float high) 
   return worst;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 TEST(VectorMath, StatedAccuracy) {
   EXPECT_LE(worst(exp_of, std::exp, -87.3365F, 88.7228F), 1);

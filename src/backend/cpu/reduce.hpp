@@ -18,8 +18,12 @@ namespace lockstep::backend {
 using Lanes = float __attribute__((vector_size(64)));
 inline constexpr std::int64_t kLanes = 16;
 
-LOCKSTEP_INLINE void load(Lanes& to, const float* from) { std::memcpy(&to, from, sizeof(Lanes)); }
-LOCKSTEP_INLINE void store(float* to, const Lanes& from) { std::memcpy(to, &from, sizeof(Lanes)); }
+LOCKSTEP_INLINE void load(Lanes& to, const float* from) {
+  std::memcpy(&to, from, sizeof(Lanes));
+}
+LOCKSTEP_INLINE void store(float* to, const Lanes& from) {
+  std::memcpy(to, &from, sizeof(Lanes));
+}
 /// The first `count` lanes; the others are `rest`.
 LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
   to = Lanes{} + rest;
@@ -83,7 +87,9 @@ LOCKSTEP_INLINE float combine(const Lanes& lanes) {
   return (low[0] + low[2]) + (low[1] + low[3]);
 }
 
-LOCKSTEP_INLINE float larger(float a, float b) { return a > b ? a : b; }
+LOCKSTEP_INLINE float larger(float a, float b) {
+  return a > b ? a : b;
+}
 
 LOCKSTEP_INLINE float combine_maximum(const Lanes& lanes) {
   HalfLanes low8, high8;

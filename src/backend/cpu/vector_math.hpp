@@ -27,8 +27,12 @@ LOCKSTEP_INLINE To bits_as(const From& from) {
   return to;
 }
 
-LOCKSTEP_INLINE float to_float(std::int32_t i) { return static_cast<float>(i); }
-LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) { return __builtin_convertvector(i, Lanes); }
+LOCKSTEP_INLINE float to_float(std::int32_t i) {
+  return static_cast<float>(i);
+}
+LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) {
+  return __builtin_convertvector(i, Lanes);
+}
 
 template <class F>
 LOCKSTEP_INLINE F magnitude_of(const F& x) {

@@ -12,7 +12,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-std::vector<TensorSpec> several(std::size_t count, Shape shape) { return {count, {DType::f32, std::move(shape)}}; }
+std::vector<TensorSpec> several(std::size_t count, Shape shape) {
+  return {count, {DType::f32, std::move(shape)}};
+}
 
 }  // namespace
 

@@ -61,8 +61,8 @@ class AttentionCpu final : public Kernel {
       const auto dout = output_head(output_gradient(call), i);
       auto* workspace = static_cast<float*>(call.workspace);
       float* dots = workspace + 2 * kAttentionBlock * kAttentionBlock;
-      row_dots(output_head(static_cast<const float*>(call.outputs[0]), i).data, dout.data, dout.stride, dots, sizes_.queries,
-               sizes_.size);
+      row_dots(output_head(static_cast<const float*>(call.outputs[0]), i).data, dout.data, dout.stride, dots,
+               sizes_.queries, sizes_.size);
       backward_head(in, gradients, dout, {log_sums, dots}, workspace);
     }
   }
@@ -122,7 +122,8 @@ class AttentionCpu final : public Kernel {
         gemm(queries, sizes_.size, block.keys, 1, {probabilities, kAttentionBlock}, in.v.view(key), key == 0 ? 0 : 1,
              out.row(query), out.stride);
       }
-      finish_rows(out.row(query), out.stride, known, log_sums == nullptr ? nullptr : log_sums + query, queries, sizes_.size);
+      finish_rows(out.row(query), out.stride, known, log_sums == nullptr ? nullptr : log_sums + query, queries,
+                  sizes_.size);
     }
   }
 

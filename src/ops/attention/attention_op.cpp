@@ -62,9 +62,11 @@ OpDef make_attention() {
   OpDef op;
   op.name = "attention";
   op.doc = "scaled dot product attention of several heads";
-  op.attributes = {
-      {.name = "heads", .kind = AttributeKind::integer, .doc = "number of heads", .minimum = 1},
-      {.name = "causal", .kind = AttributeKind::boolean, .doc = "a position sees itself and what is before", .fallback = true}};
+  op.attributes = {{.name = "heads", .kind = AttributeKind::integer, .doc = "number of heads", .minimum = 1},
+                   {.name = "causal",
+                    .kind = AttributeKind::boolean,
+                    .doc = "a position sees itself and what is before",
+                    .fallback = true}};
   op.shorthand = "heads";
   op.max_inputs = 3;
   op.backward_reads = {.inputs = true, .outputs = true};

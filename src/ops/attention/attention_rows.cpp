@@ -17,7 +17,8 @@ LOCKSTEP_INLINE std::int64_t visible_columns(const AttentionBlock& block, std::i
   return columns < 0 ? 0 : columns;
 }
 
-/// Lanes i, i + 1, ... of a row; those from `columns` on are `rest`. Rows are kAttentionBlock long, so the load is safe.
+/// Lanes i, i + 1, ... of a row; those from `columns` on are `rest`. Rows are kAttentionBlock long, so the load is
+/// safe.
 LOCKSTEP_INLINE void load_visible(Lanes& to, const float* row, std::int64_t i, std::int64_t columns, float rest) {
   constexpr backend::IntegerLanes kIndex = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   backend::load(to, row + i);
@@ -41,7 +42,8 @@ LOCKSTEP_INLINE float visible_maximum(const float* row, std::int64_t columns) {
 
 }  // namespace
 
-LOCKSTEP_VECTORIZED void attention_softmax(float* scores, const AttentionBlock& block, AttentionRows& known, bool first) {
+LOCKSTEP_VECTORIZED void attention_softmax(float* scores, const AttentionBlock& block, AttentionRows& known,
+                                           bool first) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* x = scores + row * kAttentionBlock;
     const std::int64_t columns = visible_columns(block, row);

@@ -26,10 +26,12 @@ void attention_softmax(float* scores, const AttentionBlock& block, AttentionRows
 void scale_rows(float* out, std::int64_t stride, const float* factors, std::int64_t rows, std::int64_t size);
 
 /// Divides each row of out by its total, and writes log(total) + maximum.
-void finish_rows(float* out, std::int64_t stride, AttentionRows& known, float* log_sums, std::int64_t rows, std::int64_t size);
+void finish_rows(float* out, std::int64_t stride, AttentionRows& known, float* log_sums, std::int64_t rows,
+                 std::int64_t size);
 
 /// dots[row] = sum of out * dout.
-void row_dots(const float* out, const float* dout, std::int64_t stride, float* dots, std::int64_t rows, std::int64_t size);
+void row_dots(const float* out, const float* dout, std::int64_t stride, float* dots, std::int64_t rows,
+              std::int64_t size);
 
 /// scores become probabilities e^(score - log_sum), and d their gradients' products: scale * p * (d - dot).
 void attention_gradient(float* scores, float* d, const AttentionBlock& block, const float* log_sums, const float* dots,

@@ -13,7 +13,7 @@ struct AttentionSizes {
   std::int64_t size = 0;    ///< of a head
   std::int64_t offset = 0;  ///< position of query 0 among the keys; a past of keys will make it more than 0
   bool causal = true;
-  bool packed = true;       ///< q, k, v side by side in one input
+  bool packed = true;  ///< q, k, v side by side in one input
 
   AttentionSizes(const Attributes& attributes, std::span<const TensorSpec> inputs)
       : batch(inputs[0].shape[0]),

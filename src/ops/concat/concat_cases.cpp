@@ -23,7 +23,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-TensorSpec of(Shape shape) { return {DType::f32, std::move(shape)}; }
+TensorSpec of(Shape shape) {
+  return {DType::f32, std::move(shape)};
+}
 
 }  // namespace
 
@@ -36,7 +38,10 @@ OpCases make_concat_cases() {
               {.name = "rows", .attributes = axis1, .inputs = {of({2, 3, 4}), of({2, 5, 4})}, .tolerance = 0},
               {.name = "channels", .attributes = {}, .inputs = {of({2, 3, 2, 4}), of({2, 3, 2, 7})}, .tolerance = 0},
               {.name = "empty", .attributes = {}, .inputs = {of({0, 5}), of({0, 2})}, .tolerance = 0},
-              {.name = "speed", .attributes = {}, .inputs = {of({16, 16, 16, 32}), of({16, 16, 16, 32})}, .benchmark = true},
+              {.name = "speed",
+               .attributes = {},
+               .inputs = {of({16, 16, 16, 32}), of({16, 16, 16, 32})},
+               .benchmark = true},
           }};
 }
 

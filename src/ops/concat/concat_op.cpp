@@ -16,8 +16,9 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   const auto rank = static_cast<std::int64_t>(first.size());
   const std::int64_t given = attributes.integer("axis"), axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) {
-    throw Error(ExitCode::configuration, fmt::format("concat: expected an axis from 1 to {}, or from the end -1 to {}, found {}",
-                                                     rank - 1, 1 - rank, given));
+    throw Error(ExitCode::configuration,
+                fmt::format("concat: expected an axis from 1 to {}, or from the end -1 to {}, found {}", rank - 1,
+                            1 - rank, given));
   }
   Signature signature;
   signature.outputs.push_back({inputs[0].dtype, first});
@@ -26,9 +27,10 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
     Shape shape = input.shape;
     if (shape.size() == first.size()) shape[static_cast<std::size_t>(axis)] = first[static_cast<std::size_t>(axis)];
     if (shape != first || input.dtype != DType::f32 || inputs[0].dtype != DType::f32) {
-      throw Error(ExitCode::configuration,
-                  fmt::format("concat: expected inputs of f32 that differ in dimension {} only, found {} of {} and {} of {}", axis,
-                              to_string(first), name_of(inputs[0].dtype), to_string(input.shape), name_of(input.dtype)));
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("concat: expected inputs of f32 that differ in dimension {} only, found {} of {} and {} of {}",
+                      axis, to_string(first), name_of(inputs[0].dtype), to_string(input.shape), name_of(input.dtype)));
     }
     extent += input.shape[static_cast<std::size_t>(axis)];
   }

@@ -29,7 +29,8 @@ ReferenceResult reference(const ReferenceCall& call) {
       continue;
     }
     for (std::size_t k = 0; k < classes; ++k) {
-      const double wanted = soft ? target.values[row * classes + k] : (target.values[row] == static_cast<double>(k) ? 1 : 0);
+      const double wanted =
+          soft ? target.values[row * classes + k] : (target.values[row] == static_cast<double>(k) ? 1 : 0);
       q[k] += (1 - smoothing) * wanted;
     }
     loss.values[row / per_sample] += row_loss(x.values.data() + row * classes, q);
@@ -43,17 +44,25 @@ ReferenceResult reference(const ReferenceCall& call) {
 OpCases make_cross_entropy_cases() {
   const TensorSpec labels{DType::i32, {5}};
   const Attributes smooth({{"label_smoothing", 0.1}}), ignore({{"ignored_index", std::int64_t{2}}});
-  return {"cross_entropy",
-          reference,
-          {
-              {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {5, 7}}, labels}, .integer_bound = 7},
-              {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {5, 65}}, labels}, .integer_bound = 65},
-              {.name = "smooth", .attributes = smooth, .inputs = {{DType::f32, {5, 19}}, labels}, .integer_bound = 19},
-              {.name = "sequence_ignored", .attributes = ignore, .inputs = {{DType::f32, {2, 9, 3}}, {DType::i32, {2, 9}}}, .integer_bound = 3},
-              {.name = "soft", .attributes = smooth, .inputs = {{DType::f32, {3, 6}}, {DType::f32, {3, 6}}}},
-              {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}}, .integer_bound = 7},
-              {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 65}}, {DType::i32, {1, 64}}}, .integer_bound = 65, .benchmark = true},
-          }};
+  return {
+      "cross_entropy",
+      reference,
+      {
+          {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {5, 7}}, labels}, .integer_bound = 7},
+          {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {5, 65}}, labels}, .integer_bound = 65},
+          {.name = "smooth", .attributes = smooth, .inputs = {{DType::f32, {5, 19}}, labels}, .integer_bound = 19},
+          {.name = "sequence_ignored",
+           .attributes = ignore,
+           .inputs = {{DType::f32, {2, 9, 3}}, {DType::i32, {2, 9}}},
+           .integer_bound = 3},
+          {.name = "soft", .attributes = smooth, .inputs = {{DType::f32, {3, 6}}, {DType::f32, {3, 6}}}},
+          {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}}, .integer_bound = 7},
+          {.name = "speed_gpt",
+           .attributes = {},
+           .inputs = {{DType::f32, {1, 64, 65}}, {DType::i32, {1, 64}}},
+           .integer_bound = 65,
+           .benchmark = true},
+      }};
 }
 
 }  // namespace lockstep::ops

@@ -30,7 +30,8 @@ LOCKSTEP_VECTORIZED SoftSums soft_sums(const float* t, const float* x, std::int6
 }
 
 /// dx = weight * e^(x - lse) - spread
-LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, float lse, float weight, float spread) {
+LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, float lse, float weight,
+                                          float spread) {
   backend::map(x, dx, n, [=](const backend::Lanes& v) LOCKSTEP_INLINE_LAMBDA -> backend::Lanes {
     return backend::vector_exp(v - lse) * weight - spread;
   });

@@ -20,7 +20,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-Attributes rate(double value) { return Attributes({{"rate", value}}); }
+Attributes rate(double value) {
+  return Attributes({{"rate", value}});
+}
 
 }  // namespace
 

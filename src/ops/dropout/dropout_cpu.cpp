@@ -40,8 +40,8 @@ LOCKSTEP_VECTORIZED void draw_group(std::uint64_t key, std::uint64_t first_block
   }
 }
 
-LOCKSTEP_VECTORIZED void keep(const std::uint32_t* words, std::uint32_t threshold, float scale, const float* x, float* y,
-                              std::int64_t n) {
+LOCKSTEP_VECTORIZED void keep(const std::uint32_t* words, std::uint32_t threshold, float scale, const float* x,
+                              float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = words[i] >= threshold ? x[i] * scale : 0.0F;
 }
 
@@ -89,7 +89,8 @@ class DropoutCpu final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_dropout_cpu(const KernelRequest& request) {
-  return std::make_unique<DropoutCpu>(request.node, request.attributes->number("rate"), request.inputs[0], request.mode);
+  return std::make_unique<DropoutCpu>(request.node, request.attributes->number("rate"), request.inputs[0],
+                                      request.mode);
 }
 
 }  // namespace lockstep::ops

@@ -15,7 +15,9 @@ inline std::uint64_t dropout_key(const StepContext& step, std::string_view node)
 }
 
 /// A word below this is dropped.
-inline std::uint32_t dropout_threshold(double rate) { return static_cast<std::uint32_t>(rate * 4294967296.0); }
+inline std::uint32_t dropout_threshold(double rate) {
+  return static_cast<std::uint32_t>(rate * 4294967296.0);
+}
 
 inline PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t position) {
   return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),

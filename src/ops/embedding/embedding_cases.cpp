@@ -26,10 +26,22 @@ OpCases make_embedding_cases() {
   return {"embedding",
           reference,
           {
-              {.name = "repeated_ids", .attributes = of(3, 5), .inputs = {{DType::i32, {2, 9}}}, .integer_bound = 3, .tolerance = 0},
-              {.name = "one_per_sample", .attributes = of(11, 17), .inputs = {{DType::i32, {7}}}, .integer_bound = 11, .tolerance = 0},
+              {.name = "repeated_ids",
+               .attributes = of(3, 5),
+               .inputs = {{DType::i32, {2, 9}}},
+               .integer_bound = 3,
+               .tolerance = 0},
+              {.name = "one_per_sample",
+               .attributes = of(11, 17),
+               .inputs = {{DType::i32, {7}}},
+               .integer_bound = 11,
+               .tolerance = 0},
               {.name = "empty", .attributes = of(3, 5), .inputs = {{DType::i32, {0, 9}}}, .integer_bound = 3},
-              {.name = "speed_gpt", .attributes = of(65, 128), .inputs = {{DType::i32, {1, 64}}}, .integer_bound = 65, .benchmark = true},
+              {.name = "speed_gpt",
+               .attributes = of(65, 128),
+               .inputs = {{DType::i32, {1, 64}}},
+               .integer_bound = 65,
+               .benchmark = true},
           }};
 }
 

@@ -42,9 +42,10 @@ class EmbeddingCpu final : public Kernel {
 
  private:
   [[noreturn]] void fail(std::int32_t id) const {
-    throw Error(ExitCode::data, fmt::format("embedding: expected ids from 0 to {}, found {}; `vocabulary` must be as large as "
-                                            "that of the data set",
-                                            vocabulary_ - 1, id));
+    throw Error(ExitCode::data,
+                fmt::format("embedding: expected ids from 0 to {}, found {}; `vocabulary` must be as large as "
+                            "that of the data set",
+                            vocabulary_ - 1, id));
   }
 
   std::int64_t positions_, vocabulary_, width_;

@@ -11,7 +11,8 @@ namespace {
 
 Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   const Shape& shape = inputs[0].shape;
-  if (shape.empty()) throw Error(ExitCode::configuration, "flatten: expected an input with a batch dimension, found []");
+  if (shape.empty())
+    throw Error(ExitCode::configuration, "flatten: expected an input with a batch dimension, found []");
   std::int64_t features = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) features *= shape[i];
   Signature signature;

@@ -4,7 +4,9 @@ namespace lockstep::ops {
 
 namespace {
 
-double exact(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
+double exact(double x) {
+  return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+}
 double approximate(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }

@@ -11,12 +11,16 @@ using backend::Lanes;
 
 constexpr float kTwice = 1.5957691216F;  // 2 * sqrt(2 / pi)
 constexpr float kCube = 0.044715F;
-constexpr float kHalfRoot = 0.70710678119F;      // 1 / sqrt(2)
-constexpr float kDensity = 0.39894228040F;       // 1 / sqrt(2 pi)
+constexpr float kHalfRoot = 0.70710678119F;  // 1 / sqrt(2)
+constexpr float kDensity = 0.39894228040F;   // 1 / sqrt(2 pi)
 
 /// The approximation of Phi(x).
-LOCKSTEP_INLINE Lanes phi_tanh(const Lanes& x) { return backend::vector_sigmoid((x + x * x * x * kCube) * kTwice); }
-LOCKSTEP_INLINE Lanes phi_exact(const Lanes& x) { return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F; }
+LOCKSTEP_INLINE Lanes phi_tanh(const Lanes& x) {
+  return backend::vector_sigmoid((x + x * x * x * kCube) * kTwice);
+}
+LOCKSTEP_INLINE Lanes phi_exact(const Lanes& x) {
+  return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F;
+}
 
 LOCKSTEP_VECTORIZED void forward_tanh(const float* x, float* y, std::int64_t n) {
   backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * phi_tanh(v); });

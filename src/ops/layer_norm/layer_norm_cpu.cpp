@@ -20,8 +20,10 @@ using backend::Lanes;
 LOCKSTEP_INLINE float squares(const float* x, float mean, std::int64_t n) {
   Lanes total = {}, part;
   for (std::int64_t i = 0; i < n; i += kLanes) {
-    if (i + kLanes <= n) backend::load(part, x + i);
-    else backend::load_part(part, x + i, n - i, mean);
+    if (i + kLanes <= n)
+      backend::load(part, x + i);
+    else
+      backend::load_part(part, x + i, n - i, mean);
     part -= mean;
     total += part * part;
   }

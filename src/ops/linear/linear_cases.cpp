@@ -21,7 +21,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-Attributes features(std::int64_t count, bool bias = true) { return Attributes({{"features", count}, {"bias", bias}}); }
+Attributes features(std::int64_t count, bool bias = true) {
+  return Attributes({{"features", count}, {"bias", bias}});
+}
 
 }  // namespace
 
@@ -34,9 +36,18 @@ OpCases make_linear_cases() {
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
               {.name = "sequence", .attributes = features(9), .inputs = {{DType::f32, {2, 5, 4}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
-              {.name = "speed_gpt_up", .attributes = features(512), .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
-              {.name = "speed_gpt_down", .attributes = features(128), .inputs = {{DType::f32, {1, 64, 512}}}, .benchmark = true},
-              {.name = "speed_batch", .attributes = features(512), .inputs = {{DType::f32, {12, 64, 128}}}, .benchmark = true},
+              {.name = "speed_gpt_up",
+               .attributes = features(512),
+               .inputs = {{DType::f32, {1, 64, 128}}},
+               .benchmark = true},
+              {.name = "speed_gpt_down",
+               .attributes = features(128),
+               .inputs = {{DType::f32, {1, 64, 512}}},
+               .benchmark = true},
+              {.name = "speed_batch",
+               .attributes = features(512),
+               .inputs = {{DType::f32, {12, 64, 128}}},
+               .benchmark = true},
           }};
 }
 

@@ -29,7 +29,8 @@ class LinearCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
-    gemm(rows_, out_, in_, 1, {input(call), in_}, {weight(call.parameters), in_, true}, bias_ ? 1 : 0, output(call), out_);
+    gemm(rows_, out_, in_, 1, {input(call), in_}, {weight(call.parameters), in_, true}, bias_ ? 1 : 0, output(call),
+         out_);
   }
 
   void backward(const BackwardCall& call) override {

@@ -19,16 +19,16 @@ bool has_bias(const Attributes& attributes) {
 Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const TensorSpec& x = inputs[0];
   if (x.dtype != DType::f32 || x.shape.size() < 2) {
-    throw Error(ExitCode::configuration, fmt::format("linear: expected an input [batch, ..., features] of f32, found {} of {}",
-                                                     to_string(x.shape), name_of(x.dtype)));
+    throw Error(ExitCode::configuration,
+                fmt::format("linear: expected an input [batch, ..., features] of f32, found {} of {}",
+                            to_string(x.shape), name_of(x.dtype)));
   }
   const std::int64_t in = x.shape.back(), out = attributes.integer("features");
   Signature signature;
   signature.outputs.push_back(x);
   signature.outputs[0].shape.back() = out;
   const auto fan_in = static_cast<double>(in);
-  signature.parameters.push_back(
-      {"weight", {out, in}, initializer_of(attributes, fan_in, static_cast<double>(out))});
+  signature.parameters.push_back({"weight", {out, in}, initializer_of(attributes, fan_in, static_cast<double>(out))});
   if (has_bias(attributes)) {
     signature.parameters.push_back({"bias", {out}, bias_initializer_of(attributes, fan_in), false});
   }
@@ -49,7 +49,10 @@ OpDef make_linear() {
   op.doc = "a fully connected layer over the last dimension";
   op.attributes = {
       {.name = "features", .kind = AttributeKind::integer, .doc = "size of the output's last dimension", .minimum = 1},
-      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias; default true, false where tied", .optional = true},
+      {.name = "bias",
+       .kind = AttributeKind::boolean,
+       .doc = "add a bias; default true, false where tied",
+       .optional = true},
       {.name = "tied",
        .kind = AttributeKind::text,
        .doc = "name of the layer whose weight [features, in] this layer shares",

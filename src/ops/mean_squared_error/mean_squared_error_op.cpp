@@ -20,11 +20,12 @@ Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> in
   column.push_back(1);
   const bool fits = prediction.shape == target.shape || prediction.shape == column;
   if (prediction.dtype != DType::f32 || target.dtype != DType::f32 || prediction.shape.empty() || !fits) {
-    throw Error(ExitCode::configuration,
-                fmt::format("mean_squared_error: expected a prediction and a target of one shape and of f32, found {} of {} and "
-                            "{} of {}",
-                            to_string(prediction.shape), name_of(prediction.dtype), to_string(target.shape),
-                            name_of(target.dtype)));
+    throw Error(
+        ExitCode::configuration,
+        fmt::format(
+            "mean_squared_error: expected a prediction and a target of one shape and of f32, found {} of {} and "
+            "{} of {}",
+            to_string(prediction.shape), name_of(prediction.dtype), to_string(target.shape), name_of(target.dtype)));
   }
   return per_sample_signature(prediction.shape[0]);
 }

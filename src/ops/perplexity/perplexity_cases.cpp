@@ -27,8 +27,14 @@ OpCases make_perplexity_cases() {
   return {"perplexity",
           reference,
           {
-              {.name = "sequence", .attributes = {}, .inputs = {{DType::f32, {2, 5, 9}}, {DType::i32, {2, 5}}}, .integer_bound = 9},
-              {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 5, 9}}, {DType::i32, {0, 5}}}, .integer_bound = 9},
+              {.name = "sequence",
+               .attributes = {},
+               .inputs = {{DType::f32, {2, 5, 9}}, {DType::i32, {2, 5}}},
+               .integer_bound = 9},
+              {.name = "empty",
+               .attributes = {},
+               .inputs = {{DType::f32, {0, 5, 9}}, {DType::i32, {0, 5}}},
+               .integer_bound = 9},
           }};
 }
 

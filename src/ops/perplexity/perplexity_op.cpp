@@ -18,7 +18,9 @@ OpDef make_perplexity() {
   op.exponential = true;
   op.higher_is_better = false;
   op.constant_inputs = {0, 1};
-  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature("perplexity", inputs); };
+  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) {
+    return classes_signature("perplexity", inputs);
+  };
   op.cost = elementwise_cost<20, 0>;
   op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) { return make_log_loss_cpu(request, 0); };
   return op;

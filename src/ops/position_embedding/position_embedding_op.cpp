@@ -21,8 +21,9 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   }
   const std::int64_t length = attributes.has("length") ? attributes.integer("length") : x.shape[1];
   if (x.shape[1] > length) {
-    throw Error(ExitCode::configuration, fmt::format("position_embedding: expected at most {} positions, found {}; raise `length`",
-                                                     length, x.shape[1]));
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("position_embedding: expected at most {} positions, found {}; raise `length`", length, x.shape[1]));
   }
   Signature signature = same_shape(attributes, inputs);
   signature.parameters.push_back({"weight", {length, x.shape[2]}, Initializer::normal(attributes.number("deviation"))});

@@ -15,7 +15,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{{shape, x.values}}, {}};
 }
 
-Attributes to(Shape shape) { return Attributes({{"shape", std::move(shape)}}); }
+Attributes to(Shape shape) {
+  return Attributes({{"shape", std::move(shape)}});
+}
 
 }  // namespace
 

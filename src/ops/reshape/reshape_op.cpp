@@ -24,8 +24,10 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   std::int64_t known = 1;
   int open = 0;
   for (const auto extent : wanted) {
-    if (extent == -1) ++open;
-    else known *= extent;
+    if (extent == -1)
+      ++open;
+    else
+      known *= extent;
   }
   if (open > 1 || known <= 0 || (open == 1 ? size % known != 0 : size != known)) fail(wanted, shape);
   Signature signature;

@@ -12,7 +12,8 @@ namespace lockstep::ops {
 
 namespace {
 
-LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y, float* saved, Rows rows, float epsilon) {
+LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y, float* saved, Rows rows,
+                                   float epsilon) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const float* xr = x + row * rows.size;
     const float mean = backend::dot(xr, xr, rows.size) / static_cast<float>(rows.size);

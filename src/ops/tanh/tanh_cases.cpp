@@ -4,9 +4,7 @@ namespace lockstep::ops {
 
 OpCases make_tanh_cases() {
   return {"tanh",
-          [](const ReferenceCall& call) {
-            return elementwise_reference(call, [](double x) { return std::tanh(x); });
-          },
+          [](const ReferenceCall& call) { return elementwise_reference(call, [](double x) { return std::tanh(x); }); },
           activation_cases()};
 }
 

@@ -24,7 +24,9 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-Attributes order(std::vector<std::int64_t> list) { return Attributes({{"order", std::move(list)}}); }
+Attributes order(std::vector<std::int64_t> list) {
+  return Attributes({{"order", std::move(list)}});
+}
 
 }  // namespace
 

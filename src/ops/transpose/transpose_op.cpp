@@ -23,10 +23,11 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   bool complete = sorted.size() + 1 == shape.size() && inputs[0].dtype == DType::f32;
   for (std::size_t i = 0; complete && i < sorted.size(); ++i) complete = sorted[i] == static_cast<std::int64_t>(i + 1);
   if (!complete) {
-    throw Error(ExitCode::configuration,
-                fmt::format("transpose: expected an order of the dimensions 1 to {} of an input {} of f32, found [{}] and {}",
-                            static_cast<std::int64_t>(shape.size()) - 1, to_string(shape), fmt::join(order, ", "),
-                            name_of(inputs[0].dtype)));
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("transpose: expected an order of the dimensions 1 to {} of an input {} of f32, found [{}] and {}",
+                    static_cast<std::int64_t>(shape.size()) - 1, to_string(shape), fmt::join(order, ", "),
+                    name_of(inputs[0].dtype)));
   }
   Signature signature;
   signature.outputs.push_back({DType::f32, {shape[0]}});
