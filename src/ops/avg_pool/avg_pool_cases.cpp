@@ -1,0 +1,29 @@
+#include <numeric>
+
+#include "ops/pool_reference.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+ReferenceResult reference(const ReferenceCall& call) {
+  const PoolShape shape = pool_shape("avg_pool", call.attributes, {DType::f32, call.inputs[0].shape});
+  const bool count_padding = call.attributes.boolean("count_include_pad");
+  return pool_reference(shape, call.inputs[0], [=](const std::vector<double>& covered, std::int64_t outside) {
+    const double sum = std::accumulate(covered.begin(), covered.end(), 0.0);
+    return sum / (static_cast<double>(covered.size()) + (count_padding ? static_cast<double>(outside) : 0));
+  });
+}
+
+}  // namespace
+
+OpCases make_avg_pool_cases() {
+  OpCases cases{"avg_pool", reference, pool_cases()};
+  OpCase without_padding = cases.cases[2];  // overlap, with padding
+  without_padding.name = "padding_not_counted";
+  without_padding.attributes.set("count_include_pad", false);
+  cases.cases.push_back(without_padding);
+  return cases;
+}
+
+}  // namespace lockstep::ops
