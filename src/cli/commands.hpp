@@ -17,5 +17,6 @@ void add_train(CLI::App& program, Action& run);
 void add_check(CLI::App& program, Action& run);
 void add_schema(CLI::App& program, Action& run);
 void add_version(CLI::App& program, Action& run);
+void add_completion(CLI::App& program, Action& run);
 
 }  // namespace lockstep::cli

@@ -16,6 +16,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_check(program, action);
   lockstep::cli::add_schema(program, action);
   lockstep::cli::add_version(program, action);
+  lockstep::cli::add_completion(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
