@@ -1,9 +1,13 @@
 #include "config/attribute_rules.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/nearest.hpp"
 #include "config/scalar_rules.hpp"
-#include "lockstep/error.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -45,6 +49,40 @@ class AttributeRule : public Rule {
   RulePtr inner_;
 };
 
+/// One or several integers, or a word instead (`padding: same`).
+class WordOrIntegersRule : public Rule {
+ public:
+  WordOrIntegersRule(std::string name, std::vector<std::string> words, RulePtr integers)
+      : name_(std::move(name)), words_(std::move(words)), integers_(std::move(integers)) {}
+
+  void read(const Cursor& at, void* into) const override {
+    const bool text = at.node().is(Node::Kind::scalar) && scalar_type(at.node()) == ScalarType::text;
+    if (!text) return integers_->read(at, into);
+    if (std::find(words_.begin(), words_.end(), at.node().text) == words_.end()) {
+      return at.expected(expected(), did_you_mean(at.node().text, words_));
+    }
+    static_cast<Attributes*>(into)->set(name_, at.node().text);
+  }
+  Json write(const void* value) const override {
+    const auto& attributes = *static_cast<const Attributes*>(value);
+    if (attributes.has(name_) && attributes.is_text(name_)) return attributes.text(name_);
+    return integers_->write(value);
+  }
+  Json schema() const override {
+    Json forms = integers_->schema()["oneOf"];
+    forms.insert(forms.begin(), Json{{"enum", words_}});
+    return {{"oneOf", forms}};
+  }
+  std::string expected() const override {
+    return fmt::format("'{}' or {}", fmt::join(words_, "', '"), integers_->expected());
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::string> words_;
+  RulePtr integers_;
+};
+
 template <class V>
 Is<Attributes> rule_for(const AttributeSpec& spec, Is<V> inner) {
   return {std::make_shared<AttributeRule<V>>(spec.name, std::move(inner))};
@@ -63,9 +101,11 @@ Is<Attributes> attribute(const AttributeSpec& spec) {
     case AttributeKind::text:
       return rule_for<std::string>(spec, text().one_of(spec.choices));
     case AttributeKind::integers:
-      return rule_for(spec, list_of<std::int64_t>(limited(spec), 1, /*single=*/true));
+      break;
   }
-  LOCKSTEP_CHECK(false, "an attribute's kind");
+  auto integers = rule_for(spec, list_of<std::int64_t>(limited(spec), {.single = true}));
+  if (spec.choices.empty()) return integers;
+  return {std::make_shared<WordOrIntegersRule>(spec.name, spec.choices, std::move(integers.rule))};
 }
 
 void set_fallbacks(const NamedAttributes& declared, Attributes& attributes) {

@@ -76,9 +76,9 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
         return data.validation || data.validation_fraction > 0 || !data.validation_list.empty();
       })
       .field("test", &Data::test, optional_of(source_section()), "the samples of `lockstep eval`")
-      .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), 0),
+      .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
              "steps that every sample takes, in training and evaluation")
-      .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), 0),
+      .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
              "random steps of training samples")
       .part("normalize", normalize_section(), "subtract the mean, divide by the deviation; auto: of the training set")
       .part("cache", cache_section(), "where decoded samples are kept")

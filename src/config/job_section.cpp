@@ -38,12 +38,26 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
   }
 }
 
-void check_unique_metrics(const Job& job, const Scope& scope) {
-  for (auto it = job.metrics.begin(); it != job.metrics.end(); ++it) {
-    if (std::find(job.metrics.begin(), it, *it) != it) {
-      scope.problem("metrics", fmt::format("expected each metric once, found '{}' again", *it));
-    }
+void check_warmup(const Job& job, const Scope& scope) {
+  const Span& warmup = job.learning_rate.warmup;
+  const double length = warmup.epochs ? job.epochs : static_cast<double>(job.steps);
+  if (length > 0 && warmup.amount > length) {
+    scope.problem("learning_rate.warmup", fmt::format("expected a warm-up no longer than the training, {}, found '{}'",
+                                                      span_text({length, warmup.epochs}), span_text(warmup)));
   }
+}
+
+/// Digits are numbered: two sets with an index in common share samples.
+void check_digits(const Job& job, const Scope& scope) {
+  const SourceOptions& train = job.data.train;
+  const SourceOptions* validation = job.data.validation ? &*job.data.validation : nullptr;
+  if (validation == nullptr || train.kind != "digits" || validation->kind != "digits") return;
+  if (validation->first >= train.first + train.count || train.first >= validation->first + validation->count) return;
+  scope.problem("data.validation.digits",
+                fmt::format("expected digits that are not trained on, found {} to {} in both sets; set first to {}",
+                            std::max(train.first, validation->first),
+                            std::min(train.first + train.count, validation->first + validation->count) - 1,
+                            train.first + train.count));
 }
 
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
@@ -56,7 +70,8 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
       .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")
       .alternative([](Job& job) { job.epochs = 0; }, [](const Job& job) { return job.steps != 0; })
       .field("loss", &Job::loss, loss_section(catalogue), "what is minimised")
-      .field("metrics", &Job::metrics, list_of<std::string>(text().one_of(catalogue.metrics), 0, /*single=*/true),
+      .field("metrics", &Job::metrics,
+             list_of<std::string>(text().one_of(catalogue.metrics), {.least = 0, .single = true, .unique = true}),
              "what evaluations report beside the loss")
       .field("optimizer", &Job::optimizer, optimizer_section(), "how parameters follow their gradients")
       .field("learning_rate", &Job::learning_rate, learning_rate_section(), "a number, or its course")
@@ -114,14 +129,16 @@ Is<Job> job_section(const Catalogue& catalogue) {
   add_learning(section, catalogue);
   add_execution(section);
   add_running(section, catalogue);
-  return section.check({"batch_size", "shards"}, check_shards)
-      .check({"metrics"}, check_unique_metrics)
+  return section.called("a map")
+      .check({"batch_size", "shards"}, check_shards)
+      .check({"learning_rate", "epochs", "steps"}, check_warmup)
+      .check({"data"}, check_digits)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
-               if (job.early_stop) check_metric(job, scope, "early_stop", job.early_stop->metric);
+               if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);
              })
       .check({"metrics", "checkpoint", "data", "evaluate"}, [](const Job& job, const Scope& scope) {
-        if (!job.checkpoint.never) check_metric(job, scope, "checkpoint", job.checkpoint.best);
+        if (!job.checkpoint.never) check_metric(job, scope, "checkpoint.best", job.checkpoint.best);
       });
 }
 

@@ -9,16 +9,29 @@ namespace lockstep::config {
 void ListRule::read(const Cursor& at, void* into) const {
   access_.clear(into);
   if (!at.node().is(Node::Kind::sequence)) {
-    if (!single_) return at.expected(expected());
+    if (!options_.single) return at.expected(expected());
     return item_->read(at, access_.append(into));
   }
-  if (at.node().items.size() < least_) return at.problem(fmt::format("expected {}, found an empty one", expected()));
+  if (at.node().items.size() < options_.least)
+    return at.problem("expected a list with at least one item, found an empty one");
   for (std::size_t i = 0; i < at.node().items.size(); ++i) item_->read(at.item(i), access_.append(into));
+  if (options_.unique) check_unique(at, into);
+}
+
+void ListRule::check_unique(const Cursor& at, const void* list) const {
+  for (std::size_t i = 0; i < access_.size(list); ++i) {
+    const Json item = item_->write(access_.at(list, i));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!item.is_null() && item == item_->write(access_.at(list, j))) {
+        return at.item(i).problem(fmt::format("expected each item once, found {} again", describe(at.node().items[i])));
+      }
+    }
+  }
 }
 
 Json ListRule::write(const void* value) const {
   const std::size_t size = access_.size(value);
-  if (size == 0 && least_ > 0) return {};
+  if (size == 0 && options_.least > 0) return {};
   Json list = Json::array();
   for (std::size_t i = 0; i < size; ++i) list.push_back(item_->write(access_.at(value, i)));
   return list;
@@ -27,13 +40,14 @@ Json ListRule::write(const void* value) const {
 Json ListRule::schema() const {
   const Json item = item_->schema();
   Json list = {{"type", "array"}, {"items", item}};
-  if (least_ > 0) list["minItems"] = least_;
-  if (!single_) return list;
+  if (options_.least > 0) list["minItems"] = options_.least;
+  if (options_.unique) list["uniqueItems"] = true;
+  if (!options_.single) return list;
   return {{"oneOf", Json::array({item, list})}};
 }
 
 std::string ListRule::expected() const {
-  if (single_) return item_->expected() + ", or a list of such";
+  if (options_.single) return item_->expected() + ", or a list of such";
   return "a list";
 }
 

@@ -11,6 +11,12 @@
 
 namespace lockstep::config {
 
+struct ListOptions {
+  std::size_t least = 1;  ///< items
+  bool single = false;    ///< one value may stand without brackets
+  bool unique = false;    ///< no item twice
+};
+
 /// A list whose items follow one rule; untyped, so that this code is compiled once.
 class ListRule : public Rule {
  public:
@@ -20,8 +26,8 @@ class ListRule : public Rule {
     std::function<std::size_t(const void*)> size;
     std::function<const void*(const void*, std::size_t)> at;
   };
-  ListRule(RulePtr item, Access access, std::size_t least, bool single)
-      : item_(std::move(item)), access_(std::move(access)), least_(least), single_(single) {}
+  ListRule(RulePtr item, Access access, ListOptions options)
+      : item_(std::move(item)), access_(std::move(access)), options_(options) {}
 
   void read(const Cursor& at, void* into) const override;
   [[nodiscard]] Json write(const void* value) const override;
@@ -30,14 +36,14 @@ class ListRule : public Rule {
   [[nodiscard]] const Rule* child(const std::string& key) const override;
 
  private:
+  void check_unique(const Cursor& at, const void* list) const;
   RulePtr item_;
   Access access_;
-  std::size_t least_;
-  bool single_;  // one value may stand without brackets
+  ListOptions options_;
 };
 
 template <class T>
-[[nodiscard]] Is<std::vector<T>> list_of(Is<T> item, std::size_t least = 1, bool single = false) {
+[[nodiscard]] Is<std::vector<T>> list_of(Is<T> item, ListOptions options = {}) {
   using List = std::vector<T>;
   return {std::make_shared<ListRule>(
       item.rule,
@@ -46,7 +52,7 @@ template <class T>
           .append = [](void* list) -> void* { return &static_cast<List*>(list)->emplace_back(); },
           .size = [](const void* list) { return static_cast<const List*>(list)->size(); },
           .at = [](const void* list, std::size_t i) -> const void* { return &static_cast<const List*>(list)->at(i); }},
-      least, single)};
+      options)};
 }
 
 /// Names with numbers: {A100: 2, T4: 1}.

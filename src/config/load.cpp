@@ -46,7 +46,7 @@ Node* job_of(Node& root, Session& session, bool overridden) {
   for (const auto& entry : root.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     session.problem(entry.mark, entry.key,
-                    fmt::format("expected 'job' or a root key of the Helm chart; found '{}'{}", entry.key,
+                    fmt::format("expected 'job' or a root key of the Helm chart, found '{}'{}", entry.key,
                                 did_you_mean(entry.key, known)));
   }
   Entry* job = root.find("job");

@@ -22,6 +22,7 @@ std::string home(const Rule& rule, const std::string& path, const std::string& k
 }  // namespace
 
 std::string advice_for_key(const Rule& section, const Cursor& at, const std::string& key) {
+  if (key == "<<") return "; write the values out, maps are not merged";
   if (auto below = home(section, at.path(), key); !below.empty()) return below;
   if (auto near = did_you_mean(key, section.keys()); !near.empty()) return near;
   return at.session().root != nullptr ? home(*at.session().root, "job", key) : "";

@@ -16,16 +16,31 @@ namespace lockstep::config {
 namespace {
 
 Is<std::vector<std::string>> names() {
-  return list_of<std::string>(text(), 1, /*single=*/true);
+  return list_of<std::string>(text(), {.single = true});
+}
+
+/// Inputs are once beside the op or inside it, and one unless the op joins several.
+void check_inputs(const LayerOptions& layer, const Scope& scope, bool takes_several) {
+  const Entry* op = scope.cursor().node().find(layer.op);
+  if (scope.written("inputs") && op != nullptr && op->value.find("inputs") != nullptr) {
+    scope.problem("inputs", fmt::format("expected inputs once, found them beside and inside '{}'", layer.op));
+  } else if (!takes_several && layer.inputs.size() > 1) {
+    scope.problem("inputs", fmt::format("expected one input, since '{}' takes one, found {}; join them first with a "
+                                        "layer such as add or concat",
+                                        layer.op, layer.inputs.size()));
+  }
 }
 
 Is<LayerOptions> layer_section(const Catalogue& catalogue) {
   constexpr const char* kInputsDoc = "earlier layers or features of a sample; 'previous' is the layer above";
   Section<LayerOptions> section;
+  std::set<std::string> joins;
   for (const auto& op : catalogue.layers) {
+    if (op.takes_inputs) joins.insert(op.name);
     auto settings = attributes_section(op, &LayerOptions::attributes);
     // `{add: {inputs: [...]}}` reads better than inputs beside it where they are all that there is to say.
-    if (op.takes_inputs) {
+    const auto is_inputs = [](const AttributeSpec& spec) { return spec.name == "inputs"; };
+    if (std::none_of(op.attributes.begin(), op.attributes.end(), is_inputs)) {
       settings.field("inputs", &LayerOptions::inputs, names(), kInputsDoc).written_if([](const auto&) {
         return false;
       });
@@ -36,11 +51,8 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
       .field("inputs", &LayerOptions::inputs, names(), kInputsDoc)
       .placed(&LayerOptions::place)
       .called("a layer such as relu or {linear: {features: 10}}")
-      .check({}, [](const LayerOptions& layer, const Scope& scope) {
-        const Entry* op = scope.cursor().node().find(layer.op);
-        if (scope.written("inputs") && op != nullptr && op->value.find("inputs") != nullptr) {
-          scope.problem("inputs", fmt::format("expected inputs once, found them beside and inside '{}'", layer.op));
-        }
+      .check({}, [joins](const LayerOptions& layer, const Scope& scope) {
+        check_inputs(layer, scope, joins.contains(layer.op));
       });
 }
 
@@ -97,7 +109,7 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
                    [](const ModelOptions& model) { return model.zoo.empty(); })
       .field("inputs", &ModelOptions::inputs, names(),
              "features of a sample that feed the model; all but the target by default")
-      .field("freeze", &ModelOptions::freeze, list_of<std::string>(text(), 0, /*single=*/true),
+      .field("freeze", &ModelOptions::freeze, list_of<std::string>(text(), {.least = 0, .single = true}),
              "glob patterns over the names of parameters that are not trained")
       .placed(&ModelOptions::place)
       .check({"layers", "inputs"}, check_names);

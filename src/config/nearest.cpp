@@ -41,6 +41,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return found.empty() ? "" : fmt::format("; did you mean '{}'?", found);
 }
 
+std::string or_list(const std::vector<std::string>& words) {
+  if (words.size() < 2) return words.empty() ? "" : words.front();
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
 std::string one_of(const std::vector<std::string>& words) {
   if (words.size() == 1) return fmt::format("'{}'", words.front());
   return fmt::format("one of {}", fmt::join(words, ", "));

@@ -110,7 +110,9 @@ void apply_overrides(Node& job, const Rule& rule, const std::vector<std::string>
                                   key));
       continue;
     }
+    const std::size_t before = session.problems.size();
     Node value = parse_override(option.substr(equals + 1), key, session);
+    if (session.problems.size() > before) continue;
     Setter(std::move(parts), key, session).set(job, &rule, std::move(value));
   }
 }

@@ -36,7 +36,7 @@ Is<InitializeOptions> initialize_section() {
   return Section<Options>()
       .field("from", &Options::from, existing_file(), "a safetensors file with the first values of parameters")
       .required()
-      .field("only", &Options::only, list_of<std::string>(text(), 0, /*single=*/true),
+      .field("only", &Options::only, list_of<std::string>(text(), {.least = 0, .single = true}),
              "glob patterns over parameter names; empty: every parameter")
       .shorthand("from");
 }
@@ -68,9 +68,10 @@ Is<TelemetryOptions> telemetry_section() {
 Is<ParallelOptions> parallel_section() {
   using Options = ParallelOptions;
   return Section<Options>()
-      .field("stages", &Options::stages, number().at_least(1).at_most(1), "parts of a pipeline; 1 in this build")
+      .field("stages", &Options::stages, number().at_least(1).at_most(1).advice("; pipelines are not in this build"),
+             "parts of a pipeline; 1 in this build")
       .field("sharding", &Options::sharding,
-             text().one_of({"none"}).refused({"optimizer", "gradients", "parameters"}, "this build shards nothing"),
+             text().one_of({"none"}).refused({"optimizer", "gradients", "parameters"}, "not in this build"),
              "what ranks divide among them");
 }
 

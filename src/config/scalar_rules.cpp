@@ -132,7 +132,7 @@ void NumberRule::read(const Cursor& at, void* into) const {
   }
   if (!node.is(Node::Kind::scalar) || scalar_type(node) != ScalarType::number) return at.expected(expected());
   const double value = number_of(node);
-  if (!fits(value)) return at.expected(expected());
+  if (!fits(value)) return at.expected(expected(), limits_.advice);
   if (limits_.integral && value > kMostInteger) return at.expected("an integer up to 9007199254740991 (2^53 - 1)");
   store(into, value);
 }
@@ -169,6 +169,7 @@ Json NumberRule::schema() const {
 }
 
 std::string NumberRule::expected() const {
+  if (limits_.low && limits_.low == limits_.high) return show(*limits_.low);
   std::string text = (limits_.integral ? "an integer" : "a number") + limits_text(limits_);
   for (const auto& [word, value] : limits_.words) text += fmt::format(" or '{}'", word);
   return text;

@@ -17,6 +17,7 @@ struct NumberLimits {
   bool low_open = false, high_open = false;           ///< the limit itself is not allowed
   std::vector<std::pair<std::string, double>> words;  ///< `auto` for 0
   bool integral = false;
+  std::string advice;  ///< added to the message where a value does not fit
 };
 
 /// Integers are read as doubles: they are exact up to 2^53, and no larger one is accepted.
@@ -60,6 +61,7 @@ class Number {
   Number word(std::string word, double value) && {
     return limits_.words.emplace_back(std::move(word), value), std::move(*this);
   }
+  Number advice(std::string text) && { return limits_.advice = std::move(text), std::move(*this); }
   template <class N>
   requires std::is_arithmetic_v<N>
   operator Is<N>() const {  // NOLINT: builders convert silently, that is their point

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "config/misplaced.hpp"
 #include "config/nearest.hpp"
@@ -21,9 +22,15 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 }  // namespace
 
 void Scope::problem(const std::string& key, std::string message) const {
-  const Entry* entry = at_.node().find(key);
-  at_.session().problem(entry != nullptr ? entry->value.mark : at_.node().mark, at_.path() + "." + key,
-                        std::move(message));
+  const Node* node = &at_.node();
+  for (std::size_t from = 0; from <= key.size();) {
+    const std::size_t to = std::min(key.find('.', from), key.size());
+    const Entry* entry = node->find(std::string_view(key).substr(from, to - from));
+    if (entry == nullptr) break;
+    node = &entry->value;
+    from = to + 1;
+  }
+  at_.session().problem(node->mark, at_.path() + "." + key, std::move(message));
 }
 
 const SectionRule::Field* SectionRule::find(const std::string& name) const {
@@ -75,17 +82,17 @@ void SectionRule::read_bare(const Cursor& at, void* into) const {
   if (read_word(at, into)) return;
   if (!shorthand.empty() && !at.node().is(Node::Kind::nothing)) {
     const Field& field = *find(shorthand);
-    const std::size_t before = at.session().problems.size();
     field.rule->read(at, field.member(into));
-    // Its message would name only what the shorthand may be.
-    if (at.session().problems.size() == before + 1 && at.session().problems.back().place.path == at.place().path &&
-        !at.node().is(Node::Kind::scalar)) {
-      at.session().problems.pop_back();
+    // Its message names only what the shorthand may be.
+    auto& problems = at.session().problems;
+    if (!at.node().is(Node::Kind::scalar) && !problems.empty() && problems.back().place.path == at.place().path &&
+        problems.back().message == fmt::format("expected {}, found {}", field.rule->expected(), describe(at.node()))) {
+      problems.pop_back();
       at.expected(expected());
     }
     return;
   }
-  std::vector<std::string> known = bare_words();
+  std::vector<std::string> known = alternatives();
   for (const auto& word : words) known.push_back(word.name);
   const bool scalar = at.node().is(Node::Kind::scalar);
   if (const Field* field = scalar ? find(at.node().text) : nullptr; field != nullptr && field->alternative) {
@@ -124,9 +131,11 @@ void SectionRule::read_map(const Cursor& at, void* into) const {
     const Cursor value = at.entry(entry);
     session.places[value.path()] = value.place();
     if (field->alternative && chosen != nullptr) {
-      session.problem(entry.mark, value.path(),
-                      fmt::format("expected only one of {}, found both '{}' and '{}'; remove one",
-                                  fmt::join(alternatives(), ", "), chosen->key, entry.key));
+      const auto names = alternatives();
+      session.problem(
+          entry.mark, value.path(),
+          fmt::format("expected only {}, found both '{}' and '{}'; remove one",
+                      names.size() > kMostListed ? "one of such keys" : config::one_of(names), chosen->key, entry.key));
       bad.push_back(chosen->key);
     } else {
       if (field->alternative) chosen = &entry;
@@ -143,26 +152,37 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
   const auto known = keys();
   std::string what = "no key: there are no settings here";
   if (!known.empty()) {
-    what = known.size() > kMostListed ? "a known key" : fmt::format("a key, {}", config::one_of(known));
+    what = known.size() > kMostListed ? "a known key" : fmt::format("the key {}", config::or_list(known));
   }
   at.session().problem(entry.mark, at.path() + "." + entry.key,
-                       fmt::format("expected {}; found '{}'{}", what, entry.key, advice_for_key(*this, at, entry.key)));
+                       fmt::format("expected {}, found '{}'{}", what, entry.key, advice_for_key(*this, at, entry.key)));
+}
+
+/// Missing keys are not reported where an unknown one is clearly meant for them, or for what is inside them.
+bool SectionRule::is_misspelt(const Node& node, const std::vector<std::string>& names) const {
+  const auto meant = [&](const Entry& entry) {
+    return find(entry.key) == nullptr && (contains(names, nearest(entry.key, keys())) ||
+                                          std::any_of(names.begin(), names.end(), [&](const auto& name) {
+                                            return find(name)->rule->child(entry.key) != nullptr;
+                                          }));
+  };
+  return std::any_of(node.entries.begin(), node.entries.end(), meant);
 }
 
 void SectionRule::report_missing(const Cursor& at) const {
   const Node& node = at.node();
   for (const auto& field : fields) {
-    if (!field.required || node.find(field.name) != nullptr) continue;
+    if (!field.required || node.find(field.name) != nullptr || is_misspelt(node, {field.name})) continue;
     at.session().problem(node.mark, at.path() + "." + field.name,
                          fmt::format("expected {}, found nothing: this key is required", field.rule->expected()));
   }
   const auto names = alternatives();
-  if (!alternative_required || names.empty()) return;
+  if (!alternative_required || names.empty() || is_misspelt(node, names)) return;
   if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return node.find(name) != nullptr; })) return;
-  at.problem(names.size() > kMostListed
-                 ? fmt::format("expected {}, found none", expected())
-                 : fmt::format("expected the key {}; found none of them",
-                               names.size() == 1 ? names[0] : fmt::format("{}", fmt::join(names, " or "))));
+  if (names.size() > (noun.empty() ? kMostListed : 4)) {
+    return at.problem(fmt::format("expected {}, found a map without such a key", expected()));
+  }
+  at.problem(fmt::format("expected the key {}, found none of them", fmt::join(names, " or ")));
 }
 
 void SectionRule::run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const {
@@ -227,8 +247,7 @@ std::string SectionRule::expected() const {
   for (const auto& word : words) forms.push_back("'" + word.name + "'");
   if (!shorthand.empty()) forms.push_back(find(shorthand)->rule->expected());
   const auto names = alternatives();
-  const bool listed = !names.empty() && names.size() == fields.size() && names.size() <= kMostListed;
-  forms.push_back(listed ? config::one_of(names) : "a map");
+  forms.push_back(names.empty() || names.size() > kMostListed ? "a map" : config::one_of(names));
   return fmt::format("{}", fmt::join(forms, " or "));
 }
 

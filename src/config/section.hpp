@@ -23,7 +23,7 @@ class Scope {
  public:
   Scope(const Cursor& at) : at_(at) {}  // NOLINT
   [[nodiscard]] bool written(const std::string& key) const { return at_.node().find(key) != nullptr; }
-  /// At the key's value, or at the section where the key is not written.
+  /// At the value of a key ("data.validation"), or at the section around it where it is not written.
   void problem(const std::string& key, std::string message) const;
   [[nodiscard]] const Cursor& cursor() const { return at_; }
 
@@ -81,6 +81,7 @@ class SectionRule : public Rule {
   void read_bare(const Cursor& at, void* into) const;
   bool read_word(const Cursor& at, void* into) const;
   void report_unknown(const Cursor& at, const Entry& entry) const;
+  [[nodiscard]] bool is_misspelt(const Node& node, const std::vector<std::string>& names) const;
   void report_missing(const Cursor& at) const;
   void run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const;
 };

@@ -151,6 +151,15 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
+/// Whether a line is indented with a tab, the mistake that yaml-cpp words worst.
+bool is_tabbed(const std::string& text, int line) {
+  std::istringstream lines(text);
+  std::string found;
+  for (int i = 0; i < line && std::getline(lines, found); ++i) continue;
+  const std::size_t start = found.find_first_not_of(' ');
+  return start < found.size() && found[start] == '\t';
+}
+
 void mark_command_line(Node& node) {
   node.mark.command_line = true;
   for (auto& item : node.items) mark_command_line(item);
@@ -175,8 +184,10 @@ Node parse_yaml(const std::string& text, Session& session) {
     }
     return root;
   } catch (const YAML::Exception& error) {
-    session.problem(error.mark.is_null() ? Mark{} : mark_of(error.mark), "",
-                    fmt::format("expected YAML, found a mistake in its syntax: {}", error.msg));
+    const Mark mark = error.mark.is_null() ? Mark{1, 1, false} : mark_of(error.mark);
+    session.problem(mark, "",
+                    fmt::format("expected YAML, found a mistake in its syntax: {}{}", error.msg,
+                                is_tabbed(text, mark.line) ? "; indent with spaces, not with tabs" : ""));
     session.broken = true;
     return {};
   }

@@ -47,6 +47,14 @@ inline AttributeSpec flag_attribute(const std::string& name, bool fallback) {
   return spec;
 }
 
+inline AttributeSpec padding_attribute() {
+  AttributeSpec spec{.name = "padding", .kind = AttributeKind::integers, .doc = "padding"};
+  spec.fallback = Attribute(std::string("same"));
+  spec.choices = {"same", "valid"};
+  spec.minimum = 0;
+  return spec;
+}
+
 inline NamedAttributes entry(const std::string& name, std::vector<AttributeSpec> attributes = {},
                              const std::string& shorthand = "") {
   return {.name = name, .doc = "the " + name, .shorthand = shorthand, .attributes = std::move(attributes)};
@@ -63,9 +71,10 @@ inline Catalogue test_catalogue() {
   known.layers = {
       entry("relu"),
       entry("flatten"),
-      entry("conv",
-            {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::vector<std::int64_t>{3}),
-             sizes_attribute("stride", std::vector<std::int64_t>{1}), flag_attribute("bias", true)}),
+      entry(
+          "conv",
+          {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::vector<std::int64_t>{3}),
+           sizes_attribute("stride", std::vector<std::int64_t>{1}), padding_attribute(), flag_attribute("bias", true)}),
       entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}),
       entry("global_pool"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
@@ -77,8 +86,11 @@ inline Catalogue test_catalogue() {
   known.layers[5].batch_statistics = true;
   known.models = {
       entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
-      entry("gpt", {choice_attribute("size", {"tiny", "small", "gpt2"}), optional_attribute("layers"),
-                    number_attribute("dropout", 0, 0, 1)}),
+      entry("gpt",
+            {choice_attribute("size", {"tiny", "small", "gpt2"}), optional_attribute("layers"),
+             optional_attribute("heads"), optional_attribute("width"), number_attribute("dropout", 0, 0, 1),
+             flag_attribute("bias", true), optional_attribute("vocabulary")},
+            "size"),
       entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
       entry("lenet"),
   };

@@ -1,0 +1,184 @@
+// The reference page of the job file: the JSON Schema again, as tables for people.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "config/sections.hpp"
+
+namespace lockstep::config {
+namespace {
+
+std::string code(const Json& value) {
+  return fmt::format("`{}`", value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+std::string sentence(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text.back() == '.' ? text : text + ".";
+}
+
+bool is_map(const Json& schema) {
+  return schema.contains("properties");
+}
+
+std::string limits(const Json& schema) {
+  std::string text;
+  const auto add = [&](const char* key, const char* word) {
+    if (schema.contains(key) && schema[key] != 9007199254740991)
+      text += fmt::format(" {} {}", word, schema[key].dump());
+  };
+  add("minimum", "≥");
+  add("exclusiveMinimum", ">");
+  add("maximum", "≤");
+  add("exclusiveMaximum", "<");
+  return text;
+}
+
+/// The forms that a value may have: "integer ≥ 1 or `auto`".
+std::string forms(const Json& schema) {
+  for (const auto* several : {"oneOf", "anyOf"}) {
+    if (!schema.contains(several) || is_map(schema)) continue;
+    std::vector<std::string> list;
+    for (const auto& form : schema[several]) list.push_back(forms(form));
+    return fmt::format("{}", fmt::join(list, " or "));
+  }
+  if (schema.contains("enum")) {
+    std::vector<std::string> words;
+    for (const auto& word : schema["enum"]) words.push_back(code(word));
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+  const std::string type = schema.value("type", "");
+  if (type == "object") return is_map(schema) && schema["properties"].empty() ? "`{}`" : "map";
+  if (type == "array") return "list of " + forms(schema["items"]);
+  if (type == "boolean") return "`true`, `false`";
+  if (type == "string" && schema.contains("pattern")) {
+    const bool span = schema["pattern"].get<std::string>().find("epoch") != std::string::npos;
+    return span ? "`1 epoch`, `200 steps`" : "`512 MiB`";
+  }
+  if (type == "string") return "text";
+  return type + limits(schema);
+}
+
+/// The map among a schema's forms, also inside lists; null where there is none.
+const Json* map_of(const Json& schema) {
+  if (is_map(schema)) return schema["properties"].empty() ? nullptr : &schema;
+  if (schema.contains("items")) return map_of(schema["items"]);
+  for (const auto* several : {"oneOf", "anyOf"}) {
+    if (!schema.contains(several)) continue;
+    for (const auto& form : schema[several]) {
+      if (const Json* map = map_of(form)) return map;
+    }
+  }
+  return nullptr;
+}
+
+class Page {
+ public:
+  void section(const std::string& path, const Json& schema, const std::string& doc) {
+    const Json& map = *map_of(schema);
+    const auto [seen, fresh] = seen_.emplace(map.dump(), path);
+    text_ += fmt::format("\n## `{}`\n\n", path);
+    if (!doc.empty()) text_ += sentence(doc) + "\n\n";
+    if (!fresh) return void(text_ += fmt::format("The same as [`{}`](#{}).\n", seen->second, anchor(seen->second)));
+    text_ += "| key | value | default | meaning |\n|---|---|---|---|\n";
+    for (const auto& [key, value] : map["properties"].items()) {
+      if (!is_layer_input(path, key)) row(path, map, key, value);
+    }
+    for (const auto& [key, value] : map["properties"].items()) {
+      const bool list = value.value("type", "") == "array";
+      const std::string below = fmt::format("{}.{}{}", path, key, list ? "[]" : "");
+      if (shown(value, below)) section(below, value, value.value("description", ""));
+    }
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  /// As GitHub makes them of headings.
+  static std::string anchor(const std::string& path) {
+    std::string text;
+    for (const char c : path) {
+      if (c != '.' && c != '[' && c != ']') text += c;
+    }
+    return text;
+  }
+
+  void row(const std::string& path, const Json& map, const std::string& key, const Json& value) {
+    std::string fallback = value.contains("default") ? default_text(value) : "";
+    for (const auto& required : map.value("required", Json::array())) {
+      if (required == key) fallback = "required";
+    }
+    if (is_alternative(map, key)) fallback = "one of these";
+    const bool more = shown(value, path + "." + key);
+    const std::string name =
+        more ? fmt::format("[`{}`](#{}{})", key, anchor(path), anchor(key)) : fmt::format("`{}`", key);
+    text_ += fmt::format("| {} | {} | {} | {} |\n", name, forms(value), fallback, value.value("description", ""));
+  }
+
+  static bool is_alternative(const Json& map, const std::string& key) {
+    for (const auto& choice : map.value("oneOf", Json::array())) {
+      if (choice.contains("required") && choice["required"][0] == key) return true;
+    }
+    return false;
+  }
+
+  /// Of a map only the alternative that it is; the rest stands in its own section.
+  static std::string default_text(const Json& value) {
+    const Json& fallback = value["default"];
+    if (!fallback.is_object()) return code(fallback);
+    for (const auto& [key, inner] : fallback.items()) {
+      if (is_alternative(*map_of(value), key)) return code(key);
+    }
+    return "as below";
+  }
+
+  /// Any layer takes `inputs`: not worth a line at each.
+  static bool is_layer_input(const std::string& path, const std::string& key) {
+    return key == "inputs" && path.find("layers[].") != std::string::npos;
+  }
+
+  /// Whether a value has a section with a table of its own.
+  static bool shown(const Json& value, const std::string& path) {
+    const Json* map = map_of(value);
+    if (map == nullptr) return false;
+    for (const auto& [key, inner] : (*map)["properties"].items()) {
+      if (!is_layer_input(path, key)) return true;
+    }
+    return false;
+  }
+
+  std::map<std::string, std::string> seen_;  // a map's schema to the first path that has it
+  std::string text_;
+};
+
+constexpr const char* kHead = R"(# The job file
+
+Written by `lockstep schema --markdown`, from the declarations that parse the file. `lockstep schema` prints the
+same as a JSON Schema (draft-07), for editors.
+
+A job is one YAML file with the root key `job`. Root keys other than `job` belong to the Helm chart. Where a section
+holds one of several alternatives it is a map with one key (`optimizer: {sgd: {momentum: 0.9}}`); an alternative
+whose settings all have defaults may be written as a bare word (`optimizer: sgd`). "One of these" in the column
+of defaults marks alternatives.
+
+- **Overrides.** `lockstep train job.yaml batch_size=256 data.train.images=/data/c10.tar.zst` sets values by path,
+  without the leading `job.`; items of lists by their number (`model.layers[2].conv.filters=64`). Setting one of two
+  alternatives replaces the other.
+- **Paths** are relative to the job file's folder if something is there, else to the working directory; those of
+  overrides to the working directory. Globs are allowed where data are named.
+- **Numbers.** An integral real number is an integer (`1e+06`). Integers go up to 2^53 - 1.
+- **Text** that looks like a number, `true`, `yes`, `on` and the like is put in quotes.
+- **YAML.** One document, no tags, no key twice. Anchors and aliases work; maps are not merged (`<<`).
+)";
+
+}  // namespace
+
+std::string reference_markdown(const Catalogue& catalogue) {
+  Page page;
+  page.section("job", job_section(catalogue).rule->schema(), "");
+  return kHead + page.take();
+}
+
+}  // namespace lockstep::config

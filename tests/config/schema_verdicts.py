@@ -1,0 +1,108 @@
+"""Holds the JSON Schema against a real validator: it must accept every good job and refuse every bad one whose rule a
+schema can express.
+
+    schema_verdicts.py (--program PROGRAM | --schema FILE) [--good FOLDER]... [--bad FOLDER]...
+
+PROGRAM schema prints the schema; PROGRAM canonical JOB, where there is such a command, a job with every default, which
+the schema must accept too. A good folder holds *.yaml. A bad folder holds folders as in tests/bad/jobs; one with a
+file `schema` ("no: <reason>") breaks a rule that no schema can express: then the validator must accept it, or there
+is no need for the file. Jobs that are bad by their overrides (`args`) alone are left out.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import jsonschema
+import yaml
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.2's scalars, as lockstep reads them: PyYAML's own are those of 1.1, where `on` is a boolean."""
+
+
+Loader.yaml_implicit_resolvers = {}
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$"), list("tf"))
+Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(null|Null|NULL|~|)$"), ["n", "N", "~", ""])
+Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$"),
+    list("-+.0123456789"),
+)
+Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node), 10))
+
+
+def load(path):
+    return yaml.load(path.read_text(), Loader)
+
+
+def schema_of(options):
+    if options.schema:
+        return json.loads(pathlib.Path(options.schema).read_text())
+    return json.loads(subprocess.run([options.program, "schema"], check=True, capture_output=True, text=True).stdout)
+
+
+def check_local(schema):
+    references = re.findall(r'"\$ref": "([^"]*)"', json.dumps(schema))
+    return [f"schema: remote $ref {r}" for r in references if not r.startswith("#")]
+
+
+def check_good(validator, path, program):
+    problems = [f"{path}: refused: {e.json_path}: {e.message}" for e in validator.iter_errors(load(path))]
+    if program:
+        done = subprocess.run([program, "canonical", str(path)], capture_output=True, text=True)
+        if done.returncode == 0:
+            canonical = json.loads(done.stdout)
+            problems += [f"{path}: canonical form refused: {e.json_path}: {e.message}" for e in validator.iter_errors(canonical)]
+    return problems
+
+
+def check_bad(validator, folder):
+    """A list of problems, and whether the schema refused the job; None where it was not asked."""
+    marker = folder / "schema"
+    try:
+        accepted = validator.is_valid(load(folder / "job.yaml"))
+    except yaml.YAMLError:
+        accepted = True  # no YAML at all: not a matter of the schema
+    if marker.exists() and not accepted:
+        return [f"{folder.name}: the schema refuses it; remove the file 'schema'"], None
+    if not marker.exists() and accepted:
+        return [f"{folder.name}: the schema accepts it"], None
+    return [], not accepted
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program")
+    parser.add_argument("--schema")
+    parser.add_argument("--good", action="append", default=[])
+    parser.add_argument("--bad", action="append", default=[])
+    options = parser.parse_args()
+    schema = schema_of(options)
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+
+    problems = check_local(schema)
+    good = [path for folder in options.good for path in sorted(pathlib.Path(folder).glob("*.yaml"))]
+    for path in good:
+        problems += check_good(validator, path, options.program)
+    bad = [path for folder in options.bad for path in sorted(pathlib.Path(folder).iterdir())]
+    bad = [path for path in bad if not (path / "args").exists()]
+    refused = 0
+    for folder in bad:
+        found, was_refused = check_bad(validator, folder)
+        problems += found
+        refused += bool(was_refused)
+    if not good and not bad:
+        problems.append("no jobs found")
+    print("\n".join(problems))
+    print(f"{len(good)} good jobs, {len(bad)} bad ones, {refused} of them refused by the schema")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

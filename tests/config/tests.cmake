@@ -1,0 +1,8 @@
+# The schema against a real validator, with the small catalogue that the bad jobs are written for.
+add_executable(config_tool ${CMAKE_CURRENT_LIST_DIR}/config_tool.cpp)
+target_include_directories(config_tool PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(config_tool PRIVATE lockstep_config lockstep_flags fmt::fmt)
+lockstep_script_test(config.schema_verdicts COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema_verdicts.py
+  --program $<TARGET_FILE:config_tool> --good ${CMAKE_SOURCE_DIR}/examples --bad ${CMAKE_SOURCE_DIR}/tests/bad/jobs)
+target_compile_definitions(config_test PRIVATE BAD_JOBS="${CMAKE_SOURCE_DIR}/tests/bad/jobs"
+  EXAMPLES="${CMAKE_SOURCE_DIR}/examples")
