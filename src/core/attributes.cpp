@@ -83,7 +83,9 @@ std::vector<std::int64_t> Attributes::integers(const std::string& name) const {
 }
 
 Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what) {
-  for (const auto& [name, value] : given.all()) {
+  for (const auto& given_one : given.all()) {
+    const auto& name = given_one.first;  // clang 14 cannot capture a structured binding
+    const auto& value = given_one.second;
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
     if (spec == specs.end()) {
       throw Error(ExitCode::configuration, fmt::format("{}: it has no attribute '{}'", what, name));

@@ -15,6 +15,8 @@ class Sha256 {
   ~Sha256();
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text);
   /// Lower-case hex of everything added; the object is then spent.
