@@ -32,6 +32,11 @@ class ReceiveTransfer final : public Transfer {
  public:
   ReceiveTransfer(ThreadWorld& world, int rank, int from, std::shared_ptr<PostedReceive> receive)
       : world_(world), rank_(rank), from_(from), receive_(std::move(receive)) {}
+  ~ReceiveTransfer() override {
+    if (!done()) world_.mailbox(rank_).cancel(*receive_);
+  }
+  ReceiveTransfer(const ReceiveTransfer&) = delete;
+  ReceiveTransfer& operator=(const ReceiveTransfer&) = delete;
   [[nodiscard]] bool done() override { return receive_->done.load(std::memory_order_acquire); }
   void wait(const Operation& operation) override {
     const auto start = Clock::now();
@@ -87,6 +92,13 @@ bool Mailbox::wait(const PostedReceive& receive, Clock::time_point until, const 
   const auto done = [&] { return receive.done.load(std::memory_order_acquire); };
   changed_.wait_until(lock, until, [&] { return done() || failed; });
   return done();
+}
+
+void Mailbox::cancel(const PostedReceive& receive) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, channel] : channels_) {
+    std::erase_if(channel.receives, [&](const auto& posted) { return posted.get() == &receive; });
+  }
 }
 
 void Mailbox::wake() {

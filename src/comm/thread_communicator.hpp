@@ -33,6 +33,8 @@ class Mailbox {
   /// False when `until` came, or `failed` was set, before the receive was done.
   [[nodiscard]] bool wait(const PostedReceive& receive, std::chrono::steady_clock::time_point until,
                           const std::atomic<bool>& failed);
+  /// The receiver's memory is going away; if the message still comes, it is dropped.
+  void cancel(const PostedReceive& receive);
   void wake();
 
  private:

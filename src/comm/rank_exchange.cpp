@@ -1,0 +1,75 @@
+#include "comm/rank_exchange.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+void check_assignment(const Assignment& assignment, int shards, int ranks) {
+  LOCKSTEP_CHECK(static_cast<int>(assignment.shards_of_rank.size()) == ranks, "an assignment has a list for each rank");
+  std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+  for (const auto& list : assignment.shards_of_rank) {
+    for (const int shard : list) ++seen.at(static_cast<std::size_t>(shard));
+  }
+  LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
+}
+
+}  // namespace
+
+RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
+    : communicator_(communicator),
+      layout_(std::move(layout)),
+      options_(options),
+      tree_(layout_.shards),
+      local_rank_(communicator.topology().local_rank(communicator.rank())),
+      sums_(layout_.bucket_elements),
+      scalar_exchange_(communicator) {
+  layout_.cuts.resize(layout_.bucket_elements.size());
+}
+
+std::int64_t RankExchange::all_elements() const {
+  return std::accumulate(layout_.bucket_elements.begin(), layout_.bucket_elements.end(), std::int64_t{0});
+}
+
+void RankExchange::map_regions(int partials, bool with_sums) {
+  if (partials <= room_) return;
+  const RegionShape shape{layout_.bucket_elements, ranks(), partials, layout_.shards * options_.scalars_per_shard};
+  regions_.clear();
+  memory_.reset();
+  const std::size_t bytes = Region::bytes(shape, with_sums && local_rank_ == 0);
+  memory_ = map_host_memory(
+      communicator_, bytes, [&](std::byte* block) { Region(block, shape).construct(); }, operation("shared memory"));
+  for (int r = 0; r < communicator_.topology().local_size(rank()); ++r) regions_.emplace_back(memory_->block(r), shape);
+  room_ = partials;
+}
+
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan) {
+  step_ = step;
+  if (assignment != assignment_) {
+    check_assignment(assignment, layout_.shards, ranks());
+    assignment_ = assignment;
+  }
+  sums_.begin(plan, [this](int root, int bucket) { return own_region().partial(root, bucket); });
+}
+
+Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags) {
+  LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ExchangeOptions says");
+  const auto start = Clock::now();
+  Scalars all = scalar_exchange_.run(regions_, assignment_, values, per_shard, flags, operation("scalars"));
+  scalar_seconds_ += seconds_since(start);
+  return all;
+}
+
+std::unique_ptr<Exchange> make_exchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options) {
+  const bool tree = options.exact && communicator.size() > 1;
+  return tree ? make_tree_exchange(communicator, std::move(layout), options)
+              : make_plain_exchange(communicator, std::move(layout), options);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,59 @@
+// What every kind of exchange has: the host's regions, the sums inside this rank, the scalars.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "comm/host_memory.hpp"
+#include "comm/local_sums.hpp"
+#include "comm/region.hpp"
+#include "comm/scalar_exchange.hpp"
+#include "comm/tree.hpp"
+
+namespace lockstep::comm {
+
+class RankExchange : public Exchange {
+ public:
+  RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options);
+  [[nodiscard]] float* leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
+  [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags) override;
+
+ protected:
+  /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank.
+  void map_regions(int partials, bool with_sums);
+  void begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan);
+
+  [[nodiscard]] int rank() const { return communicator_.rank(); }
+  [[nodiscard]] int ranks() const { return communicator_.size(); }
+  [[nodiscard]] int buckets() const { return static_cast<int>(layout_.bucket_elements.size()); }
+  [[nodiscard]] std::int64_t elements(int bucket) const {
+    return layout_.bucket_elements[static_cast<std::size_t>(bucket)];
+  }
+  [[nodiscard]] std::int64_t all_elements() const;
+  [[nodiscard]] const Region& own_region() const { return regions_[static_cast<std::size_t>(local_rank_)]; }
+  [[nodiscard]] Operation operation(const char* name) const { return {name, step_, options_.timeout}; }
+
+  Communicator& communicator_;
+  ExchangeLayout layout_;
+  ExchangeOptions options_;
+  Tree tree_;
+  int local_rank_;
+  std::unique_ptr<HostMemory> memory_;
+  std::vector<Region> regions_;  ///< by local rank
+  int room_ = -1;                ///< partial sums that regions have room for
+  LocalSums sums_;
+  ScalarExchange scalar_exchange_;
+  Assignment assignment_;
+  std::uint64_t step_ = 0;
+  double scalar_seconds_ = 0;
+};
+
+/// Exact, between ranks: partial sums go to the owners of their slices (tree_exchange.cpp).
+[[nodiscard]] std::unique_ptr<Exchange> make_tree_exchange(Communicator& communicator, ExchangeLayout layout,
+                                                           ExchangeOptions options);
+/// One rank, or not exact: local sums, then the library's all-reduce (plain_exchange.cpp).
+[[nodiscard]] std::unique_ptr<Exchange> make_plain_exchange(Communicator& communicator, ExchangeLayout layout,
+                                                            ExchangeOptions options);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,110 @@
+// Inputs and expected results of exchange tests, each a function of step, shard and bucket only; the sums are
+// written down a second way, without the code under test.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "comm/assignment.hpp"
+#include "comm/slices.hpp"
+#include "comm/tree.hpp"
+#include "core/philox.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+/// Values over several powers of two, so that the order of additions shows in the bits.
+inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, std::int64_t elements) {
+  RandomStream random(mix(step, static_cast<std::uint64_t>(shard)), static_cast<std::uint64_t>(bucket));
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  for (float& value : values) {
+    const std::uint32_t word = random.word();
+    value = std::ldexp(to_unit(word) - 0.5F, static_cast<int>(word % 16) - 8);
+  }
+  return values;
+}
+
+/// Neighbours are added level by level; an odd one out moves up.
+inline std::vector<float> tree_sum(std::uint64_t step, int shards, int bucket, std::int64_t elements) {
+  std::vector<std::vector<float>> level;
+  for (int v = 0; v < shards; ++v) level.push_back(gradient(step, v, bucket, elements));
+  while (level.size() > 1) {
+    std::vector<std::vector<float>> next;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      next.push_back(level[i]);
+      if (i + 1 == level.size()) break;
+      for (std::size_t e = 0; e < next.back().size(); ++e) next.back()[e] = level[i][e] + level[i + 1][e];
+    }
+    level = std::move(next);
+  }
+  return level[0];
+}
+
+inline std::vector<double> scalars_of(std::uint64_t step, const std::vector<int>& shards) {
+  std::vector<double> values;
+  for (const int shard : shards) {
+    for (int k = 0; k < 3; ++k) values.push_back(static_cast<double>(step) * 1000 + shard * 10 + k + 1.0 / 3);
+  }
+  return values;
+}
+
+/// Buckets of several tensors, some empty or odd.
+inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
+  ExchangeLayout layout;
+  layout.shards = shards;
+  const unsigned buckets = random() % 5;
+  for (unsigned b = 0; b < buckets; ++b) {
+    std::vector<std::int64_t> tensors(random() % 4);
+    for (auto& elements : tensors) elements = random() % 3 == 0 ? random() % 12'000 : random() % 50;
+    std::int64_t sum = 0;
+    for (const auto elements : tensors) sum += elements;
+    layout.bucket_elements.push_back(sum);
+    layout.cuts.push_back(chunk_cuts(tensors));
+  }
+  return layout;
+}
+
+/// Buddy placement of random counts, or any placement at all.
+inline Assignment random_assignment(std::mt19937& random, int shards, int ranks) {
+  std::vector<int> counts(static_cast<std::size_t>(ranks), 0);
+  Assignment any{std::vector<std::vector<int>>(counts.size())};
+  for (int v = 0; v < shards; ++v) {
+    const std::size_t rank = random() % counts.size();
+    ++counts[rank];
+    any.shards_of_rank[rank].push_back(v);
+  }
+  for (auto& list : any.shards_of_rank) std::shuffle(list.begin(), list.end(), random);
+  return random() % 2 == 0 ? any : place_shards(counts);
+}
+
+/// What a rank must send: each partial sum's slices to their owners, and its own reduced slices to each peer of
+/// its host and once to each other host.
+struct TrafficFormula {
+  std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
+
+  void add(const Communicator& communicator, const ExchangeLayout& layout, const Assignment& assignment) {
+    const int rank = communicator.rank(), ranks = communicator.size();
+    if (ranks == 1) return;
+    const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(rank)];
+    const std::size_t k = Tree(layout.shards).maximal_subtrees(mine).size();
+    const auto peers = static_cast<std::size_t>(communicator.topology().local_size(rank) - 1);
+    for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
+      const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
+      const auto bytes = [&](int r) {
+        const auto i = static_cast<std::size_t>(r);
+        return static_cast<std::uint64_t>(bounds[i + 1] - bounds[i]) * sizeof(float);
+      };
+      for (int owner = 0; owner < ranks; ++owner) {
+        if (owner == rank) continue;
+        (communicator.topology().same_host(rank, owner) ? shared_memory_bytes : network_bytes) += k * bytes(owner);
+      }
+      shared_memory_bytes += peers * bytes(rank);
+      network_bytes += (communicator.topology().host_names.size() - 1) * bytes(rank);
+    }
+  }
+};
+
+}  // namespace lockstep::comm
