@@ -37,7 +37,7 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   const std::string good = sample();
   EXPECT_EQ(message_of("abc"), "model.safetensors: not a usable safetensors file: it is shorter than 8 bytes");
   EXPECT_EQ(message_of(good.substr(0, 20)),
-            "model.safetensors: not a usable safetensors file: its header of 184 bytes is longer than the file");
+            "model.safetensors: not a usable safetensors file: its header of 160 bytes is longer than the file");
   EXPECT_EQ(message_of(good.substr(0, good.size() - 4)),
             "model.safetensors: not a usable safetensors file: tensor 'a.weight' spans bytes 0 to 24, but the data has 20");
   std::string broken = good;
