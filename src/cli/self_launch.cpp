@@ -26,7 +26,8 @@ volatile sig_atomic_t asked = 0;
 
 void pass_on(int signal) {
   if (child <= 0) return;
-  kill(child, asked++ == 0 ? SIGUSR1 : (signal == SIGUSR1 ? SIGTERM : signal));
+  kill(child, asked == 0 ? SIGUSR1 : (signal == SIGUSR1 ? SIGTERM : signal));
+  asked = 1;
 }
 
 std::vector<std::string> own_arguments() {
