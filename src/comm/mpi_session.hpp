@@ -1,0 +1,15 @@
+// MPI, from start to end, as a Communicator.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+/// Starts MPI on a thread of its own, which makes all MPI calls. Once per process. Destroying it ends MPI: at
+/// once if all ranks come to it; when unwinding from an error it does not wait long for the others, and never
+/// hangs in MPI_Finalize.
+[[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator();
+
+}  // namespace lockstep::comm

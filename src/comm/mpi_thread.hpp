@@ -1,0 +1,86 @@
+// The communication thread: the only one that calls MPI (MPI_THREAD_FUNNELED). Others post requests to its
+// queue and wait for them with a deadline.
+//
+// It never blocks inside MPI: it starts non-blocking operations and tests them. Between tests it sleeps on its
+// queue, an eighth of the time for which nothing has happened, at most half a millisecond; with nothing pending
+// it sleeps until somebody posts. So it costs little while workers compute, and adds little to any wait.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/spans.hpp"
+
+namespace lockstep::comm {
+
+/// One posted operation, which may be several MPI requests (long messages go in pieces).
+class MpiOperation {
+ public:
+  /// Starts its MPI requests; on the communication thread.
+  std::function<void(std::vector<MPI_Request>&)> start;
+  std::function<void()> notify;
+
+  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
+  /// False at the deadline.
+  [[nodiscard]] bool wait_until(Clock::time_point until);
+
+ private:
+  friend class MpiThread;
+  void finish();
+  std::atomic<bool> done_{false};
+  std::size_t requests_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+class MpiThread {
+ public:
+  MpiThread();
+  ~MpiThread();
+  MpiThread(const MpiThread&) = delete;
+  MpiThread& operator=(const MpiThread&) = delete;
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  void post(std::shared_ptr<MpiOperation> operation);
+  /// Throws Error(infrastructure) once an MPI call has failed.
+  void check();
+  /// MPI_Abort; gives up and leaves after two seconds.
+  [[noreturn]] void abort(int exit_code);
+  /// Ends MPI when all ranks do so within `patience`; else leaves it as it is.
+  void close(std::chrono::milliseconds patience);
+
+ private:
+  void run();
+  void start_mpi();
+  void serve();
+  void take_posted(std::unique_lock<std::mutex>& lock);
+  bool test_pending();
+  void sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last_progress);
+  void end_mpi();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<MpiOperation>> posted_;
+  bool started_ = false, stop_ = false, ended_ = false;
+  int abort_code_ = -1;
+  std::chrono::milliseconds patience_{};
+  std::string error_;
+  int rank_ = 0, size_ = 1;
+
+  std::vector<MPI_Request> requests_;                  ///< pending; the communication thread's own
+  std::vector<std::shared_ptr<MpiOperation>> owners_;  ///< of each request
+  std::vector<int> completed_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::comm
