@@ -12,12 +12,15 @@ namespace {
 /// Takes fields out of a record one by one, so that what is left can be shown as it is.
 class Fields {
  public:
-  explicit Fields(const Record& record) : left_(record) {}
+  explicit Fields(const Record& record) : left_(record) {
+    std::erase_if(left_,
+                  [](const auto& field) { return field.second == Field(false); });  // "interrupted no" is no news
+  }
 
   [[nodiscard]] bool has(const std::string& name) const { return find(left_, name) != nullptr; }
   [[nodiscard]] std::string take(const std::string& name) {
     const Field* field = find(left_, name);
-    std::string text = field == nullptr ? "" : to_text(*field);
+    std::string text = field == nullptr ? "" : to_text(name, *field);
     drop(name);
     return text;
   }
@@ -53,7 +56,7 @@ class Line {
     for (const auto& [name, value] : values) add(fmt::format("{} {}", spaced(name), short_number(value)));
   }
   void add_rest(const Fields& fields) {
-    for (const auto& [name, field] : fields.left()) add(fmt::format("{} {}", spaced(name), to_text(field)));
+    for (const auto& [name, field] : fields.left()) add(fmt::format("{} {}", spaced(name), to_text(name, field)));
   }
   [[nodiscard]] const std::string& text() const { return text_; }
 
@@ -65,22 +68,25 @@ std::string counted(const std::string& count, const std::string& thing) {
   return fmt::format("{} {}{}", count, thing, count == "1" ? "" : "s");
 }
 
+/// Takes `things` out of the fields: "2 ranks", "1 thread".
+void add_counts(Line& line, Fields& fields, std::initializer_list<const char*> things) {
+  for (const char* thing : things) {
+    const std::string name = fmt::format("{}s", thing);
+    if (fields.has(name)) line.add(counted(fields.take(name), thing));
+  }
+}
+
 std::string start_text(Fields fields, const Palette& palette) {
-  Line line;
-  if (fields.has("version")) line.add("lockstep " + fields.take("version"));
-  if (fields.has("job")) line.add(palette.strong + fields.take("job") + palette.reset);
-  for (const auto* thing : {"rank", "thread", "host", "shard"}) {
-    const std::string name = fmt::format("{}s", thing);
-    if (fields.has(name)) line.add(counted(fields.take(name), thing));
-  }
-  if (fields.has("batch_size")) line.add("batch " + fields.take("batch_size"));
-  for (const auto* thing : {"parameter", "epoch", "step"}) {
-    const std::string name = fmt::format("{}s", thing);
-    if (fields.has(name)) line.add(counted(fields.take(name), thing));
-  }
-  line.add(fields.take("device"));
-  line.add_rest(fields);
-  return line.text();
+  Line run;
+  if (fields.has("version")) run.add("lockstep " + fields.take("version"));
+  if (fields.has("job")) run.add(palette.strong + fields.take("job") + palette.reset);
+  add_counts(run, fields, {"rank", "thread", "host", "shard"});
+  if (fields.has("batch_size")) run.add("batch " + fields.take("batch_size"));
+  Line size;
+  add_counts(size, fields, {"parameter", "sample", "epoch", "step"});
+  size.add_rest(fields);
+  return size.text().empty() ? run.text()
+                             : fmt::format("{}\n  {}{}{}", run.text(), palette.quiet, size.text(), palette.reset);
 }
 
 std::string eval_text(Fields fields, const Palette& palette) {
@@ -122,7 +128,9 @@ std::string end_text(Fields fields, const Palette& palette) {
   if (fields.has("samples")) first.add(counted(fields.take("samples"), "sample"));
   const double seconds = fields.take_number("seconds");
   if (seconds > 0) first.add(duration(seconds));
-  if (fields.has("samples_per_second")) first.add(fields.take("samples_per_second") + " samples/s");
+  if (fields.has("samples_per_second"))
+    first.add(short_number(fields.take_number("samples_per_second")) + " samples/s");
+  if (fields.has("loss")) first.add("loss " + fields.take("loss"));
   std::string text = first.text();
 
   Line metrics;
@@ -132,7 +140,9 @@ std::string end_text(Fields fields, const Palette& palette) {
   if (!phases.empty())
     text += fmt::format("\n  {}phases: {}{}", palette.quiet, phases_text(phases, seconds), palette.reset);
   const std::string digest = fields.take("parameters_sha256");
-  for (const auto& [name, field] : fields.left()) text += fmt::format("\n  {}: {}", spaced(name), to_text(field));
+  for (const auto& [name, field] : fields.left()) {
+    text += fmt::format("\n  {}{}: {}{}", palette.quiet, spaced(name), to_text(name, field), palette.reset);
+  }
   if (!digest.empty()) text += "\n  parameters sha256: " + digest;
   return text;
 }

@@ -33,6 +33,14 @@ std::string of_total(const std::string& name, double value, double total) {
   return total > 0 ? fmt::format("{}/{}", text, grouped(std::llround(total))) : text;
 }
 
+/// "  accuracy 0.97", or nothing.
+std::string first_metric(const Record& record) {
+  const Field* field = find(record, "metrics");
+  const auto* metrics = field == nullptr ? nullptr : std::get_if<std::map<std::string, double>>(field);
+  if (metrics == nullptr || metrics->empty()) return "";
+  return fmt::format("  {} {}", spaced(metrics->begin()->first), short_number(metrics->begin()->second));
+}
+
 class Progress : public Sink {
  public:
   Progress(std::FILE* file, ProgressOptions options)
@@ -46,7 +54,6 @@ class Progress : public Sink {
       return;
     }
     if (name == "start") on_start(record);
-    if (name == "eval") remember_metric(record);
     std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "", event_text(name, record, palette_).c_str());
     std::fflush(file_);
   }
@@ -56,13 +63,6 @@ class Progress : public Sink {
     steps_ = number(record, "steps");
     epochs_ = number(record, "epochs");
     started_ = shown_ = options_.clock();
-  }
-
-  void remember_metric(const Record& record) {
-    const Field* field = find(record, "metrics");
-    const auto* metrics = field == nullptr ? nullptr : std::get_if<std::map<std::string, double>>(field);
-    if (metrics == nullptr || metrics->empty()) return;
-    metric_ = fmt::format("{} {}", spaced(metrics->begin()->first), short_number(metrics->begin()->second));
   }
 
   void on_step(const Record& record) {
@@ -100,7 +100,7 @@ class Progress : public Sink {
     if (find(record, "epoch") != nullptr) text += of_total("epoch", number(record, "epoch"), epochs_) + "  ";
     text += of_total("step", step, steps_);
     text += fmt::format("  loss {}", short_number(number(record, "loss", std::nan(""))));
-    if (!metric_.empty()) text += "  " + metric_;
+    text += first_metric(record);
     text += fmt::format("  {} samples/s", short_number(number(record, "samples_per_second")));
     if (steps_ > step && step > first_step_) {
       const double seconds_per_step = (now - first_step_at_) / (step - first_step_);
@@ -118,7 +118,6 @@ class Progress : public Sink {
   double first_step_ = -1, first_step_at_ = 0;  // of this process: a resumed run starts in the middle
   double shown_ = 0, shown_step_ = -1;          // the newest line
   double data_wait_ = 0;                        // seconds since it
-  std::string metric_;                          // of the newest evaluation
 };
 
 }  // namespace

@@ -3,23 +3,61 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 namespace lockstep::telemetry {
 namespace {
 
+constexpr std::size_t kManyRanks = 16;
+
+bool has_word(const std::string& name, const std::string& word) {
+  return ("_" + name + "_").find("_" + word + "_") != std::string::npos;
+}
+
+std::string measured(const std::string& name, double value) {
+  if (has_word(name, "seconds")) return duration(value);
+  if (has_word(name, "bytes")) return byte_count(value);
+  return short_number(value);
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text.empty() ? "none" : text;
+}
+
+std::string by_rank(const std::string& name, const std::map<std::string, double>& values) {
+  if (values.size() > kManyRanks) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end(),
+                                                 [](const auto& a, const auto& b) { return a.second < b.second; });
+    return fmt::format("{} to {}", measured(name, low->second), measured(name, high->second));
+  }
+  std::vector<std::pair<std::string, double>> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {  // "9" before "10"
+    return std::pair(a.first.size(), a.first) < std::pair(b.first.size(), b.first);
+  });
+  std::vector<std::string> parts;
+  for (const auto& [rank, value] : sorted) parts.push_back(measured(name, value));
+  return joined(parts);
+}
+
 struct FieldText {
+  explicit FieldText(const std::string& field) : name(field) {}
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
-  std::string operator()(std::int64_t value) const { return grouped(value); }
-  std::string operator()(double value) const { return short_number(value); }
+  std::string operator()(std::int64_t value) const {
+    return has_word(name, "bytes") ? byte_count(static_cast<double>(value)) : grouped(value);
+  }
+  std::string operator()(double value) const { return measured(name, value); }
   std::string operator()(const std::string& value) const { return value; }
   std::string operator()(const std::map<std::string, double>& values) const {
-    std::string text;
-    for (const auto& [name, value] : values) {
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", spaced(name), short_number(value));
-    }
-    return text.empty() ? "none" : text;
+    if (name.ends_with("by_rank")) return by_rank(name, values);
+    std::vector<std::string> parts;
+    for (const auto& [key, value] : values) parts.push_back(spaced(key) + " " + measured(name, value));
+    return joined(parts);
   }
+  const std::string& name;
 };
 
 }  // namespace
@@ -45,8 +83,15 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-std::string to_text(const Field& field) {
-  return std::visit(FieldText{}, field);
+std::string byte_count(double bytes) {
+  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return fmt::format("{:.3g} {}", bytes, kUnits.at(unit));
+}
+
+std::string to_text(const std::string& name, const Field& field) {
+  return std::visit(FieldText(name), field);
 }
 
 std::string spaced(std::string name) {

@@ -13,8 +13,11 @@ namespace lockstep::telemetry {
 [[nodiscard]] std::string short_number(double value);
 /// 0.123 -> "0.123 s", 12.3 -> "12.3 s", 62 -> "1:02", 3723 -> "1:02:03"
 [[nodiscard]] std::string duration(double seconds);
-/// Any field; maps as "a 1, b 2".
-[[nodiscard]] std::string to_text(const Field& field);
+/// 1500 -> "1.5 kB"
+[[nodiscard]] std::string byte_count(double bytes);
+/// Any field. The name says what a number is: "..._seconds..." and "..._bytes..." get their units. Maps are
+/// "a 1, b 2"; those "by_rank" are the values in order of the ranks, or their range where there are many.
+[[nodiscard]] std::string to_text(const std::string& name, const Field& field);
 /// "data_wait_seconds" -> "data wait seconds"
 [[nodiscard]] std::string spaced(std::string name);
 

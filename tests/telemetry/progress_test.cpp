@@ -37,19 +37,22 @@ TEST_F(ProgressTest, StartNamesWhatIsRun) {
                                {"batch_size", std::int64_t{128}},
                                {"parameters", std::int64_t{52650}},
                                {"steps", std::int64_t{3910}},
-                               {"epochs", std::int64_t{10}},
+                               {"epochs", 10.0},
                                {"device", std::string("cpu")},
+                               {"arena_bytes", std::int64_t{1234567}},
+                               {"seconds", 0.0421},
                                {"version", std::string("0.1.0")},
                                {"resumed_at", std::int64_t{40}}});
   EXPECT_EQ(captured_.take(),
-            "lockstep 0.1.0  digits  2 ranks  1 thread  1 host  8 shards  batch 128  52,650 parameters  10 epochs  "
-            "3,910 steps  cpu  resumed at 40\n");
+            "lockstep 0.1.0  digits  2 ranks  1 thread  1 host  8 shards  batch 128\n"
+            "  52,650 parameters  10 epochs  3,910 steps  device cpu  arena bytes 1.23 MB  seconds 0.0421 s  "
+            "resumed at 40\n");
 }
 
 TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {
   const auto progress = make(false);
   progress->event("start", start(100, 2));
-  EXPECT_EQ(captured_.take(), "digits  2 epochs  100 steps\n");
+  EXPECT_EQ(captured_.take(), "digits\n  2 epochs  100 steps\n");
   now_ += 1;
   progress->event("step", step(1, 2.3, 0.5));
   EXPECT_EQ(captured_.take(), "epoch 1/2  step 1/100  loss 2.3  1,235 samples/s  data wait 50 %\n");
@@ -113,15 +116,19 @@ TEST_F(ProgressTest, ATerminalLineIsWrittenOverTenTimesASecondAndCutToTheWidth) 
   EXPECT_EQ(captured_.take(), "\r\x1b[Kstep 3  checkpoint runs/a/3  0.25 s\n");
 }
 
-TEST_F(ProgressTest, TheNewestMetricStandsInTheStepLine) {
-  const auto progress = make(false);
-  progress->event("eval", {{"step", std::int64_t{5}},
-                           {"set", std::string("validation")},
-                           {"loss", 0.12345},
-                           {"metrics", Map{{"accuracy", 0.9712}}}});
+TEST_F(ProgressTest, AnEvaluationIsALineThatStays) {
+  make(false)->event("eval", {{"step", std::int64_t{5}},
+                              {"set", std::string("validation")},
+                              {"loss", 0.12345},
+                              {"metrics", Map{{"accuracy", 0.9712}}}});
   EXPECT_EQ(captured_.take(), "step 5  validation  loss 0.1235  accuracy 0.9712\n");
-  progress->event("step", step(6, 1));
-  EXPECT_EQ(captured_.take(), "epoch 1  step 6  loss 1  accuracy 0.9712  1,235 samples/s  data wait 0 %\n");
+}
+
+TEST_F(ProgressTest, TheStepLineHasTheFirstMetricOfTheBatch) {
+  Record record = step(6, 1);
+  record.emplace_back("metrics", Map{{"accuracy", 0.875}, {"top5", 1.0}});
+  make(false)->event("step", record);
+  EXPECT_EQ(captured_.take(), "epoch 1  step 6  loss 1  accuracy 0.875  1,235 samples/s  data wait 0 %\n");
 }
 
 TEST_F(ProgressTest, TheEndHasMetricsPhasesAndTheHash) {
@@ -131,13 +138,19 @@ TEST_F(ProgressTest, TheEndHasMetricsPhasesAndTheHash) {
                              {"samples_per_second", 8072.26},
                              {"metrics", Map{{"accuracy", 0.975}}},
                              {"phases", Map{{"exchange", 6.2}, {"compute", 50.0}}},
+                             {"loss", 0.0625},
+                             {"interrupted", false},
                              {"parameters_sha256", std::string("abc123")},
-                             {"shards_per_rank", Map{{"0", 4}, {"1", 4}}}});
+                             {"shards_by_rank", Map{{"0", 5}, {"1", 3}}},
+                             {"bytes_sent_by_rank", Map{{"0", 2.5e6}, {"1", 3e9}}},
+                             {"compute_seconds_by_rank", Map{{"0", 50.0}, {"1", 61.0}}}});
   EXPECT_EQ(captured_.take(),
-            "done  3,910 steps  500,480 samples  1:02  8,072 samples/s\n"
+            "done  3,910 steps  500,480 samples  1:02  8,072 samples/s  loss 0.0625\n"
             "  accuracy 0.975\n"
             "  phases: compute 50 s (81 %)  exchange 6.2 s (10 %)\n"
-            "  shards per rank: 0 4, 1 4\n"
+            "  shards by rank: 5, 3\n"
+            "  bytes sent by rank: 2.5 MB, 3 GB\n"
+            "  compute seconds by rank: 50 s, 1:01\n"
             "  parameters sha256: abc123\n");
 }
 
@@ -162,7 +175,19 @@ TEST_F(ProgressTest, AFileIsNoTerminal) {
   std::fclose(file);
 }
 
+TEST(Text, ManyRanksAreARange) {
+  Map values;
+  for (int rank = 0; rank < 12; ++rank) values[std::to_string(rank)] = rank;
+  EXPECT_EQ(to_text("shards_by_rank", values), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11");
+  for (int rank = 12; rank < 20; ++rank) values[std::to_string(rank)] = rank;
+  EXPECT_EQ(to_text("shards_by_rank", values), "0 to 19");
+}
+
 TEST(Text, Numbers) {
+  EXPECT_EQ(byte_count(0), "0 B");
+  EXPECT_EQ(byte_count(999), "999 B");
+  EXPECT_EQ(byte_count(999600), "1 MB");
+  EXPECT_EQ(byte_count(1.5e15), "1.5e+03 TB");
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1000), "1,000");
