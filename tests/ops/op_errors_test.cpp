@@ -1,0 +1,139 @@
+// What a person reads when shapes, targets or ids do not fit. The builder puts the layer's name and place before it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+class OpErrors : public testing::Test {
+ protected:
+  OpErrors() { add_built_in(registry_); }
+
+  /// The message of the op's shape rule; empty if it takes the inputs.
+  [[nodiscard]] std::string refusal(const std::string& op, const Attributes& attributes,
+                                    const std::vector<TensorSpec>& inputs) const {
+    const OpDef& def = registry_.at(op);
+    try {
+      (void)def.infer(complete(def.attributes, attributes, "op '" + op + "'"), inputs);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      return error.what();
+    }
+    return "";
+  }
+
+  /// The message of forward for one i32 input (or target) that holds `bad`.
+  [[nodiscard]] std::string data_refusal(const std::string& op, const Attributes& given,
+                                         const std::vector<TensorSpec>& inputs, std::int32_t bad) const {
+    const OpDef& def = registry_.at(op);
+    const Attributes attributes = complete(def.attributes, given, "op '" + op + "'");
+    const Signature signature = def.infer(attributes, inputs);
+    KernelRequest request{op, &attributes, Mode::inference, inputs, {}, {}, signature.outputs, {}};
+    std::vector<Tensor> tensors;
+    std::vector<const void*> in, parameters;
+    std::vector<void*> out;
+    tensors.reserve(8);
+    for (const auto& spec : inputs) {
+      Tensor& tensor = tensors.emplace_back(spec);
+      if (spec.dtype == DType::i32) tensor.as<std::int32_t>()[0] = bad;
+      if (spec.dtype == DType::f32) tensor.as<float>()[0] = 0;
+      in.push_back(tensor.bytes());
+    }
+    for (const auto& parameter : signature.parameters) {
+      request.parameters.push_back({DType::f32, parameter.shape});
+      parameters.push_back(tensors.emplace_back(request.parameters.back()).bytes());
+    }
+    for (const auto& spec : signature.outputs) out.push_back(tensors.emplace_back(spec).bytes());
+    try {
+      def.kernels.at(DeviceKind::cpu)(request)->forward({in, parameters, {}, {}, out, {}, nullptr, nullptr});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return error.what();
+    }
+    return "";
+  }
+
+  OpRegistry registry_;
+};
+
+TensorSpec f32(Shape shape) {
+  return {DType::f32, std::move(shape)};
+}
+TensorSpec i32(Shape shape) {
+  return {DType::i32, std::move(shape)};
+}
+
+}  // namespace
+
+TEST_F(OpErrors, ShapesThatDiffer) {
+  EXPECT_EQ(refusal("add", {}, {f32({16, 32, 32, 64}), f32({16, 32, 32, 32})}),
+            "add: expected inputs of one shape, found [16, 32, 32, 64] and [16, 32, 32, 32]");
+  EXPECT_EQ(refusal("mul", {}, {f32({2, 3}), f32({2, 3}), f32({2, 4})}),
+            "mul: expected inputs of one shape, found [2, 3] and [2, 4]");
+  EXPECT_EQ(
+      refusal("concat", {}, {f32({2, 3, 4}), f32({2, 5, 4})}),
+      "concat: expected inputs of f32 that differ in dimension 2 only, found [2, 3, 4] of f32 and [2, 5, 4] of f32");
+  EXPECT_EQ(refusal("mean_squared_error", {}, {f32({2, 3}), f32({2, 4})}),
+            "mean_squared_error: expected a prediction and a target of one shape and of f32, found [2, 3] of f32 and "
+            "[2, 4] of f32");
+}
+
+TEST_F(OpErrors, Axes) {
+  EXPECT_EQ(refusal("concat", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3}), f32({2, 3})}),
+            "concat: expected an axis from 1 to 1, or from the end -1 to -1, found 0");
+  EXPECT_EQ(refusal("transpose", Attributes({{"order", std::vector<std::int64_t>{1, 1}}}), {f32({2, 3, 4})}),
+            "transpose: expected an order of the dimensions 1 to 2 of an input [2, 3, 4] of f32, found [1, 1] and f32");
+  EXPECT_EQ(
+      refusal("reshape", Attributes({{"shape", std::vector<std::int64_t>{4, -1}}}), {f32({2, 5, 3})}),
+      "reshape: expected a shape with as many elements as a sample of [2, 5, 3] (the batch dimension left out, at "
+      "most one -1), found [4, -1]");
+}
+
+TEST_F(OpErrors, Targets) {
+  EXPECT_EQ(
+      refusal("cross_entropy", {}, {f32({8, 10}), i32({8, 1})}),
+      "cross_entropy: for a prediction [8, 10] expected a target [8] of i32 or [8, 10] of f32, found [8, 1] of i32");
+  EXPECT_EQ(refusal("accuracy", {}, {i32({8, 10}), i32({8})}),
+            "accuracy: expected a prediction [batch, ..., classes] of f32, found [8, 10] of i32");
+}
+
+TEST_F(OpErrors, Text) {
+  const Attributes three({{"heads", std::int64_t{3}}});
+  EXPECT_EQ(refusal("attention", three, {f32({2, 5, 24})}),
+            "attention: expected a width that is a multiple of 3 heads, found [2, 5, 24] of f32");
+  EXPECT_EQ(
+      refusal("attention", three, {f32({2, 5, 6}), f32({2, 5, 6})}),
+      "attention: expected one input (q, k, v side by side) or three (q, k, v), found [2, 5, 6] of f32, [2, 5, 6] "
+      "of f32");
+  EXPECT_EQ(refusal("position_embedding", Attributes({{"length", std::int64_t{4}}}), {f32({2, 5, 6})}),
+            "position_embedding: expected at most 4 positions, found 5; raise `length`");
+  EXPECT_EQ(
+      refusal("embedding", Attributes({{"vocabulary", std::int64_t{4}}, {"width", std::int64_t{2}}}), {f32({2, 5})}),
+      "embedding: expected an input [batch, ...] of i32, found [2, 5] of f32");
+  EXPECT_EQ(refusal("dropout", Attributes({{"rate", 1.0}}), {f32({2, 5})}),
+            "dropout: expected a rate from 0 to below 1, found 1");
+}
+
+TEST_F(OpErrors, DataOutOfRange) {
+  EXPECT_EQ(
+      data_refusal("cross_entropy", {}, {f32({1, 10}), i32({1})}, 10),
+      "a label is 10, but the model predicts classes 0 to 9; the model's last layer needs as many features as the "
+      "data set has classes");
+  EXPECT_EQ(
+      data_refusal("accuracy", {}, {f32({1, 10}), i32({1})}, -1),
+      "a label is -1, but the model predicts classes 0 to 9; the model's last layer needs as many features as the "
+      "data set has classes");
+  const Attributes vocabulary({{"vocabulary", std::int64_t{65}}, {"width", std::int64_t{2}}});
+  EXPECT_EQ(data_refusal("embedding", vocabulary, {i32({1, 1})}, 65),
+            "embedding: expected ids from 0 to 64, found 65; `vocabulary` must be as large as that of the data set");
+}
+
+}  // namespace lockstep::ops
