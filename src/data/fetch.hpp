@@ -11,7 +11,7 @@
 namespace lockstep::data {
 
 struct FetchOptions {
-  std::string mirrors_file;                ///< share/lockstep/mirrors.json, or one's own
+  std::string mirrors_file;                ///< share/lockstep/mirrors.json where it is installed, or one's own
   std::chrono::seconds stall_timeout{30};  ///< a mirror that sends nothing for so long is given up
   std::function<void(const std::string& name, std::uint64_t done, std::uint64_t all)> progress;
 };
