@@ -75,6 +75,7 @@ struct AugmentDef {
   std::string doc;   ///< one line
   std::vector<AttributeSpec> attributes;
   std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
+  bool random = true;     ///< false: it draws nothing, and so may stand in `prepare:` too
   std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
 };
 

@@ -75,7 +75,4 @@ class DataSet {
   [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
 };
 
-/// Counter-based random numbers for one sample in one epoch: the same on every rank and thread.
-class SampleRandom;
-
 }  // namespace lockstep

@@ -40,6 +40,7 @@ AugmentDef make_center_crop() {
   def.doc = "keeps the middle of the image";
   def.attributes = {size_attribute("side of the square, or [height, width]")};
   def.shorthand = "size";
+  def.random = false;
   def.make = [](const Attributes& a) { return std::make_unique<CenterCrop>(size_of(a, "center_crop")); };
   return def;
 }

@@ -39,6 +39,7 @@ AugmentDef make_resize() {
   def.doc = "resamples the image to another size";
   def.attributes = {size_attribute("[height, width]; or one number: the new length of the shorter side")};
   def.shorthand = "size";
+  def.random = false;
   def.make = [](const Attributes& a) {
     return std::make_unique<Resize>(size_of(a, "resize"), a.integers("size").size() == 1);
   };
