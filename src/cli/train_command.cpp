@@ -12,6 +12,7 @@
 #include "cli/job_argument.hpp"
 #include "cli/report_error.hpp"
 #include "cli/self_launch.hpp"
+#include "comm/launcher.hpp"
 #include "comm/mpi_session.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
@@ -66,7 +67,7 @@ int end_all(const std::exception& error, Communicator& communicator) {
 
 int train_here(TrainArguments& arguments) {
   const auto launcher = comm::launcher_info();
-  auto communicator = launcher.ranks > 1 ? comm::make_mpi_communicator() : make_single_communicator();
+  auto communicator = comm::launched_by_mpi() ? comm::make_mpi_communicator() : make_single_communicator();
   try {
     const int found = communicator->size();
     if (launcher.ranks > 1 && found != launcher.ranks) {
@@ -87,7 +88,7 @@ int train_here(TrainArguments& arguments) {
 }
 
 int train(TrainArguments& arguments) {
-  const bool launched = comm::launcher_info().ranks > 1;
+  const bool launched = comm::launched_by_mpi();
   if (!arguments.ranks.empty() && !launched) {
     // Find mistakes before any rank starts.
     TrainArguments copy = arguments;

@@ -12,4 +12,7 @@ namespace lockstep::comm {
 /// hangs in MPI_Finalize.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator();
 
+/// 4 or 5, told by the library at run time; 0: not Open MPI.
+[[nodiscard]] int open_mpi_major();
+
 }  // namespace lockstep::comm
