@@ -106,14 +106,15 @@ void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, 
 }
 
 void Pipeline::write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const {
-  const Shape found{image.height(), image.width(), image.channels()};
-  if (found != outputs_[index].spec.shape) {
-    throw Error(ExitCode::data,
-                fmt::format("sample {}, '{}': expected an image of {} after augmentation, found {}", id,
-                            outputs_[index].name, to_string(outputs_[index].spec.shape), to_string(found)));
+  const Shape& expected = outputs_[index].spec.shape;
+  if (image.height() != expected[0] || image.width() != expected[1] || image.channels() != expected[2]) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("sample {}, '{}': expected an image of {} after augmentation, found [{}, {}, {}]", id,
+                    outputs_[index].name, to_string(expected), image.height(), image.width(), image.channels()));
   }
   normalize_rows(image.view().data, scales_[index].factor.data(), scales_[index].shift.data(),
-                 reinterpret_cast<float*>(output), found[0], found[1] * found[2]);
+                 reinterpret_cast<float*>(output), expected[0], expected[1] * expected[2]);
 }
 
 void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, PipelineScratch& scratch,

@@ -43,4 +43,18 @@ class CountingSet : public DataSet {
   std::int64_t size_;
 };
 
+/// Samples of one token: the low bits of the variant under which they were read.
+class VariantSet final : public CountingSet {
+ public:
+  explicit VariantSet(std::int64_t size) : CountingSet(size) {
+    info_.features = {{"tokens", Feature::Kind::tokens, {DType::i32, {1}}}};
+  }
+  void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
+  void read_variant(std::int64_t /*id*/, std::uint64_t variant, Sample& out) const override {
+    out.resize(1);
+    out[0] = {"tokens", Tensor(info_.features[0].spec)};
+    out[0].tensor.as<std::int32_t>()[0] = static_cast<std::int32_t>(variant & 0x7fffffff);
+  }
+};
+
 }  // namespace lockstep::data

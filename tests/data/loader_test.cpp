@@ -158,6 +158,25 @@ TEST(Loader, EvaluationTakesAllSamplesOnceAndPadsTheLastShard) {
   }
 }
 
+TEST(Loader, TextHasOneVariantAnEpochAndTheFixedFormInEvaluation) {
+  const VariantSet set(48);  // two steps an epoch
+  LoaderOptions options = small_options();
+  Loader training(set, pipeline_for(set), options);
+  std::vector<std::int32_t> variants;
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    variants.push_back(labels(training.get(step, 0))[0]);
+    EXPECT_EQ(labels(training.get(step, 5)), std::vector<std::int32_t>(4, variants.back()));
+    training.release(step, 0);
+    training.release(step, 5);
+  }
+  EXPECT_EQ(variants[0], variants[1]);
+  EXPECT_NE(variants[1], variants[2]);
+  EXPECT_EQ(variants[2], variants[3]);
+  options.training = false;
+  Loader evaluation(set, pipeline_for(set), options);
+  EXPECT_EQ(labels(evaluation.get(7, 3)), std::vector<std::int32_t>(4, 0));
+}
+
 TEST(Loader, AnErrorReachesTheCallerAndOthersGoOn) {
   CountingSet set(24);
   set.bad = 7;
