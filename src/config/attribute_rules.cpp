@@ -56,7 +56,7 @@ class WordOrIntegersRule : public Rule {
       : name_(std::move(name)), words_(std::move(words)), integers_(std::move(integers)) {}
 
   void read(const Cursor& at, void* into) const override {
-    const bool text = at.node().is(Node::Kind::scalar) && scalar_type(at.node()) == ScalarType::text;
+    const bool text = at.node().is(YamlNode::Kind::scalar) && scalar_type(at.node()) == ScalarType::text;
     if (!text) return integers_->read(at, into);
     if (std::find(words_.begin(), words_.end(), at.node().text) == words_.end()) {
       return at.expected(expected(), did_you_mean(at.node().text, words_));

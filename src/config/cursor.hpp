@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "config/node.hpp"
+#include "config/yaml_node.hpp"
 
 namespace lockstep::config {
 
@@ -29,10 +29,10 @@ struct Session {
 
 class Cursor {
  public:
-  Cursor(const Node& node, std::string path, Session& session)
+  Cursor(const YamlNode& node, std::string path, Session& session)
       : node_(&node), path_(std::move(path)), session_(&session) {}
 
-  [[nodiscard]] const Node& node() const { return *node_; }
+  [[nodiscard]] const YamlNode& node() const { return *node_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] Session& session() const { return *session_; }
   [[nodiscard]] Place place() const { return session_->place(node_->mark, path_); }
@@ -45,7 +45,7 @@ class Cursor {
   void expected(const std::string& what, const std::string& advice = "") const;
 
  private:
-  const Node* node_;
+  const YamlNode* node_;
   std::string path_;
   Session* session_;
 };

@@ -38,15 +38,6 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
   }
 }
 
-void check_warmup(const Job& job, const Scope& scope) {
-  const Span& warmup = job.learning_rate.warmup;
-  const double length = warmup.epochs ? job.epochs : static_cast<double>(job.steps);
-  if (length > 0 && warmup.amount > length) {
-    scope.problem("learning_rate.warmup", fmt::format("expected a warm-up no longer than the training, {}, found '{}'",
-                                                      span_text({length, warmup.epochs}), span_text(warmup)));
-  }
-}
-
 /// Digits are numbered: two sets with an index in common share samples.
 void check_digits(const Job& job, const Scope& scope) {
   const SourceOptions& train = job.data.train;
@@ -131,7 +122,6 @@ Is<Job> job_section(const Catalogue& catalogue) {
   add_running(section, catalogue);
   return section.called("a map")
       .check({"batch_size", "shards"}, check_shards)
-      .check({"learning_rate", "epochs", "steps"}, check_warmup)
       .check({"data"}, check_digits)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {

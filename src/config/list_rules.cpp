@@ -8,7 +8,7 @@ namespace lockstep::config {
 
 void ListRule::read(const Cursor& at, void* into) const {
   access_.clear(into);
-  if (!at.node().is(Node::Kind::sequence)) {
+  if (!at.node().is(YamlNode::Kind::sequence)) {
     if (!options_.single) return at.expected(expected());
     return item_->read(at, access_.append(into));
   }
@@ -70,7 +70,7 @@ class NumberMapRule : public Rule {
  public:
   explicit NumberMapRule(RulePtr item) : item_(std::move(item)) {}
   void read(const Cursor& at, void* into) const override {
-    if (!at.node().is(Node::Kind::mapping)) return at.expected(expected());
+    if (!at.node().is(YamlNode::Kind::mapping)) return at.expected(expected());
     if (at.node().entries.empty()) return at.problem("expected at least one name, found none");
     for (const auto& entry : at.node().entries) item_->read(at.entry(entry), &map(into)[entry.key]);
   }

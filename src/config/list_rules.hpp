@@ -71,7 +71,7 @@ class ForwardRule : public Rule {
   void initialize(void* into) const override { inner_->initialize(make_(into)); }
   [[nodiscard]] const Rule* child(const std::string& key) const override { return inner_->child(key); }
   [[nodiscard]] std::vector<std::string> keys() const override { return inner_->keys(); }
-  void make_room(Node& node, const std::string& key) const override { inner_->make_room(node, key); }
+  void make_room(YamlNode& node, const std::string& key) const override { inner_->make_room(node, key); }
 
  private:
   RulePtr inner_;

@@ -31,12 +31,12 @@ std::vector<Problem> in_order(std::vector<Problem> problems) {
 }
 
 /// Reports unknown root keys and returns the value of `job`, made where overrides must have a place to go.
-Node* job_of(Node& root, Session& session, bool overridden) {
-  if (root.is(Node::Kind::nothing) && overridden) {
-    root.kind = Node::Kind::mapping;
+YamlNode* job_of(YamlNode& root, Session& session, bool overridden) {
+  if (root.is(YamlNode::Kind::nothing) && overridden) {
+    root.kind = YamlNode::Kind::mapping;
     root.entries.push_back({"job", {0, 0, true}, {}});
   }
-  if (!root.is(Node::Kind::mapping)) {
+  if (!root.is(YamlNode::Kind::mapping)) {
     session.problem(root.mark.line == 0 ? Mark{1, 1, false} : root.mark, "",
                     fmt::format("expected a map with the key 'job', found {}", describe(root)));
     return nullptr;
@@ -75,11 +75,11 @@ Job load_text(const std::string& text, const std::string& file_name, const std::
   session.folder = std::filesystem::path(file_name).parent_path().string();
   session.need_data = need_data;
   session.root = section.rule.get();
-  Node root = parse_yaml(text, session);
+  YamlNode root = parse_yaml(text, session);
   if (session.broken) throw Problems(session.problems);
 
   Job job;
-  if (Node* node = job_of(root, session, !overrides.empty())) {
+  if (YamlNode* node = job_of(root, session, !overrides.empty())) {
     apply_overrides(*node, *section.rule, overrides, session);
     section.rule->read(Cursor(*node, "job", session), &job);
   }

@@ -10,6 +10,7 @@ Is<LossOptions> loss_section(const Catalogue& catalogue) {
   for (const auto& loss : catalogue.losses) {
     section.option(loss.name, &LossOptions::kind, attributes_section(loss, &LossOptions::attributes), loss.doc);
   }
+  section.alternatives_optional();  // cross_entropy
   section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
   return section;
 }

@@ -73,7 +73,7 @@ void check_names(const ModelOptions& model, const Scope& scope) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string key = fmt::format("layers[{}]", i);
     const auto say = [&](const std::string& message) {
-      const Node& layer = scope.cursor().node().find("layers")->value.items.at(i);
+      const YamlNode& layer = scope.cursor().node().find("layers")->value.items.at(i);
       scope.cursor().session().problem(layer.mark, scope.cursor().path() + "." + key, message);
     };
     if (all[i] == "previous") say("expected a name other than 'previous', which stands for the layer above");

@@ -19,7 +19,7 @@ class Setter {
   Setter(std::vector<std::string> parts, std::string option, Session& session)
       : parts_(std::move(parts)), option_(std::move(option)), session_(session) {}
 
-  void set(Node& node, const Rule* rule, Node value, std::size_t at = 0) {
+  void set(YamlNode& node, const Rule* rule, YamlNode value, std::size_t at = 0) {
     if (at == parts_.size()) {
       node = std::move(value);
     } else if (parts_[at].front() == '[') {
@@ -30,25 +30,28 @@ class Setter {
   }
 
  private:
-  void set_key(Node& node, const Rule* rule, Node value, std::size_t at) {
+  void set_key(YamlNode& node, const Rule* rule, YamlNode value, std::size_t at) {
     const std::string& key = parts_[at];
     if (rule != nullptr) rule->make_room(node, key);
-    if (!node.is(Node::Kind::mapping)) {
-      node = Node{};
-      node.kind = Node::Kind::mapping;
+    if (!node.is(YamlNode::Kind::mapping)) {
+      node = YamlNode{};
+      node.kind = YamlNode::Kind::mapping;
       node.mark = kCommandLine;
     }
     Entry* entry = node.find(key);
-    if (entry == nullptr) entry = &node.entries.emplace_back(Entry{key, kCommandLine, Node{}});
+    if (entry == nullptr) {
+      entry = &node.entries.emplace_back(Entry{key, kCommandLine, YamlNode{}});
+      entry->value.mark = kCommandLine;
+    }
     entry->mark = kCommandLine;
     set(entry->value, rule == nullptr ? nullptr : rule->child(key), std::move(value), at + 1);
   }
 
-  void set_item(Node& node, const Rule* rule, Node value, std::size_t at) {
+  void set_item(YamlNode& node, const Rule* rule, YamlNode value, std::size_t at) {
     std::size_t index = 0;
     const std::string& part = parts_[at];
     std::from_chars(part.data() + 1, part.data() + part.size() - 1, index);
-    if (!node.is(Node::Kind::sequence)) {
+    if (!node.is(YamlNode::Kind::sequence)) {
       return session_.problem(kCommandLine, option_, fmt::format("expected a list to index, found {}", describe(node)));
     }
     if (index >= node.items.size()) {
@@ -93,7 +96,7 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
-void apply_overrides(Node& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session) {
+void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session) {
   for (const auto& option : overrides) {
     const auto equals = option.find('=');
     std::string key = option.substr(0, equals);
@@ -111,7 +114,7 @@ void apply_overrides(Node& job, const Rule& rule, const std::vector<std::string>
       continue;
     }
     const std::size_t before = session.problems.size();
-    Node value = parse_override(option.substr(equals + 1), key, session);
+    YamlNode value = parse_override(option.substr(equals + 1), key, session);
     if (session.problems.size() > before) continue;
     Setter(std::move(parts), key, session).set(job, &rule, std::move(value));
   }

@@ -16,12 +16,12 @@ struct Quantity {
 };
 
 /// "<decimal> <unit>", one space between; unit is what follows.
-std::optional<Quantity> split(const Node& node) {
-  if (!node.is(Node::Kind::scalar)) return std::nullopt;
+std::optional<Quantity> split(const YamlNode& node) {
+  if (!node.is(YamlNode::Kind::scalar)) return std::nullopt;
   const auto space = node.text.find(' ');
   if (space == std::string::npos) return std::nullopt;
-  Node amount;
-  amount.kind = Node::Kind::scalar;
+  YamlNode amount;
+  amount.kind = YamlNode::Kind::scalar;
   amount.text = node.text.substr(0, space);
   if (scalar_type(amount) != ScalarType::number || amount.text.find_first_not_of("0123456789.") != std::string::npos) {
     return std::nullopt;
@@ -35,7 +35,7 @@ class SpanRule : public Rule {
 
   void read(const Cursor& at, void* into) const override {
     const auto quantity = split(at.node());
-    const bool number = at.node().is(Node::Kind::scalar) && scalar_type(at.node()) == ScalarType::number;
+    const bool number = at.node().is(YamlNode::Kind::scalar) && scalar_type(at.node()) == ScalarType::number;
     if (!quantity) return at.expected(expected(), number ? "; say of what" : "");
     const bool epochs = quantity->unit == "epoch" || quantity->unit == "epochs";
     if (!epochs && quantity->unit != "step" && quantity->unit != "steps") return at.expected(expected());
@@ -64,7 +64,7 @@ class BytesRule : public Rule {
         const double total = quantity->amount * size;
         if (quantity->unit == unit && total >= 1 && total < kMost) return void(out = static_cast<std::int64_t>(total));
       }
-    } else if (at.node().is(Node::Kind::scalar) && scalar_type(at.node()) == ScalarType::number) {
+    } else if (at.node().is(YamlNode::Kind::scalar) && scalar_type(at.node()) == ScalarType::number) {
       const double value = number_of(at.node());
       if (value >= 1 && value < kMost && value == std::floor(value))
         return void(out = static_cast<std::int64_t>(value));

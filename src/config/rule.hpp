@@ -37,7 +37,7 @@ class Rule {
   [[nodiscard]] virtual std::vector<std::string> keys() const { return {}; }
   /// Turns a short form (`optimizer: sgd`, `learning_rate: 0.1`) into the map that `key` is about to be set in,
   /// and removes the alternatives that `key` replaces.
-  virtual void make_room(Node& node, const std::string& key) const { (void)node, (void)key; }
+  virtual void make_room(YamlNode& node, const std::string& key) const { (void)node, (void)key; }
 };
 
 using RulePtr = std::shared_ptr<const Rule>;

@@ -79,7 +79,7 @@ class TextRule : public Rule {
 class BooleanRule : public Rule {
  public:
   void read(const Cursor& at, void* into) const override {
-    if (!at.node().is(Node::Kind::scalar) || scalar_type(at.node()) != ScalarType::boolean)
+    if (!at.node().is(YamlNode::Kind::scalar) || scalar_type(at.node()) != ScalarType::boolean)
       return at.expected(expected());
     *static_cast<bool*>(into) = at.node().text == "true";
   }
@@ -110,8 +110,8 @@ class FileRule : public Rule {
 }  // namespace
 
 std::optional<std::string> read_text(const Cursor& at, const std::string& expected) {
-  const Node& node = at.node();
-  if (!node.is(Node::Kind::scalar)) {
+  const YamlNode& node = at.node();
+  if (!node.is(YamlNode::Kind::scalar)) {
     at.expected(expected);
   } else if (scalar_type(node) != ScalarType::text) {
     at.expected(expected, expected == "text" ? "; put it in quotes if it is text" : "");
@@ -124,13 +124,13 @@ std::optional<std::string> read_text(const Cursor& at, const std::string& expect
 }
 
 void NumberRule::read(const Cursor& at, void* into) const {
-  const Node& node = at.node();
-  if (node.is(Node::Kind::scalar)) {
+  const YamlNode& node = at.node();
+  if (node.is(YamlNode::Kind::scalar)) {
     for (const auto& [word, value] : limits_.words) {
       if (node.text == word) return store(into, value);
     }
   }
-  if (!node.is(Node::Kind::scalar) || scalar_type(node) != ScalarType::number) return at.expected(expected());
+  if (!node.is(YamlNode::Kind::scalar) || scalar_type(node) != ScalarType::number) return at.expected(expected());
   const double value = number_of(node);
   if (!fits(value)) return at.expected(expected(), limits_.advice);
   if (limits_.integral && value > kMostInteger) return at.expected("an integer up to 9007199254740991 (2^53 - 1)");

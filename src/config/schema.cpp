@@ -15,6 +15,7 @@ std::string schema(const Catalogue& catalogue) {
                {"required", Json::array({"job"})},
                {"properties", Json::object()}};
   json["properties"]["job"] = job_section(catalogue).rule->schema();
+  json["properties"]["job"]["description"] = "the training run";
   for (const auto& key : chart_keys()) {
     json["properties"][key] = Json{{"description", "of the Helm chart; `lockstep` does not read it"}};
   }

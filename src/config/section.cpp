@@ -22,7 +22,7 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 }  // namespace
 
 void Scope::problem(const std::string& key, std::string message) const {
-  const Node* node = &at_.node();
+  const YamlNode* node = &at_.node();
   for (std::size_t from = 0; from <= key.size();) {
     const std::size_t to = std::min(key.find('.', from), key.size());
     const Entry* entry = node->find(std::string_view(key).substr(from, to - from));
@@ -74,18 +74,18 @@ void SectionRule::initialize(void* into) const {
 void SectionRule::read(const Cursor& at, void* into) const {
   if (set_place) set_place(into, at.place());
   initialize(into);
-  if (at.node().is(Node::Kind::mapping)) return read_map(at, into);
+  if (at.node().is(YamlNode::Kind::mapping)) return read_map(at, into);
   read_bare(at, into);
 }
 
 void SectionRule::read_bare(const Cursor& at, void* into) const {
   if (read_word(at, into)) return;
-  if (!shorthand.empty() && !at.node().is(Node::Kind::nothing)) {
+  if (!shorthand.empty() && !at.node().is(YamlNode::Kind::nothing)) {
     const Field& field = *find(shorthand);
     field.rule->read(at, field.member(into));
     // Its message names only what the shorthand may be.
     auto& problems = at.session().problems;
-    if (!at.node().is(Node::Kind::scalar) && !problems.empty() && problems.back().place.path == at.place().path &&
+    if (!at.node().is(YamlNode::Kind::scalar) && !problems.empty() && problems.back().place.path == at.place().path &&
         problems.back().message == fmt::format("expected {}, found {}", field.rule->expected(), describe(at.node()))) {
       problems.pop_back();
       at.expected(expected());
@@ -94,7 +94,7 @@ void SectionRule::read_bare(const Cursor& at, void* into) const {
   }
   std::vector<std::string> known = alternatives();
   for (const auto& word : words) known.push_back(word.name);
-  const bool scalar = at.node().is(Node::Kind::scalar);
+  const bool scalar = at.node().is(YamlNode::Kind::scalar);
   if (const Field* field = scalar ? find(at.node().text) : nullptr; field != nullptr && field->alternative) {
     return at.expected(fmt::format("settings, as in {{{}: ...}}", field->name),
                        field->rule->complete() ? "" : "; they have no defaults");
@@ -103,14 +103,14 @@ void SectionRule::read_bare(const Cursor& at, void* into) const {
 }
 
 bool SectionRule::read_word(const Cursor& at, void* into) const {
-  if (!at.node().is(Node::Kind::scalar)) return false;
+  if (!at.node().is(YamlNode::Kind::scalar)) return false;
   for (const auto& word : words) {
     if (word.name == at.node().text) return word.apply(into), true;
   }
   if (!contains(bare_words(), at.node().text)) return false;
   const Field& field = *find(at.node().text);
-  Node settings;  // `sgd` is short for `sgd: {}`
-  settings.kind = Node::Kind::mapping;
+  YamlNode settings;  // `sgd` is short for `sgd: {}`
+  settings.kind = YamlNode::Kind::mapping;
   settings.mark = at.node().mark;
   field.choose(into);
   field.rule->read(Cursor(settings, at.path() + "." + field.name, at.session()), field.member(into));
@@ -159,7 +159,7 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
 }
 
 /// Missing keys are not reported where an unknown one is clearly meant for them, or for what is inside them.
-bool SectionRule::is_misspelt(const Node& node, const std::vector<std::string>& names) const {
+bool SectionRule::is_misspelt(const YamlNode& node, const std::vector<std::string>& names) const {
   const auto meant = [&](const Entry& entry) {
     return find(entry.key) == nullptr && (contains(names, nearest(entry.key, keys())) ||
                                           std::any_of(names.begin(), names.end(), [&](const auto& name) {
@@ -170,7 +170,7 @@ bool SectionRule::is_misspelt(const Node& node, const std::vector<std::string>& 
 }
 
 void SectionRule::report_missing(const Cursor& at) const {
-  const Node& node = at.node();
+  const YamlNode& node = at.node();
   for (const auto& field : fields) {
     if (!field.required || node.find(field.name) != nullptr || is_misspelt(node, {field.name})) continue;
     at.session().problem(node.mark, at.path() + "." + field.name,
@@ -256,19 +256,19 @@ const Rule* SectionRule::child(const std::string& key) const {
   return field == nullptr ? nullptr : field->rule.get();
 }
 
-void SectionRule::make_room(Node& node, const std::string& key) const {
-  if (!node.is(Node::Kind::mapping)) {
-    Node old = std::move(node);
-    node = Node{};
-    node.kind = Node::Kind::mapping;
+void SectionRule::make_room(YamlNode& node, const std::string& key) const {
+  if (!node.is(YamlNode::Kind::mapping)) {
+    YamlNode old = std::move(node);
+    node = YamlNode{};
+    node.kind = YamlNode::Kind::mapping;
     node.mark = old.mark;
     const bool word = std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.name == old.text; });
-    if (old.is(Node::Kind::scalar) && contains(alternatives(), old.text)) {
-      Node empty;
-      empty.kind = Node::Kind::mapping;
+    if (old.is(YamlNode::Kind::scalar) && contains(alternatives(), old.text)) {
+      YamlNode empty;
+      empty.kind = YamlNode::Kind::mapping;
       empty.mark = old.mark;
       node.entries.push_back({old.text, old.mark, std::move(empty)});
-    } else if (!shorthand.empty() && !word && !old.is(Node::Kind::nothing)) {
+    } else if (!shorthand.empty() && !word && !old.is(YamlNode::Kind::nothing)) {
       const Mark mark = old.mark;
       node.entries.push_back({shorthand, mark, std::move(old)});
     }

@@ -61,7 +61,7 @@ class SectionRule : public Rule {
   void initialize(void* into) const override;
   [[nodiscard]] const Rule* child(const std::string& key) const override;
   [[nodiscard]] std::vector<std::string> keys() const override;
-  void make_room(Node& node, const std::string& key) const override;
+  void make_room(YamlNode& node, const std::string& key) const override;
 
   std::vector<Field> fields;
   std::vector<Word> words;
@@ -81,7 +81,7 @@ class SectionRule : public Rule {
   void read_bare(const Cursor& at, void* into) const;
   bool read_word(const Cursor& at, void* into) const;
   void report_unknown(const Cursor& at, const Entry& entry) const;
-  [[nodiscard]] bool is_misspelt(const Node& node, const std::vector<std::string>& names) const;
+  [[nodiscard]] bool is_misspelt(const YamlNode& node, const std::vector<std::string>& names) const;
   void report_missing(const Cursor& at) const;
   void run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const;
 };
@@ -94,18 +94,18 @@ class Section {
   }
 
   template <class M>
-  Section& field(const std::string& name, M T::*member, Like<M> rule, std::string doc) {
-    return add({.name = name, .rule = rule.rule, .doc = std::move(doc), .member = [member](void* whole) -> void* {
+  Section& field(const std::string& name, M T::*member, Like<M> rule, const std::string& doc) {
+    return add({.name = name, .rule = rule.rule, .doc = doc, .member = [member](void* whole) -> void* {
                   return &(static_cast<T*>(whole)->*member);
                 }});
   }
   /// A key whose rule sees the whole struct, since it sets several members.
-  Section& part(const std::string& name, Is<T> rule, std::string doc) {
-    return add({.name = name, .rule = rule.rule, .doc = std::move(doc), .member = [](void* whole) { return whole; }});
+  Section& part(const std::string& name, Is<T> rule, const std::string& doc) {
+    return add({.name = name, .rule = rule.rule, .doc = doc, .member = [](void* whole) { return whole; }});
   }
   /// An alternative that is chosen by setting a member to its name.
-  Section& option(const std::string& name, std::string T::*kind, Is<T> rule, std::string doc) {
-    return part(name, rule, std::move(doc))
+  Section& option(const std::string& name, std::string T::*kind, Is<T> rule, const std::string& doc) {
+    return part(name, rule, doc)
         .alternative([kind, name](T& whole) { whole.*kind = name; },
                      [kind, name](const T& whole) { return whole.*kind == name; });
   }

@@ -21,7 +21,7 @@ class FilesRule : public Rule {
     auto& source = *static_cast<Source*>(into);
     source.paths.clear();
     source.patterns.clear();
-    if (!at.node().is(Node::Kind::sequence)) return add(at, expected(), source);
+    if (!at.node().is(YamlNode::Kind::sequence)) return add(at, expected(), source);
     if (at.node().items.empty()) return at.problem("expected at least one path, found an empty list");
     for (std::size_t i = 0; i < at.node().items.size(); ++i) add(at.item(i), "a path or a glob", source);
   }

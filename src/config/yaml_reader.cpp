@@ -18,7 +18,7 @@ Mark mark_of(const YAML::Mark& mark) {
   return {mark.line + 1, mark.column + 1, false};
 }
 
-std::size_t count(const Node& node) {
+std::size_t count(const YamlNode& node) {
   std::size_t sum = 1;
   for (const auto& item : node.items) sum += count(item);
   for (const auto& entry : node.entries) sum += count(entry.value);
@@ -29,17 +29,17 @@ std::size_t count(const Node& node) {
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(Session& session) : session_(session) {}
-  [[nodiscard]] Node take() { return std::move(root_); }
+  [[nodiscard]] YamlNode take() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(scalar(mark, "", Node::Kind::nothing), anchor);
+    add(scalar(mark, "", YamlNode::Kind::nothing), anchor);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_tag(mark, tag);
-    Node node = scalar(mark, value, Node::Kind::scalar);
+    YamlNode node = scalar(mark, value, YamlNode::Kind::scalar);
     node.quoted = tag == "!";
     add(std::move(node), anchor);
   }
@@ -47,7 +47,7 @@ class TreeBuilder : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
       problem(mark_of(mark), "expected a value, found an alias of the value that it stands in; write the value out");
-      return add(scalar(mark, "", Node::Kind::nothing), 0);
+      return add(scalar(mark, "", YamlNode::Kind::nothing), 0);
     }
     nodes_ += count(found->second);
     if (nodes_ > kMostNodes) throw YAML::ParserException(mark, "too many values: aliases of aliases");
@@ -55,18 +55,18 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::sequence);
+    open(mark, tag, anchor, YamlNode::Kind::sequence);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::mapping);
+    open(mark, tag, anchor, YamlNode::Kind::mapping);
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Frame {
-    Node node;
+    YamlNode node;
     YAML::anchor_t anchor = 0;
     bool has_key = false;
     bool ignore_value = false;  ///< the value of a key that was refused
@@ -74,8 +74,8 @@ class TreeBuilder : public YAML::EventHandler {
     Mark key_mark;
   };
 
-  static Node scalar(const YAML::Mark& mark, std::string text, Node::Kind kind) {
-    Node node;
+  static YamlNode scalar(const YAML::Mark& mark, std::string text, YamlNode::Kind kind) {
+    YamlNode node;
     node.kind = kind;
     node.mark = mark_of(mark);
     node.text = std::move(text);
@@ -87,7 +87,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::string path() const {
     std::string text;
     for (const auto& frame : frames_) {
-      if (frame.node.is(Node::Kind::sequence)) text += fmt::format("[{}]", frame.node.items.size());
+      if (frame.node.is(YamlNode::Kind::sequence)) text += fmt::format("[{}]", frame.node.items.size());
       if (frame.has_key) text += (text.empty() ? "" : ".") + frame.key;
     }
     return text;
@@ -98,7 +98,7 @@ class TreeBuilder : public YAML::EventHandler {
     problem(mark_of(mark), fmt::format("expected a plain value, found the tag '{}'; leave the tag out", tag));
   }
 
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YamlNode::Kind kind) {
     refuse_tag(mark, tag);
     Frame frame;
     frame.node = scalar(mark, "", kind);
@@ -112,12 +112,12 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(frame.node), frame.anchor);
   }
 
-  void add(Node node, YAML::anchor_t anchor) {
+  void add(YamlNode node, YAML::anchor_t anchor) {
     ++nodes_;
     if (anchor != 0) anchors_[anchor] = node;
     if (frames_.empty()) {
       root_ = std::move(node);
-    } else if (Frame& frame = frames_.back(); frame.node.is(Node::Kind::sequence)) {
+    } else if (Frame& frame = frames_.back(); frame.node.is(YamlNode::Kind::sequence)) {
       frame.node.items.push_back(std::move(node));
     } else if (!frame.has_key) {
       take_key(frame, node);
@@ -127,9 +127,9 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  void take_key(Frame& frame, const Node& node) {
+  void take_key(Frame& frame, const YamlNode& node) {
     frame.ignore_value = true;
-    if (!node.is(Node::Kind::scalar)) {
+    if (!node.is(YamlNode::Kind::scalar)) {
       problem(node.mark, fmt::format("expected a key, found {}", describe(node)));
     } else if (const Entry* first = frame.node.find(node.text)) {
       frame.has_key = true;
@@ -145,9 +145,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   Session& session_;
-  Node root_;
+  YamlNode root_;
   std::vector<Frame> frames_;
-  std::map<YAML::anchor_t, Node> anchors_;
+  std::map<YAML::anchor_t, YamlNode> anchors_;
   std::size_t nodes_ = 0;
 };
 
@@ -160,7 +160,7 @@ bool is_tabbed(const std::string& text, int line) {
   return start < found.size() && found[start] == '\t';
 }
 
-void mark_command_line(Node& node) {
+void mark_command_line(YamlNode& node) {
   node.mark.command_line = true;
   for (auto& item : node.items) mark_command_line(item);
   for (auto& entry : node.entries) {
@@ -171,13 +171,13 @@ void mark_command_line(Node& node) {
 
 }  // namespace
 
-Node parse_yaml(const std::string& text, Session& session) {
+YamlNode parse_yaml(const std::string& text, Session& session) {
   TreeBuilder builder(session);
   std::istringstream stream(text);
   try {
     YAML::Parser parser(stream);
     (void)parser.HandleNextDocument(builder);
-    Node root = builder.take();
+    YamlNode root = builder.take();
     TreeBuilder second(session);
     if (parser && parser.HandleNextDocument(second)) {
       session.problem(second.take().mark, "", "expected one YAML document, found a second one; remove the line '---'");
@@ -193,9 +193,9 @@ Node parse_yaml(const std::string& text, Session& session) {
   }
 }
 
-Node parse_override(const std::string& text, const std::string& option, Session& session) {
+YamlNode parse_override(const std::string& text, const std::string& option, Session& session) {
   Session own;
-  Node node = parse_yaml(text, own);
+  YamlNode node = parse_yaml(text, own);
   mark_command_line(node);
   for (const auto& problem : own.problems) session.problem({0, 0, true}, option, problem.message);
   return node;

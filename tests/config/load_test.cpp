@@ -1,8 +1,5 @@
-// What a job file becomes: every section once, the short forms, defaults, shards, the canonical form.
+// What a job file becomes: every section once, the short forms, the defaults.
 #include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
 
 #include "config/config.hpp"
 #include "config/test_catalogue.hpp"
@@ -10,37 +7,202 @@
 namespace lockstep::config {
 namespace {
 
-Job read(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return load_text(text, "job.yaml", overrides, test_catalogue(), false);
-}
-
-const std::string kSmall = "job: {model: lenet, data: {train: digits}, epochs: 1}\n";
-
-TEST(Load, TheDefaultJobIsTheDigits) {
-  const Job job = default_job({}, test_catalogue());
-  EXPECT_EQ(job.name, "digits");
-  EXPECT_EQ(job.data.train.kind, "digits");
-  EXPECT_EQ(job.data.train.count, 12000);
-  ASSERT_TRUE(job.data.validation);
-  EXPECT_EQ(job.data.validation->first, 1000000);
-  EXPECT_EQ(job.batch_size % job.shards, 0);
-  EXPECT_EQ(job.model.layers.back().op, "linear");
-  EXPECT_EQ(job.model.layers.back().attributes.integer("features"), 10);
-  EXPECT_EQ(job.digest.size(), 64u);
+Job read(const std::string& rest, const std::string& model = "lenet", const std::string& data = "{train: digits}") {
+  return load_text("job:\n  model: " + model + "\n  data: " + data + "\n  " + rest + "\n", "my-run.yaml", {},
+                   test_catalogue(), false);
 }
 
 TEST(Load, SmallestJobHasDefaults) {
-  const Job job = read(kSmall);
-  EXPECT_EQ(job.name, "job");
-  EXPECT_EQ(job.run_directory, "runs/job");
+  const Job job = read("epochs: 1");
+  EXPECT_EQ(job.name, "my-run");
+  EXPECT_EQ(job.run_directory, "runs/my-run");
+  EXPECT_EQ(job.seed, 1u);
+  EXPECT_EQ(job.model.zoo, "lenet");
+  EXPECT_EQ(job.data.train.count, 12000);
+  EXPECT_TRUE(job.data.normalize);
+  EXPECT_EQ(job.data.cache, "memory");
   EXPECT_EQ(job.batch_size, 64);
   EXPECT_EQ(job.shards, 32);
   EXPECT_EQ(job.epochs, 1);
   EXPECT_EQ(job.steps, 0);
   EXPECT_EQ(job.loss.kind, "cross_entropy");
   EXPECT_EQ(job.loss.attributes.number("label_smoothing"), 0);
+  EXPECT_EQ(job.loss.target, "label");
   EXPECT_EQ(job.optimizer.kind, "sgd");
   EXPECT_EQ(job.learning_rate.schedule, "constant");
+  EXPECT_EQ(job.clip_norm, 0);
+  EXPECT_EQ(job.threads, 0);
+  EXPECT_EQ(job.exact, "required");
+  EXPECT_FALSE(job.evaluate.never);
+  EXPECT_FALSE(job.early_stop);
+  EXPECT_EQ(job.telemetry.prometheus_port, 0);
+}
+
+TEST(Load, LayersInAllTheirForms) {
+  const Job job = read("epochs: 1", R"(
+    inputs: [image]
+    freeze: "stem.*"
+    layers:
+      - {conv: {filters: 8, kernel: [3, 5], padding: valid}, name: stem, inputs: image}
+      - relu
+      - dropout
+      - {dropout: 0.2}
+      - {dropout: {rate: 0.3}}
+      - {conv: {filters: 8.0, padding: 1}}
+      - {add: {inputs: [previous, stem]}}
+      - {add: {}, inputs: [previous, stem]}
+      - {linear: {features: 1e+01}})");
+  const auto& layers = job.model.layers;
+  ASSERT_EQ(layers.size(), 9u);
+  EXPECT_EQ(job.model.zoo, "");
+  EXPECT_EQ(job.model.inputs, std::vector<std::string>{"image"});
+  EXPECT_EQ(job.model.freeze, std::vector<std::string>{"stem.*"});
+  EXPECT_EQ(layers[0].op, "conv");
+  EXPECT_EQ(layers[0].name, "stem");
+  EXPECT_EQ(layers[0].inputs, std::vector<std::string>{"image"});
+  EXPECT_EQ(layers[0].attributes.integers("kernel"), (std::vector<std::int64_t>{3, 5}));
+  EXPECT_EQ(layers[0].attributes.text("padding"), "valid");
+  EXPECT_EQ(layers[0].place.text(), "my-run.yaml:6:9: job.model.layers[0]");
+  EXPECT_EQ(layers[1].op, "relu");
+  EXPECT_EQ(layers[2].attributes.number("rate"), 0.5);
+  EXPECT_EQ(layers[3].attributes.number("rate"), 0.2);
+  EXPECT_EQ(layers[4].attributes.number("rate"), 0.3);
+  EXPECT_EQ(layers[5].attributes.integer("filters"), 8);
+  EXPECT_EQ(layers[5].attributes.integers("padding"), std::vector<std::int64_t>{1});
+  EXPECT_EQ(layers[5].attributes.integers("kernel"), std::vector<std::int64_t>{3});
+  EXPECT_EQ(layers[6].inputs, (std::vector<std::string>{"previous", "stem"}));
+  EXPECT_EQ(layers[7].inputs, layers[6].inputs);
+  EXPECT_EQ(layers[8].attributes.integer("features"), 10);
+}
+
+TEST(Load, ZooModelsTakeParameters) {
+  const Job resnet = read("epochs: 1\n  batch_size: 128", "{resnet: {depth: 32}}");
+  EXPECT_EQ(resnet.model.parameters.integer("depth"), 32);
+  EXPECT_FALSE(resnet.model.parameters.has("classes"));
+  EXPECT_EQ(resnet.shards, 8) << "batch norm wants 16 samples a shard";
+  EXPECT_EQ(read("epochs: 1", "{mlp: [32, 16]}").model.parameters.integers("hidden"),
+            (std::vector<std::int64_t>{32, 16}));
+  EXPECT_EQ(read("epochs: 1", "{gpt: small}").model.parameters.text("size"), "small");
+}
+
+TEST(Load, SourcesOfEveryKind) {
+  const auto train = [](const std::string& source) {
+    return read("epochs: 1", "lenet", "{train: " + source + "}").data.train;
+  };
+  EXPECT_EQ(train("{digits: 500}").count, 500);
+  EXPECT_TRUE(train("{digits: {pairs: true}}").pairs);
+  EXPECT_EQ(train("{images: a.tar}").paths, std::vector<std::string>{"a.tar"});
+  EXPECT_EQ(train("{images: [a.tar, b.tar]}").paths, (std::vector<std::string>{"a.tar", "b.tar"}));
+  EXPECT_EQ(train("{images: {path: a.tar, bad_samples: leave_out, count: 10}}").bad_samples, "leave_out");
+  EXPECT_EQ(train("{idx: {path: images.gz, labels: labels.gz}}").labels, "labels.gz");
+  EXPECT_EQ(train("{cifar: cifar-10.tar.gz}").kind, "cifar");
+  const SourceOptions text = train("{text: {path: a.txt, tokenizer: bytes, context: 128}}");
+  EXPECT_EQ(text.tokenizer, "bytes");
+  EXPECT_EQ(text.context, 128);
+  EXPECT_EQ(train("{tokens: a.bin}").context, 64);
+  EXPECT_EQ(train("{csv: a.csv}").place.path, "job.data.train.csv");
+  EXPECT_EQ(train("{packed: a.pack}").count, 0);
+}
+
+TEST(Load, TheRestOfData) {
+  const DataOptions data = read("epochs: 1", "lenet", R"({train: digits, test: {digits: {first: 20000}},
+      validation: {list: held-out.txt}, prepare: [{resize: 32}, {center_crop: [28, 28]}],
+      augment: [flip, {crop: 2}, {rotate: {degrees: 10}}], normalize: {mean: [0.5], deviation: [0.25]},
+      cache: {memory: 1.5 GiB}, threads: 3, depth: auto})")
+                               .data;
+  EXPECT_EQ(data.test->first, 20000);
+  EXPECT_FALSE(data.validation);
+  EXPECT_EQ(data.validation_list, "held-out.txt");
+  EXPECT_EQ(data.prepare.at(0).attributes.integers("size"), std::vector<std::int64_t>{32});
+  EXPECT_EQ(data.prepare.at(1).name, "center_crop");
+  EXPECT_EQ(data.augment.at(1).attributes.integer("padding"), 2);
+  EXPECT_EQ(data.augment.at(2).place.path, "job.data.augment[2]");
+  EXPECT_EQ(data.mean, std::vector<double>{0.5});
+  EXPECT_EQ(data.deviation, std::vector<double>{0.25});
+  EXPECT_EQ(data.cache_bytes, 3 * (std::int64_t{1} << 29));
+  EXPECT_EQ(data.threads, 3);
+  EXPECT_EQ(data.depth, 0);
+  EXPECT_EQ(read("epochs: 1", "lenet", "{train: digits, cache: none, normalize: never}").data.cache, "none");
+  EXPECT_FALSE(read("epochs: 1", "lenet", "{train: digits, cache: none, normalize: never}").data.normalize);
+  EXPECT_EQ(read("epochs: 1", "lenet", "{train: digits, validation: {fraction: 0.1}}").data.validation_fraction, 0.1);
+}
+
+TEST(Load, Learning) {
+  const Job job = read(R"(steps: 1e+03
+  loss: {cross_entropy: {label_smoothing: 0.1}, target: kind}
+  metrics: [accuracy, top5]
+  optimizer: {adamw: {beta2: 0.99}}
+  learning_rate: {peak: 0.4, warmup: 100 steps, schedule: {steps: {milestones: [300 steps, 0.5 epochs]}}, reference_batch: 256}
+  clip_norm: 1)");
+  EXPECT_EQ(job.steps, 1000);
+  EXPECT_EQ(job.epochs, 0);
+  EXPECT_EQ(job.loss.attributes.number("label_smoothing"), 0.1);
+  EXPECT_EQ(job.loss.target, "kind");
+  EXPECT_EQ(job.metrics, (std::vector<std::string>{"accuracy", "top5"}));
+  EXPECT_EQ(job.optimizer.kind, "adamw");
+  EXPECT_EQ(job.optimizer.beta1, 0.9);
+  EXPECT_EQ(job.optimizer.beta2, 0.99);
+  EXPECT_EQ(job.optimizer.weight_decay, 0.01) << "adamw's own default";
+  EXPECT_EQ(job.learning_rate.peak, 0.4);
+  EXPECT_EQ(job.learning_rate.warmup.amount, 100);
+  EXPECT_FALSE(job.learning_rate.warmup.epochs);
+  ASSERT_EQ(job.learning_rate.milestones.size(), 2u);
+  EXPECT_TRUE(job.learning_rate.milestones[1].epochs);
+  EXPECT_EQ(job.learning_rate.factor, 0.1);
+  EXPECT_EQ(job.learning_rate.reference_batch, 256);
+  EXPECT_EQ(job.clip_norm, 1);
+  EXPECT_EQ(read("epochs: 1\n  learning_rate: 0.3").learning_rate.peak, 0.3);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam").optimizer.weight_decay, 0);
+}
+
+TEST(Load, Running) {
+  const Job job = read(R"(epochs: 0.5
+  seed: 9007199254740991
+  evaluate: {every: 200 steps}
+  early_stop: {metric: loss}
+  initialize: {from: w.safetensors, only: "head.*"}
+  checkpoint: {every: 2 epochs, keep: 1, best: loss}
+  telemetry: {prometheus: {}, tensorboard: true}
+  balance: {weights: {A100: 2, T4: 1}}
+  parallel: {stages: 1, sharding: none}
+  timeout: 2.5
+  bucket_bytes: 64 KiB
+  run_directory: out/here)",
+                       "lenet", "{train: digits, validation: {fraction: 0.1}}");
+  EXPECT_EQ(job.seed, 9007199254740991u);
+  EXPECT_EQ(job.evaluate.every.amount, 200);
+  EXPECT_EQ(job.early_stop->patience, 5);
+  EXPECT_EQ(job.initialize->only, std::vector<std::string>{"head.*"});
+  EXPECT_EQ(job.checkpoint.keep, 1);
+  EXPECT_EQ(job.checkpoint.best, "loss");
+  EXPECT_EQ(job.telemetry.prometheus_port, 9840);
+  EXPECT_TRUE(job.telemetry.tensorboard);
+  EXPECT_EQ(job.balance_weights.at("A100"), 2);
+  EXPECT_EQ(job.timeout_seconds, 2.5);
+  EXPECT_EQ(job.bucket_bytes, 65536);
+  EXPECT_EQ(job.run_directory, "out/here");
+  EXPECT_TRUE(read("epochs: 1\n  evaluate: never\n  checkpoint: never").checkpoint.never);
+  EXPECT_EQ(read("epochs: 1\n  initialize: w.safetensors").initialize->from, "w.safetensors");
+}
+
+TEST(Load, AliasesAreCopies) {
+  const Job job = load_text("global: {steps: &n 7}\njob: {model: lenet, data: {train: digits}, steps: *n}\n",
+                            "job.yaml", {}, test_catalogue(), false);
+  EXPECT_EQ(job.steps, 7);
+}
+
+TEST(Load, WorldSizeIsHeldAgainstShards) {
+  const Job job = read("epochs: 1\n  shards: 8");
+  check_world_size(job, 8);
+  try {
+    check_world_size(job, 9);
+    FAIL() << "nine ranks were accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(),
+                 "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; "
+                 "start at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  }
 }
 
 }  // namespace

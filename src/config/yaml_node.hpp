@@ -1,4 +1,4 @@
-// Node: a YAML value with its place. A job is parsed from a tree of these, into which overrides from the
+// YamlNode: a YAML value with its place. A job is parsed from a tree of these, into which overrides from the
 // command line have been written.
 #pragma once
 
@@ -16,13 +16,13 @@ struct Mark {
 
 struct Entry;
 
-struct Node {
+struct YamlNode {
   enum class Kind { nothing, scalar, sequence, mapping };
   Kind kind = Kind::nothing;
   Mark mark;
   std::string text;     ///< scalar
   bool quoted = false;  ///< scalar: quoted or a block, so text whatever it looks like
-  std::vector<Node> items;
+  std::vector<YamlNode> items;
   std::vector<Entry> entries;
 
   [[nodiscard]] const Entry* find(std::string_view key) const;
@@ -33,16 +33,16 @@ struct Node {
 struct Entry {
   std::string key;
   Mark mark;  ///< of the key
-  Node value;
+  YamlNode value;
 };
 
 /// What a plain scalar is, by the rules of YAML 1.2 (numbers, true, false), so never `yes` for true.
 enum class ScalarType { nothing, boolean, number, text };
-[[nodiscard]] ScalarType scalar_type(const Node& scalar);
+[[nodiscard]] ScalarType scalar_type(const YamlNode& scalar);
 /// The value of a scalar of type number: may be infinite (1e999) or not a number (.nan).
-[[nodiscard]] double number_of(const Node& scalar);
+[[nodiscard]] double number_of(const YamlNode& scalar);
 
 /// For messages: "a map", "a list", "nothing", "'text'", "1.5".
-[[nodiscard]] std::string describe(const Node& node);
+[[nodiscard]] std::string describe(const YamlNode& node);
 
 }  // namespace lockstep::config

@@ -1,4 +1,4 @@
-#include "config/node.hpp"
+#include "config/yaml_node.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -41,38 +41,38 @@ bool is_special(std::string_view text) {
 
 }  // namespace
 
-const Entry* Node::find(std::string_view key) const {
+const Entry* YamlNode::find(std::string_view key) const {
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == key; });
   return found == entries.end() ? nullptr : &*found;
 }
 
-Entry* Node::find(std::string_view key) {
+Entry* YamlNode::find(std::string_view key) {
   return const_cast<Entry*>(std::as_const(*this).find(key));
 }
 
-ScalarType scalar_type(const Node& scalar) {
-  if (scalar.is(Node::Kind::nothing)) return ScalarType::nothing;
+ScalarType scalar_type(const YamlNode& scalar) {
+  if (scalar.is(YamlNode::Kind::nothing)) return ScalarType::nothing;
   if (scalar.quoted) return ScalarType::text;
   if (scalar.text == "true" || scalar.text == "false") return ScalarType::boolean;
   if (is_decimal(scalar.text) || is_special(scalar.text)) return ScalarType::number;
   return ScalarType::text;
 }
 
-double number_of(const Node& scalar) {
+double number_of(const YamlNode& scalar) {
   if (is_decimal(scalar.text)) return std::strtod(scalar.text.c_str(), nullptr);
   const bool infinite = scalar.text.back() == 'f' || scalar.text.back() == 'F';
   return infinite ? std::numeric_limits<double>::infinity() : std::nan("");
 }
 
-std::string describe(const Node& node) {
+std::string describe(const YamlNode& node) {
   switch (node.kind) {
-    case Node::Kind::nothing:
+    case YamlNode::Kind::nothing:
       return "nothing";
-    case Node::Kind::sequence:
+    case YamlNode::Kind::sequence:
       return "a list";
-    case Node::Kind::mapping:
+    case YamlNode::Kind::mapping:
       return "a map";
-    case Node::Kind::scalar:
+    case YamlNode::Kind::scalar:
       break;
   }
   return scalar_type(node) == ScalarType::text ? "'" + node.text + "'" : node.text;

@@ -1,0 +1,96 @@
+// The canonical form is a job itself and says everything; the digest changes with the result and with nothing else.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "config/config.hpp"
+#include "config/test_catalogue.hpp"
+
+namespace lockstep::config {
+namespace {
+
+constexpr const char* kJob = R"(job:
+  model: {layers: [{conv: {filters: 8}, name: stem}, relu, {add: {inputs: [previous, stem]}}, {linear: {features: 10}}]}
+  data: {train: {images: data/train.tar}, validation: {fraction: 0.1}, augment: [flip, {crop: 2}]}
+  metrics: accuracy
+  epochs: 3
+  learning_rate: {peak: 0.1, schedule: cosine}
+)";
+
+Job with(const std::vector<std::string>& overrides) {
+  return load_text(kJob, "job.yaml", overrides, test_catalogue(), false);
+}
+
+std::vector<std::string> examples() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(EXAMPLES)) {
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+  }
+  return paths;
+}
+
+TEST(Canonical, ReadsAsTheSameJob) {
+  std::vector<Job> jobs{with({}), default_job({}, test_catalogue())};
+  for (const auto& path : examples()) jobs.push_back(load(path, {}, test_catalogue(), false));
+  for (const auto& job : jobs) {
+    const Job again = load_text(job.canonical, "other.json", {}, test_catalogue(), false);
+    EXPECT_EQ(again.canonical, job.canonical);
+    EXPECT_EQ(again.digest, job.digest) << job.name;
+  }
+}
+
+TEST(Canonical, HasEveryDefault) {
+  const auto job = nlohmann::json::parse(with({}).canonical).at("job");
+  EXPECT_EQ(job["optimizer"]["sgd"]["momentum"], 0.0);
+  EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
+  EXPECT_EQ(job["model"]["layers"][0]["conv"]["kernel"], nlohmann::json::array({3}));
+  EXPECT_EQ(job["model"]["layers"][2]["inputs"], nlohmann::json::array({"previous", "stem"}));
+  EXPECT_EQ(job["shards"], 32);
+}
+
+TEST(Digest, IgnoresWhatChangesNoBit) {
+  const std::string digest = with({}).digest;
+  for (const auto* same :
+       {"name=x", "threads=2", "run_directory=r", "telemetry.tensorboard=true", "balance=auto", "timeout=5",
+        "bucket_bytes=4096", "checkpoint=never", "evaluate=never", "metrics=[]", "data.threads=2", "data.cache=none",
+        "data.train.images=/elsewhere/train.tar", "data.test=digits", "exact=preferred", "device=cpu", "shards=32",
+        "optimizer=sgd", "batch_size=6.4e+01"}) {
+    EXPECT_EQ(with({same}).digest, digest) << same;
+  }
+}
+
+TEST(Digest, SeesWhatChangesTheResult) {
+  const std::string digest = with({}).digest;
+  for (const auto* other :
+       {"seed=2", "epochs=4", "steps=3", "batch_size=128", "shards=16", "optimizer.sgd.momentum=0.5", "optimizer=adam",
+        "learning_rate=0.1", "clip_norm=1", "exact=never", "model.layers[0].conv.filters=9", "data.augment=[]",
+        "data.train.images=data/other.tar", "data.validation.fraction=0.2", "data.normalize=never", "loss.target=kind",
+        "loss.cross_entropy.label_smoothing=0.1", "initialize=w.safetensors", "early_stop.metric=loss"}) {
+    EXPECT_NE(with({other}).digest, digest) << other;
+  }
+}
+
+TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
+  EXPECT_NE(with({"early_stop.metric=loss"}).digest, with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
+}
+
+TEST(Differences, NameThePaths) {
+  const auto found = differences(with({}).canonical, with({"optimizer.adam.beta1=0.8", "seed=2"}).canonical);
+  EXPECT_EQ(found.front(), "job.optimizer.sgd.decay_all: false, now absent");
+  EXPECT_NE(std::find(found.begin(), found.end(), "job.seed: 1, now 2"), found.end());
+  EXPECT_NE(std::find(found.begin(), found.end(), "job.optimizer.adam.beta1: absent, now 0.8"), found.end());
+  EXPECT_TRUE(differences(with({}).canonical, with({}).canonical).empty());
+}
+
+TEST(Examples, DigitsIsTheDefaultJob) {
+  std::ifstream file(std::string(EXAMPLES) + "/digits.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), default_job_text());
+}
+
+}  // namespace
+}  // namespace lockstep::config

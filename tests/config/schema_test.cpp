@@ -1,0 +1,60 @@
+// The schema's promises that need no validator: nothing unknown is allowed, everything is described, no reference
+// leaves the file. schema_verdicts.py holds it against a validator.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "config/config.hpp"
+#include "config/test_catalogue.hpp"
+
+namespace lockstep::config {
+namespace {
+
+using nlohmann::json;
+
+void check(const json& schema, const std::string& path) {
+  if (schema.is_array()) {
+    for (const auto& item : schema) check(item, path);
+  }
+  if (!schema.is_object()) return;
+  EXPECT_FALSE(schema.contains("$ref")) << path;
+  if (schema.contains("properties")) {
+    EXPECT_EQ(schema.value("additionalProperties", true), false) << path;
+    for (const auto& [key, value] : schema["properties"].items()) {
+      EXPECT_FALSE(value.value("description", "").empty()) << path << "." << key;
+      check(value, path + "." + key);
+    }
+  }
+  for (const auto* several : {"oneOf", "anyOf", "items"}) {
+    if (schema.contains(several)) check(schema[several], path);
+  }
+}
+
+TEST(Schema, IsClosedAndDescribed) {
+  const json root = json::parse(schema(test_catalogue()));
+  EXPECT_EQ(root["$schema"], "http://json-schema.org/draft-07/schema#");
+  check(root, "");
+}
+
+TEST(Schema, SaysRangesDefaultsAndChoices) {
+  const json job = json::parse(schema(test_catalogue()))["properties"]["job"]["properties"];
+  EXPECT_EQ(job["seed"]["maximum"], 9007199254740991);
+  EXPECT_EQ(job["seed"]["default"], 1);
+  EXPECT_EQ(job["batch_size"]["default"], 64);
+  EXPECT_EQ(job["exact"]["enum"], json::array({"required", "preferred", "never"}));
+  EXPECT_EQ(job["optimizer"]["oneOf"][0]["enum"], json::array({"sgd", "adam", "adamw"}));
+  const json adamw = job["optimizer"]["oneOf"][1]["properties"]["adamw"]["properties"];
+  EXPECT_EQ(adamw["weight_decay"]["default"], 0.01);
+  EXPECT_EQ(adamw["beta1"]["exclusiveMaximum"], 1);
+}
+
+TEST(Reference, HasASectionForEachMap) {
+  const std::string page = reference_markdown(test_catalogue());
+  for (const auto* heading : {"\n## `job`\n", "\n## `job.optimizer.adamw`\n", "\n## `job.model.layers[].conv`\n"}) {
+    EXPECT_NE(page.find(heading), std::string::npos) << heading;
+  }
+  EXPECT_NE(page.find("| `batch_size` | integer ≥ 1 | `64` |"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::config

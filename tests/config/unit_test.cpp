@@ -1,0 +1,85 @@
+// The small parts: scalars, nearest words, paths of overrides, shards.
+#include <gtest/gtest.h>
+
+#include "config/nearest.hpp"
+#include "config/overrides.hpp"
+#include "config/shards.hpp"
+#include "config/yaml_node.hpp"
+
+namespace lockstep::config {
+namespace {
+
+YamlNode plain(const std::string& text) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = text;
+  return node;
+}
+
+TEST(Scalar, NumbersAreDecimal) {
+  for (const auto* text : {"0", "-1", "+2.5", "1e+06", "1.", ".5", "3E-4", ".inf", "-.INF", ".nan"}) {
+    EXPECT_EQ(scalar_type(plain(text)), ScalarType::number) << text;
+  }
+  for (const auto* text : {"", "-", ".", "1e", "e5", "0x10", "1_000", "1.2.3", "1 ", "12:30", "inf", "nan", "--1"}) {
+    EXPECT_EQ(scalar_type(plain(text)), ScalarType::text) << text;
+  }
+  EXPECT_EQ(number_of(plain("1e+06")), 1'000'000);
+}
+
+TEST(Scalar, OnlyTrueAndFalseAreBooleans) {
+  EXPECT_EQ(scalar_type(plain("true")), ScalarType::boolean);
+  EXPECT_EQ(scalar_type(plain("yes")), ScalarType::text);
+  YamlNode quoted = plain("true");
+  quoted.quoted = true;
+  EXPECT_EQ(scalar_type(quoted), ScalarType::text);
+}
+
+TEST(Nearest, CountsEdits) {
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("momentum", "momentum"), 0);
+  EXPECT_EQ(edit_distance("momentun", "momentum"), 1);
+  EXPECT_EQ(edit_distance("nmae", "name"), 1) << "two neighbours that changed places are one mistake";
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
+TEST(Nearest, SuggestsOnlyWhatIsNear) {
+  const std::vector<std::string> known{"momentum", "nesterov", "weight_decay"};
+  EXPECT_EQ(nearest("momentom", known), "momentum");
+  EXPECT_EQ(nearest("weigth_decay", known), "weight_decay");
+  EXPECT_EQ(nearest("learning_rate", known), "");
+  EXPECT_EQ(did_you_mean("nestrov", known), "; did you mean 'nesterov'?");
+  EXPECT_EQ(did_you_mean("x", known), "");
+}
+
+TEST(OverridePath, SplitsKeysAndIndices) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split_path("batch_size"), Parts{"batch_size"});
+  EXPECT_EQ(split_path("model.layers[2].conv.filters"), (Parts{"model", "layers", "[2]", "conv", "filters"}));
+  EXPECT_EQ(split_path("a[0][12]"), (Parts{"a", "[0]", "[12]"}));
+  for (const auto* text : {"", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1]b", "a[1].", "a[-1]", "a[1].[2]"}) {
+    EXPECT_EQ(split_path(text), Parts{}) << text;
+  }
+}
+
+TEST(Shards, DefaultIsTheLargestDivisorUpTo32) {
+  EXPECT_EQ(default_shards(64, false), 32);
+  EXPECT_EQ(default_shards(12, false), 12);
+  EXPECT_EQ(default_shards(100, false), 25);
+  EXPECT_EQ(default_shards(97, false), 1) << "a prime above 32";
+  EXPECT_EQ(default_shards(1, false), 1);
+}
+
+TEST(Shards, BatchNormKeeps16SamplesInAShard) {
+  EXPECT_EQ(default_shards(128, true), 8);
+  EXPECT_EQ(default_shards(1024, true), 32);
+  EXPECT_EQ(default_shards(16, true), 1);
+  EXPECT_EQ(default_shards(24, true), 1);
+}
+
+TEST(Shards, NearDivisors) {
+  EXPECT_EQ(near_divisors(100, 8), (std::vector<std::int64_t>{5, 10}));
+  EXPECT_EQ(near_divisors(4, 8), (std::vector<std::int64_t>{4}));
+}
+
+}  // namespace
+}  // namespace lockstep::config
