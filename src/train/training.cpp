@@ -65,7 +65,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   pool_ = std::make_unique<exec::WorkerPool>(worker_count(job, communicator, mine.size()));
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
-  exchange_ = comm::make_exchange(communicator, exchange_layout(layout_, job.shards),
+  exchange_layout_ = exchange_layout(layout_, job.shards);
+  exchange_ = comm::make_exchange(communicator, exchange_layout_,
                                   {.exact = job.exact != "never", .timeout = timeout()});
   updater_ = std::make_unique<Updater>(graph_, executor_->program(), layout_, job.optimizer, job.clip_norm,
                                        static_cast<int>(job.shards));

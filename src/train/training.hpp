@@ -70,6 +70,7 @@ class Training {
   std::unique_ptr<exec::WorkerPool> pool_;
   std::unique_ptr<exec::Executor> executor_;
   exec::GradientLayout layout_;
+  comm::ExchangeLayout exchange_layout_;
   std::unique_ptr<comm::Exchange> exchange_;
   std::unique_ptr<Updater> updater_;
   Schedule schedule_;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backend/device.hpp"
+#include "comm/expected_bytes.hpp"
 #include "lockstep/version.hpp"
 #include "train/training.hpp"
 
@@ -58,18 +59,20 @@ void Training::emit_step(const StepSums& sums) {
 void Training::emit_end(TrainResult& result) {
   phases_.add("data_wait", loader_->wait_seconds() / pool_->size());
   result.phases = phases_.seconds();
-  // Per rank: shards computed, bytes handed to others, compute seconds, file bytes read.
+  // Per rank: shards computed, bytes handed to others, the same by the formula, compute seconds, file bytes read.
   const auto statistics = exchange_->statistics();
   const auto rank = static_cast<std::size_t>(communicator_.rank());
-  const std::array<double, 4> mine = {
+  const std::array<double, 5> mine = {
       static_cast<double>(assignment_.shards_of_rank.at(rank).size()),
       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
+      static_cast<double>(comm::expected_bytes(exchange_layout_, assignment_, communicator_.rank())) *
+          static_cast<double>(progress_.step - first_step_),
       executor_->times().compute_seconds, static_cast<double>(data_.train->bytes_read())};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                            {"report", static_cast<std::uint64_t>(progress_.step), timeout()});
-  std::array<std::map<std::string, double>, 4> columns;
-  for (std::size_t i = 0; i < all.size(); ++i) columns.at(i % 4)[fmt::format("{}", i / 4)] = all[i];
+  std::array<std::map<std::string, double>, 5> columns;
+  for (std::size_t i = 0; i < all.size(); ++i) columns.at(i % mine.size())[fmt::format("{}", i / mine.size())] = all[i];
   emit("end", {{"steps", result.steps},
                {"samples", result.samples},
                {"seconds", result.seconds},
@@ -81,8 +84,9 @@ void Training::emit_end(TrainResult& result) {
                {"parameters_sha256", result.parameters_sha256},
                {"shards_by_rank", columns[0]},
                {"bytes_sent_by_rank", columns[1]},
-               {"compute_seconds_by_rank", columns[2]},
-               {"bytes_read_by_rank", columns[3]}});
+               {"bytes_by_formula_by_rank", columns[2]},
+               {"compute_seconds_by_rank", columns[3]},
+               {"bytes_read_by_rank", columns[4]}});
 }
 
 }  // namespace lockstep::train
