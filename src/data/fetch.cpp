@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"

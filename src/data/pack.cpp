@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <string_view>
 
 #include "data/pack_format.hpp"
 #include "lockstep/error.hpp"

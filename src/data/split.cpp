@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "core/philox.hpp"
 #include "data/readers/file.hpp"

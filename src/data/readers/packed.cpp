@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "core/digest.hpp"
@@ -18,8 +17,6 @@
 
 namespace lockstep::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Segment {
   File file;

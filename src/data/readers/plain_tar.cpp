@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "data/archive.hpp"
@@ -38,7 +39,7 @@ bool is_zero(const Header& header) {
 }
 
 bool has_valid_checksum(const Header& header) {
-  std::uint64_t sum = 8 * ' ';
+  std::uint64_t sum = std::uint64_t{8} * ' ';  // the field itself counts as spaces
   for (std::size_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? 0U : header.at(i);
   return sum == number(header, 148, 8);
 }
@@ -80,7 +81,10 @@ class PlainTar : public FileTree {
       throw Error(ExitCode::data, fmt::format("{}: truncated tar: {} ends at byte {}, the archive at byte {}", path(),
                                               name, data + size, file_->size()));
     }
-    if (type == 'L') next_name_ = contents(data, size).c_str();  // up to the zero byte
+    if (type == 'L') {
+      const std::string padded = contents(data, size);
+      next_name_ = padded.substr(0, padded.find('\0'));
+    }
     if (type == 'x') read_pax(contents(data, size));
     if (!extends) {
       const bool folder = type == '5' || name.ends_with('/');

@@ -1,5 +1,7 @@
 #include "data/readers/view.hpp"
 
+#include <span>
+
 #include "core/digest.hpp"
 
 namespace lockstep::data {
