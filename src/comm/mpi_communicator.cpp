@@ -37,6 +37,11 @@ class MpiTransfer final : public Transfer {
  public:
   MpiTransfer(MpiThread& mpi, const Topology& topology, int peer, std::shared_ptr<MpiOperation> operation)
       : mpi_(mpi), topology_(topology), peer_(peer), operation_(std::move(operation)) {}
+  ~MpiTransfer() override {
+    if (!operation_->done()) mpi_.freeze();  // its buffer is going away: an error is being unwound
+  }
+  MpiTransfer(const MpiTransfer&) = delete;
+  MpiTransfer& operator=(const MpiTransfer&) = delete;
   [[nodiscard]] bool done() override { return operation_->done(); }
   void wait(const Operation& operation) override {
     const auto start = Clock::now(), end = start + operation.timeout;

@@ -133,23 +133,33 @@ void MpiThread::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
     if (abort_code_ >= 0) MPI_Abort(MPI_COMM_WORLD, abort_code_);
-    if (stop_ && posted_.empty()) return;
-    if (!posted_.empty()) {
-      take_posted(lock);
-      last_progress = Clock::now();
+    if (stop_ && (posted_.empty() || frozen_)) return;
+    if (frozen_) {
+      changed_.wait(lock);
+      continue;
     }
+    std::deque<std::shared_ptr<MpiOperation>> posted;
+    posted.swap(posted_);
+    in_mpi_ = true;
     lock.unlock();
-    if (test_pending()) last_progress = Clock::now();
+    start_posted(posted);
+    if (test_pending() || !posted.empty()) last_progress = Clock::now();
     lock.lock();
+    in_mpi_ = false;
+    if (frozen_) changed_.notify_all();
     sleep(lock, last_progress);
   }
 }
 
-void MpiThread::take_posted(std::unique_lock<std::mutex>& lock) {
-  std::deque<std::shared_ptr<MpiOperation>> taken;
-  taken.swap(posted_);
-  lock.unlock();
-  for (const auto& operation : taken) {
+void MpiThread::freeze() {
+  std::unique_lock lock(mutex_);
+  frozen_ = true;
+  changed_.notify_all();
+  changed_.wait_for(lock, kAbortPatience, [&] { return !in_mpi_; });
+}
+
+void MpiThread::start_posted(const std::deque<std::shared_ptr<MpiOperation>>& posted) {
+  for (const auto& operation : posted) {
     std::vector<MPI_Request> requests;
     operation->start(requests);
     operation->requests_ = requests.size();
@@ -159,7 +169,6 @@ void MpiThread::take_posted(std::unique_lock<std::mutex>& lock) {
       owners_.push_back(operation);
     }
   }
-  lock.lock();
 }
 
 bool MpiThread::test_pending() {
@@ -186,7 +195,7 @@ bool MpiThread::test_pending() {
 }
 
 void MpiThread::sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last_progress) {
-  const auto called = [&] { return !posted_.empty() || stop_ || abort_code_ >= 0; };
+  const auto called = [&] { return !posted_.empty() || stop_ || frozen_ || abort_code_ >= 0; };
   if (requests_.empty()) {
     changed_.wait(lock, called);
     return;
@@ -204,6 +213,7 @@ void MpiThread::sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last
 // MPI_Finalize waits for all ranks, without a deadline. So it is called only when all have said, in a barrier
 // that has one, that they come to it.
 void MpiThread::end_mpi() {
+  if (frozen_) return;
   MPI_Request barrier = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &barrier), "MPI_Ibarrier");
   const auto start = Clock::now();

@@ -56,6 +56,8 @@ class MpiThread {
   void check();
   /// MPI_Abort; gives up and leaves after two seconds.
   [[noreturn]] void abort(int exit_code);
+  /// After an error: no MPI call touches a posted buffer from here on. Only abort() and close() work then.
+  void freeze();
   /// Ends MPI when all ranks do so within `patience`; else leaves it as it is.
   void close(std::chrono::milliseconds patience);
 
@@ -63,7 +65,7 @@ class MpiThread {
   void run();
   void start_mpi();
   void serve();
-  void take_posted(std::unique_lock<std::mutex>& lock);
+  void start_posted(const std::deque<std::shared_ptr<MpiOperation>>& posted);
   bool test_pending();
   void sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last_progress);
   void end_mpi();
@@ -72,6 +74,7 @@ class MpiThread {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<MpiOperation>> posted_;
   bool started_ = false, stop_ = false, ended_ = false;
+  bool frozen_ = false, in_mpi_ = false;
   int abort_code_ = -1;
   std::chrono::milliseconds patience_{};
   std::string error_;

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 constexpr int kShards = 13;
 
 ExchangeLayout layout() {
-  const std::vector<std::int64_t> first = {50'000, 7, 0, 9'999}, second = {3}, third = {300'000};
-  return {{60'006, 0, 3, 300'000}, {chunk_cuts(first), {}, chunk_cuts(second), chunk_cuts(third)}, kShards};
+  const std::vector<std::int64_t> first = {50'000, 7, 0, 9'999}, second = {3}, third = {70'000};
+  return {{60'006, 0, 3, 70'000}, {chunk_cuts(first), {}, chunk_cuts(second), chunk_cuts(third)}, kShards};
 }
 
 void require(bool holds, const std::string& what) {
