@@ -30,7 +30,7 @@ add_library(ops_driver STATIC ${OP_CASES} ${LOCKSTEP_CASE_LIST} ops/op_driver.cp
 target_include_directories(ops_driver PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_flags)
 
-add_executable(ops_test ${OP_CHECKS})
+add_executable(ops_test ${OP_CHECKS} ops/allocation_counter.cpp)
 target_link_libraries(ops_test PRIVATE ops_driver lockstep_flags GTest::gtest_main)
 foreach(OP ${OPS})
   add_test(NAME ops.${OP} COMMAND ops_test --gtest_filter=*/${OP}__*)

@@ -80,9 +80,11 @@ AttributeSpec kernel_attribute() {
 }
 
 AttributeSpec stride_attribute(bool stride_is_kernel) {
-  AttributeSpec spec{.name = "stride", .kind = AttributeKind::integers, .minimum = 1};
-  spec.doc = stride_is_kernel ? "step of the window; default: its size" : "step of the window";
-  spec.optional = stride_is_kernel;
+  AttributeSpec spec{.name = "stride",
+                     .kind = AttributeKind::integers,
+                     .doc = stride_is_kernel ? "step of the window; default: its size" : "step of the window",
+                     .optional = stride_is_kernel,
+                     .minimum = 1};
   if (!stride_is_kernel) spec.fallback = Attribute(std::int64_t{1});
   return spec;
 }

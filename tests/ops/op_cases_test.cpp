@@ -8,6 +8,7 @@
 
 #include "core/philox.hpp"
 #include "lockstep/error.hpp"
+#include "ops/allocation_counter.hpp"
 #include "ops/finite_difference.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
@@ -236,6 +237,18 @@ TEST_P(OpCaseTest, TakesAnEmptyBatch) {
       ASSERT_EQ(value, 0) << "gradient of parameter " << i;
     }
   }
+}
+
+TEST_P(OpCaseTest, AllocatesInTheFirstCallOnly) {
+  if (problem_.op->view) GTEST_SKIP() << "no kernel";
+  const auto kernel = problem_.make_kernel();
+  KernelRun run(problem_);
+  compute(*kernel, run, problem_);
+  const std::size_t before = allocations();
+  run.forward(*kernel);
+  EXPECT_EQ(allocations(), before) << "in forward";
+  if (problem_.trains()) run.backward(*kernel);
+  EXPECT_EQ(allocations(), before) << "in forward and backward";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, testing::ValuesIn(all_parameters()), [](const auto& parameter) {
