@@ -1,10 +1,10 @@
 """The scripts that judge other tests, and the one that installs."""
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
@@ -38,16 +38,22 @@ class TestSummary(unittest.TestCase):
         self.assertEqual(summary(), (1, ["0 passed, 0 failed, 0 skipped"]))
 
 
+def children_seconds():
+    """Processor time: the clock on the wall says little on a busy machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class InstallDependencies(unittest.TestCase):
     def run_script(self, *arguments, **environment):
         return subprocess.run([SCRIPTS / "install-dependencies.sh", *arguments], capture_output=True, text=True,
                               env={**os.environ, **environment}, check=False)
 
     def test_does_nothing_fast_where_all_is_there(self):
-        start = time.monotonic()
+        start = children_seconds()
         done = self.run_script("--test")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
-        self.assertLess(time.monotonic() - start, 0.5)
+        self.assertLess(children_seconds() - start, 0.5)
 
     def test_an_unknown_option(self):
         done = self.run_script("--tests")
