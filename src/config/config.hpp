@@ -64,9 +64,9 @@ class Problems : public Error {
 /// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.
 void check_world_size(const Job& job, int ranks);
 
-/// JSON Schema, draft-07, as indented JSON.
+/// JSON Schema, draft-07, as indented JSON without a newline at the end.
 [[nodiscard]] std::string schema(const Catalogue& catalogue);
-/// The job file's reference page, in Markdown.
+/// The job file's reference page, in Markdown, without a newline at the end.
 [[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
 
 /// What differs between two canonical forms: "job.optimizer.sgd.momentum: 0.9, now 0.8".

@@ -178,7 +178,9 @@ of defaults marks alternatives.
 std::string reference_markdown(const Catalogue& catalogue) {
   Page page;
   page.section("job", job_section(catalogue).rule->schema(), "");
-  return kHead + page.take();
+  std::string text = kHead + page.take();
+  while (text.back() == '\n') text.pop_back();
+  return text;
 }
 
 }  // namespace lockstep::config

@@ -19,7 +19,7 @@ std::string schema(const Catalogue& catalogue) {
   for (const auto& key : chart_keys()) {
     json["properties"][key] = Json{{"description", "of the Helm chart; `lockstep` does not read it"}};
   }
-  return json.dump(2) + "\n";
+  return json.dump(2);
 }
 
 }  // namespace lockstep::config

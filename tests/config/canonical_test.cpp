@@ -13,7 +13,7 @@ namespace lockstep::config {
 namespace {
 
 constexpr const char* kJob = R"(job:
-  model: {layers: [{conv: {filters: 8}, name: stem}, relu, {add: {inputs: [previous, stem]}}, {linear: {features: 10}}]}
+  model: {layers: [{conv: {filters: 8, kernel: 3}, name: stem}, relu, {add: {inputs: [previous, stem]}}, {linear: {features: 10}}]}
   data: {train: {images: data/train.tar}, validation: {fraction: 0.1}, augment: [flip, {crop: 2}]}
   metrics: accuracy
   epochs: 3
@@ -46,7 +46,7 @@ TEST(Canonical, HasEveryDefault) {
   const auto job = nlohmann::json::parse(with({}).canonical).at("job");
   EXPECT_EQ(job["optimizer"]["sgd"]["momentum"], 0.0);
   EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
-  EXPECT_EQ(job["model"]["layers"][0]["conv"]["kernel"], nlohmann::json::array({3}));
+  EXPECT_EQ(job["model"]["layers"][0]["conv"]["stride"], nlohmann::json::array({1}));
   EXPECT_EQ(job["model"]["layers"][2]["inputs"], nlohmann::json::array({"previous", "stem"}));
   EXPECT_EQ(job["shards"], 32);
 }

@@ -12,9 +12,9 @@ int main(int count, char** arguments) {
   const std::string_view what = count > 1 ? arguments[1] : "";
   try {
     if (what == "schema") {
-      fmt::print("{}", schema(test_catalogue()));
+      fmt::print("{}\n", schema(test_catalogue()));
     } else if (what == "markdown") {
-      fmt::print("{}", reference_markdown(test_catalogue()));
+      fmt::print("{}\n", reference_markdown(test_catalogue()));
     } else if (what == "canonical" && count > 2) {
       fmt::print("{}", load(arguments[2], {arguments + 3, arguments + count}, test_catalogue(), false).canonical);
     } else {

@@ -48,7 +48,7 @@ TEST(Load, LayersInAllTheirForms) {
       - dropout
       - {dropout: 0.2}
       - {dropout: {rate: 0.3}}
-      - {conv: {filters: 8.0, padding: 1}}
+      - {conv: {filters: 8.0, kernel: 3, padding: 1}}
       - {add: {inputs: [previous, stem]}}
       - {add: {}, inputs: [previous, stem]}
       - {linear: {features: 1e+01}})");
@@ -69,7 +69,7 @@ TEST(Load, LayersInAllTheirForms) {
   EXPECT_EQ(layers[4].attributes.number("rate"), 0.3);
   EXPECT_EQ(layers[5].attributes.integer("filters"), 8);
   EXPECT_EQ(layers[5].attributes.integers("padding"), std::vector<std::int64_t>{1});
-  EXPECT_EQ(layers[5].attributes.integers("kernel"), std::vector<std::int64_t>{3});
+  EXPECT_EQ(layers[5].attributes.integers("stride"), std::vector<std::int64_t>{1});
   EXPECT_EQ(layers[6].inputs, (std::vector<std::string>{"previous", "stem"}));
   EXPECT_EQ(layers[7].inputs, layers[6].inputs);
   EXPECT_EQ(layers[8].attributes.integer("features"), 10);

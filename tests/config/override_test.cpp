@@ -56,7 +56,8 @@ TEST(Override, GoesIntoShortForms) {
 }
 
 TEST(Override, ReplacesALayersOp) {
-  const Job job = with({"model.layers[0].conv.filters=3", "model.layers[2].linear.features=4"});
+  const Job job =
+      with({"model.layers[0].conv.filters=3", "model.layers[0].conv.kernel=5", "model.layers[2].linear.features=4"});
   EXPECT_EQ(job.model.layers[0].op, "conv");
   EXPECT_EQ(job.model.layers[0].attributes.integer("filters"), 3);
   EXPECT_EQ(job.model.layers[2].attributes.integer("features"), 4);

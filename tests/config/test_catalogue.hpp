@@ -71,10 +71,9 @@ inline Catalogue test_catalogue() {
   known.layers = {
       entry("relu"),
       entry("flatten"),
-      entry(
-          "conv",
-          {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::vector<std::int64_t>{3}),
-           sizes_attribute("stride", std::vector<std::int64_t>{1}), padding_attribute(), flag_attribute("bias", true)}),
+      entry("conv", {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::nullopt),
+                     sizes_attribute("stride", std::vector<std::int64_t>{1}), padding_attribute(),
+                     flag_attribute("bias", true)}),
       entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}),
       entry("global_pool"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
@@ -85,18 +84,18 @@ inline Catalogue test_catalogue() {
   };
   known.layers[5].batch_statistics = true;
   known.models = {
-      entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
       entry("gpt",
-            {choice_attribute("size", {"tiny", "small", "gpt2"}), optional_attribute("layers"),
-             optional_attribute("heads"), optional_attribute("width"), number_attribute("dropout", 0, 0, 1),
-             flag_attribute("bias", true), optional_attribute("vocabulary")},
+            {choice_attribute("size", {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}),
+             optional_attribute("layers"), optional_attribute("heads"), optional_attribute("width"),
+             number_attribute("dropout", 0, 0, 1), flag_attribute("bias", true), optional_attribute("vocabulary")},
             "size"),
-      entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
       entry("lenet"),
+      entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
+      entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
   };
-  known.models[0].batch_statistics = true;
+  known.models.back().batch_statistics = true;
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
-  known.metrics = {"accuracy", "top5", "perplexity"};
+  known.metrics = {"accuracy", "perplexity", "top5"};
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
                          entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees")};
   known.preparations = {entry("resize", {sizes_attribute("size", std::nullopt)}, "size"),
