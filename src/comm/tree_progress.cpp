@@ -1,0 +1,91 @@
+// The exact exchange as an owner sees it: wait for partial sums, add them, hand the sums out. All of this runs
+// under progress_mutex_, on the progress thread or, in finish(), on the main thread.
+#include "comm/exchange_tags.hpp"
+#include "comm/tree_exchange.hpp"
+#include "core/spans.hpp"
+
+namespace lockstep::comm {
+
+bool TreeExchange::advance() {
+  bool moved = open_sums();
+  moved = reduce_buckets() || moved;
+  moved = take_received_slices() || moved;
+  return look_for_slices() || moved;
+}
+
+bool TreeExchange::open_sums() {
+  if (sums_open_) return false;
+  for (const Region& region : regions_) {
+    if (region.begun().load(std::memory_order_acquire) < epoch_) return false;
+  }
+  sums_open_ = true;
+  const Region& mine = own_region();
+  for (const Slice& slice : to_see_) {
+    if (local(slice.owner) || receiver(own_host(), slice.owner) != rank()) continue;
+    float* place = regions_[0].sums(slice.bucket) + slice_start(slice.bucket, slice.owner);
+    to_receive_.push_back({slice.bucket, slice.owner,
+                           communicator_.receive(bytes(place, slice_size(slice.bucket, slice.owner)), slice.owner,
+                                                 reduced_tag(slice.bucket), [&mine] { mine.doorbell().ring(); })});
+  }
+  return true;
+}
+
+bool TreeExchange::here(const Partial& partial, int bucket) const {
+  if (local(partial.rank)) {
+    return region_of(partial.rank).partial_ready(partial.root, bucket).load(std::memory_order_acquire) == epoch_;
+  }
+  return partial.transfers[static_cast<std::size_t>(bucket)]->done();
+}
+
+bool TreeExchange::reduce_buckets() {
+  if (!sums_open_) return false;
+  return std::erase_if(to_reduce_, [&](int bucket) {
+           std::size_t& seen = seen_[static_cast<std::size_t>(bucket)];
+           while (seen < partials_.size() && here(partials_[seen], bucket)) ++seen;
+           if (seen < partials_.size()) return false;
+           reduce(bucket);
+           return true;
+         }) > 0;
+}
+
+void TreeExchange::reduce(int bucket) {
+  const auto start = Clock::now();
+  const std::int64_t first = slice_start(bucket, rank()), size = slice_size(bucket, rank());
+  sources_.clear();
+  for (const Partial& partial : partials_) {
+    sources_.push_back(local(partial.rank) ? region_of(partial.rank).partial(partial.root, bucket) + first
+                                           : reinterpret_cast<const float*>(partial.received.data()) +
+                                                 own_slice_start_[static_cast<std::size_t>(bucket)]);
+  }
+  float* sum = regions_[0].sums(bucket) + first;
+  combiner_.run(sum, sources_, size);
+  seconds_reducing_ += seconds_since(start);
+  regions_[0].slice_ready(rank(), bucket).store(epoch_, std::memory_order_release);
+  ring_peers();
+  const std::uint64_t count = static_cast<std::uint64_t>(size) * sizeof(float);
+  shared_bytes_ += count * (regions_.size() - 1);
+  for (int host = 0; host < static_cast<int>(ranks_of_host_.size()); ++host) {
+    if (host == own_host()) continue;
+    auto transfer = communicator_.send(bytes(sum, size), receiver(host, rank()), reduced_tag(bucket));
+    network_bytes_ += count;
+    const std::lock_guard lock(sends_mutex_);
+    sends_.push_back(std::move(transfer));
+  }
+}
+
+bool TreeExchange::take_received_slices() {
+  return std::erase_if(to_receive_, [&](const Slice& slice) {
+           if (!slice.transfer->done()) return false;
+           regions_[0].slice_ready(slice.owner, slice.bucket).store(epoch_, std::memory_order_release);
+           ring_peers();
+           return true;
+         }) > 0;
+}
+
+bool TreeExchange::look_for_slices() {
+  return std::erase_if(to_see_, [&](const Slice& slice) {
+           return regions_[0].slice_ready(slice.owner, slice.bucket).load(std::memory_order_acquire) == epoch_;
+         }) > 0;
+}
+
+}  // namespace lockstep::comm
