@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#define LOCKSTEP_INLINE static inline __attribute__((always_inline))
+#define LOCKSTEP_INLINE inline __attribute__((always_inline))
 /// After a lambda's parameters: it joins the function marked LOCKSTEP_VECTORIZED that it is used in.
 #define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))
 

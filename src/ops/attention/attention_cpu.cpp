@@ -110,7 +110,7 @@ class AttentionCpu final : public Kernel {
   }
 
   void forward_head(const Heads<const float>& in, const Head<float>& out, float* log_sums, float* probabilities) const {
-    AttentionRows known;
+    AttentionRows known = {};
     for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
       const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
       const std::int64_t seen = sizes_.seen(query + queries);
