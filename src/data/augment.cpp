@@ -38,10 +38,6 @@ double channel_value(const std::vector<double>& values, std::int64_t channel, do
 
 }  // namespace
 
-Pipeline::Pipeline(Pipeline&&) noexcept = default;
-Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
-Pipeline::~Pipeline() = default;
-
 Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry)
     : inputs_(std::move(features)) {
   add_steps(options, registry);

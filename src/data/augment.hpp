@@ -32,9 +32,6 @@ class Pipeline {
  public:
   /// Throws Error(configuration) for an unknown step, wrong attributes, or images that do not end with one size.
   Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry);
-  Pipeline(Pipeline&&) noexcept;
-  Pipeline& operator=(Pipeline&&) noexcept;
-  ~Pipeline();
 
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
   /// The sample as the network sees it: images f32 [h, w, c], all else as it came.

@@ -1,6 +1,7 @@
 // color_jitter: brightness, then contrast, then saturation, each multiplied by a random factor 1 - x ... 1 + x.
 // Fixed point; values are rounded to bytes after each.
 #include <algorithm>
+#include <cmath>
 
 #include "data/augment_steps.hpp"
 
@@ -57,7 +58,7 @@ class ColorJitter final : public AugmentStep {
  private:
   static std::int64_t factor(RandomStream& random, float spread) {
     const float value = random.between(std::max(0.0F, 1 - spread), 1 + spread);
-    return static_cast<std::int64_t>(value * static_cast<float>(kOne) + 0.5F);
+    return static_cast<std::int64_t>(std::floor(value * static_cast<float>(kOne) + 0.5F));
   }
 
   float brightness_, contrast_, saturation_;

@@ -30,7 +30,7 @@ void to_fixed(const std::vector<double>& exact, std::int32_t* fixed) {
   std::int32_t total = 0;
   std::size_t largest = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {
-    fixed[k] = static_cast<std::int32_t>(exact[k] / sum * kOne + 0.5);
+    fixed[k] = static_cast<std::int32_t>(std::floor(exact[k] / sum * kOne + 0.5));
     total += fixed[k];
     if (exact[k] > exact[largest]) largest = k;
   }
@@ -77,7 +77,7 @@ void along_row(const std::uint8_t* in, std::uint8_t* out, const Filter& filter) 
   const std::int32_t* weight = filter.weights.data();
   for (const std::int64_t first : filter.first) {
     const std::uint8_t* from = in + first * kChannels;
-    std::array<std::int32_t, kChannels> sums;
+    std::array<std::int32_t, kChannels> sums{};
     sums.fill(kOne / 2);
     for (std::size_t k = 0; k < filter.taps; ++k, ++weight, from += kChannels) {
       for (std::size_t c = 0; c < kChannels; ++c) sums[c] += *weight * from[c];

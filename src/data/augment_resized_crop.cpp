@@ -34,8 +34,8 @@ class ResizedCrop final : public AugmentStep {
       const float area = random.between(range_.smallest_area, range_.largest_area) * static_cast<float>(height * width);
       const float long_to_short = random.between(1, range_.ratio);
       const float ratio = random.below(2) == 0 ? long_to_short : 1.0F / long_to_short;
-      const auto w = static_cast<std::int64_t>(std::sqrt(area * ratio) + 0.5F);
-      const auto h = static_cast<std::int64_t>(std::sqrt(area / ratio) + 0.5F);
+      const auto w = static_cast<std::int64_t>(std::floor(std::sqrt(area * ratio) + 0.5F));
+      const auto h = static_cast<std::int64_t>(std::floor(std::sqrt(area / ratio) + 0.5F));
       if (w < 1 || h < 1 || w > width || h > height) continue;
       const std::int64_t top = random.below(static_cast<std::uint32_t>(height - h + 1));
       const std::int64_t left = random.below(static_cast<std::uint32_t>(width - w + 1));

@@ -110,11 +110,11 @@ class Canvas {
   [[nodiscard]] float distance(int pixel) const { return std::sqrt(squared_[static_cast<std::size_t>(pixel)]); }
 
  private:
-  std::array<float, static_cast<std::size_t>(kSide) * kSide> squared_;
+  std::array<float, static_cast<std::size_t>(kSide) * kSide> squared_{};
 };
 
 void draw_stroke(const Stroke& stroke, const Hand& hand, RandomStream& random, Canvas& canvas) {
-  std::array<Point, 16> points;
+  std::array<Point, 16> points{};
   const std::size_t n = stroke.points.size();
   for (std::size_t i = 0; i < n; ++i) {
     points[i] = {(static_cast<float>(stroke.points[i].x) - 50.0F) * 0.02F + symmetric(random, 0.11F),

@@ -64,6 +64,8 @@ class Loader::Impl {
     work_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void assign(std::uint64_t from_step, std::vector<int> shards);
   const Batch& get(const ShardKey& key);

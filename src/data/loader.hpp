@@ -51,6 +51,8 @@ class Loader {
   /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set.
   Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options);
   ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
 
   /// Which shards this rank computes, from this step on, until the next assign. May come while running, for
   /// steps of which no batch was asked yet; what was loaded ahead for other shards is dropped.
