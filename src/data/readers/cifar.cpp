@@ -18,7 +18,7 @@ namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kPixels = 3 * 32 * 32;
+constexpr std::uint64_t kPixels = std::uint64_t{3} * 32 * 32;
 
 struct Cifar {
   std::vector<std::shared_ptr<const ByteSource>> batches;
