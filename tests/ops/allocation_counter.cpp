@@ -16,7 +16,7 @@ std::size_t allocations() {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) {
-  if (bytes >= 256) ++count;
+  if (bytes >= 1024) ++count;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }

@@ -5,8 +5,8 @@
 
 namespace lockstep::ops {
 
-/// Allocations of at least 256 bytes so far, on all threads. Smaller ones are left out: oneDNN keeps its list of
-/// arguments in a small map for the time of a call. Always 0 under a sanitizer, which has its own heap.
+/// Allocations of at least 1 KiB so far, on all threads. Smaller ones are left out: oneDNN keeps lists of arguments
+/// and taps for the time of a call. Always 0 under a sanitizer, which has its own heap.
 [[nodiscard]] std::size_t allocations();
 
 }  // namespace lockstep::ops
