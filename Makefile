@@ -8,7 +8,7 @@ PREFIX := /usr/local
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@test -f $(BUILD)/build.ninja || cmake --preset release
-	cmake --build $(BUILD) -j $(JOBS)
+	cmake --build $(BUILD) -j $(JOBS) --target lockstep
 
 run: build  ## train the embedded digits on 2 CPU ranks (RANKS=n)
 	$(BUILD)/bin/lockstep train --ranks $(RANKS)

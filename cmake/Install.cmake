@@ -6,6 +6,7 @@
 #   share/lockstep                   examples and data files that users may edit
 #   share/doc/lockstep               documentation
 # Nothing of ours holds an absolute path, so the tree may be moved. Foreign libraries are the system's.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
