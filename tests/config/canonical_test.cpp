@@ -1,6 +1,7 @@
 // The canonical form is a job itself and says everything; the digest changes with the result and with nothing else.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,8 @@
 // Paths in a job: where they are looked for, globs, and what is said when nothing is there.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
