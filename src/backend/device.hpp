@@ -16,8 +16,4 @@ struct DeviceInfo {
 
 [[nodiscard]] DeviceInfo cpu_info();
 
-/// Makes the libraries below kernels (oneDNN, by OpenMP) single-threaded on the calling thread: each worker calls
-/// it before it makes its first kernel, since oneDNN picks its blocking, and so its bits, by that number.
-void use_one_thread_per_kernel();
-
 }  // namespace lockstep::backend

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/device.hpp"
+#include "backend/threads.hpp"
 #include "core/philox.hpp"
 #include "lockstep/error.hpp"
 
@@ -85,7 +85,7 @@ bool Problem::wants_gradient(std::size_t input) const {
 }
 
 std::unique_ptr<Kernel> Problem::make_kernel() const {
-  backend::use_one_thread_per_kernel();
+  backend::use_one_thread();
   KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved};
   for (const auto& parameter : signature.parameters) request.parameters.push_back({DType::f32, parameter.shape});
   for (const auto& state : signature.states) request.states.push_back({DType::f32, state.shape});

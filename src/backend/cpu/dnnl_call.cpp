@@ -1,12 +1,12 @@
 #include "backend/cpu/dnnl_call.hpp"
 
-#include "backend/device.hpp"
+#include "backend/threads.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::backend {
 
 DnnlContext::DnnlContext() : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
-  use_one_thread_per_kernel();
+  use_one_thread();
 }
 
 DnnlCall::DnnlCall(const DnnlContext& context, dnnl::primitive primitive,
@@ -26,7 +26,7 @@ void DnnlCall::set(int argument, const void* data) {
 }
 
 void DnnlCall::run(const DnnlContext& context) {
-  use_one_thread_per_kernel();
+  use_one_thread();
   const auto status = dnnl_primitive_execute(primitive_.get(), context.stream.get(),
                                              static_cast<int>(arguments_.size()), arguments_.data());
   LOCKSTEP_CHECK(status == dnnl_success, "oneDNN could not run a primitive");
