@@ -44,7 +44,7 @@ std::vector<std::string> own_arguments() {
 }
 
 std::vector<std::string> mpirun_command(int ranks) {
-  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", ranks), "--bind-to", "none"};
+  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", ranks), "--bind-to", "none", "--quiet"};
   if (comm::open_mpi_major() >= 5) {
     command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
   } else {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -14,6 +15,7 @@
 #include "cli/self_launch.hpp"
 #include "comm/launcher.hpp"
 #include "comm/mpi_session.hpp"
+#include "core/digest.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
@@ -31,6 +33,17 @@ struct TrainArguments {
   std::int64_t stop_at = 0;
 };
 
+// A few megabytes: some milliseconds. A stale binary on one host is then named, not trained with.
+std::string program_digest() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  Sha256 hash;
+  std::vector<char> block(1 << 20);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    hash.add(std::string_view(block.data(), static_cast<std::size_t>(file.gcount())));
+  }
+  return hash.hex();
+}
+
 void print_result(const Job& job, const TrainResult& result) {
   std::string metrics;
   for (const auto& [name, value] : result.metrics) metrics += fmt::format("  {} {:.4f}", name, value);
@@ -46,6 +59,7 @@ int train_rank(TrainArguments& arguments, Communicator& communicator) {
   options.resume = arguments.resume;
   options.handle_signals = true;
   options.stop_at = arguments.stop_at;
+  options.program_digest = program_digest();
   std::unique_ptr<telemetry::Sink> sink;
   if (communicator.rank() == 0) {
     sink = arguments.log == "json" ? telemetry::make_json_log(stdout)

@@ -43,40 +43,44 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * batch_of(graph_), .parameters_version = version_};
 }
 
-ShardBinding Executor::binding(const ShardInputs& inputs, const Worker& worker, const StepContext& step) const {
-  return {.inputs = inputs.tensors, .parameters = parameters_, .states = states_, .slots = worker.slots, .step = &step};
+ShardBinding Executor::binding(const Worker& worker, const StepContext& step) const {
+  return {.inputs = worker.inputs.tensors,
+          .parameters = parameters_,
+          .states = states_,
+          .slots = worker.slots,
+          .step = &step};
 }
 
-ShardScalars Executor::scalars(const ShardRunner& runner, std::int64_t valid) const {
-  ShardScalars sums;
+void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
+  const auto sum = [&](const Location& location) {
+    return sum_in_order(worker.runner->result(location), worker.inputs.valid);
+  };
   const Results& results = program_.results;
-  sums.loss = sum_in_order(runner.result(results.loss), valid);
-  sums.count = sum_in_order(runner.result(results.count), valid);
-  for (const auto& [value, count] : results.metrics) {
-    sums.metrics.emplace_back(sum_in_order(runner.result(value), valid), sum_in_order(runner.result(count), valid));
-  }
-  return sums;
+  sums.loss = sum(results.loss);
+  sums.count = sum(results.count);
+  sums.metrics.clear();
+  for (const auto& [value, count] : results.metrics) sums.metrics.emplace_back(sum(value), sum(count));
 }
 
-std::vector<ShardScalars> Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
-                                          const GradientLayout& layout, comm::Exchange& exchange) {
-  std::vector<ShardScalars> results(plan.shards.size());
+const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
+                                                 const GradientLayout& layout, comm::Exchange& exchange) {
+  results_.resize(plan.shards.size());
   ++version_;  // the update has changed the parameters since the last step
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    results[i] = train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange);
+    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange, results_[i]);
   });
   collect_times();
-  return results;
+  return results_;
 }
 
-ShardScalars Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
-                                   const GradientLayout& layout, comm::Exchange& exchange) {
+void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
+                           const GradientLayout& layout, comm::Exchange& exchange, ShardScalars& sums) {
   auto mark = Clock::now();
-  const ShardInputs inputs = source.get(step, shard);
+  source.get(step, shard, worker.inputs);
   worker.times.data_seconds += seconds_since(mark);
   const StepContext step_context = context(step, shard);
-  const ShardBinding shard_binding = binding(inputs, worker, step_context);
+  const ShardBinding shard_binding = binding(worker, step_context);
 
   // Buckets are opened when their first slot is about to be written and handed over when their last one is.
   std::size_t opened = 0, closed = 0;
@@ -105,9 +109,8 @@ ShardScalars Executor::train_shard(Worker& worker, std::uint64_t step, int shard
       });
   worker.times.compute_seconds += seconds_since(mark) - handing_over;
   worker.times.merge_seconds += handing_over;
-  ShardScalars sums = scalars(*worker.runner, inputs.valid);
+  add_up(worker, sums);
   source.release(step, shard);
-  return sums;
 }
 
 void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
@@ -116,16 +119,17 @@ void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
   pool_.run(static_cast<int>(shards.size()), [&](int index, int task) {
     Worker& worker = workers_[static_cast<std::size_t>(index)];
     const int shard = shards[static_cast<std::size_t>(task)];
-    const ShardInputs inputs = source.get(0, shard);
+    source.get(0, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
-    worker.runner->run(binding(inputs, worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    worker.runner->run(binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
     const Results& results = program_.results;
-    EvaluatedShard evaluated{.shard = shard,
-                             .valid = inputs.valid,
-                             .loss = worker.runner->result(results.loss),
-                             .count = worker.runner->result(results.count),
-                             .metrics = {},
-                             .prediction = worker.runner->result(results.prediction)};
+    EvaluatedShard& evaluated = worker.evaluated;
+    evaluated.shard = shard;
+    evaluated.valid = worker.inputs.valid;
+    evaluated.loss = worker.runner->result(results.loss);
+    evaluated.count = worker.runner->result(results.count);
+    evaluated.prediction = worker.runner->result(results.prediction);
+    evaluated.metrics.clear();
     for (const auto& [value, count] : results.metrics) {
       evaluated.metrics.emplace_back(worker.runner->result(value), worker.runner->result(count));
     }

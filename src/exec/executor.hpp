@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/exchange.hpp"
@@ -24,7 +25,7 @@ struct ShardScalars {
 
 /// What a rank does in a step. Later: sends and receives between stages; now it computes shards, in this order.
 struct Plan {
-  std::vector<int> shards;
+  std::span<const int> shards;
 };
 
 struct ShardTimes {
@@ -53,7 +54,8 @@ class Executor {
   void use(const TensorBlock& parameters, const TensorBlock& states);
 
   /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
-  std::vector<ShardScalars> train(const Plan& plan, std::uint64_t step, InputSource& source,
+  /// The result stands until the next call.
+  const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
                                   const GradientLayout& layout, comm::Exchange& exchange);
 
   /// Inference: `sink` is called for each shard, by several workers at once.
@@ -66,14 +68,16 @@ class Executor {
   struct Worker {
     std::unique_ptr<ShardRunner> runner;
     std::vector<float*> slots;
+    ShardInputs inputs;
+    EvaluatedShard evaluated;
     ShardTimes times;
   };
 
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
-  [[nodiscard]] ShardBinding binding(const ShardInputs& inputs, const Worker& worker, const StepContext& step) const;
-  ShardScalars train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
-                           const GradientLayout& layout, comm::Exchange& exchange);
-  [[nodiscard]] ShardScalars scalars(const ShardRunner& runner, std::int64_t valid) const;
+  [[nodiscard]] ShardBinding binding(const Worker& worker, const StepContext& step) const;
+  void train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source, const GradientLayout& layout,
+                   comm::Exchange& exchange, ShardScalars& sums);
+  void add_up(const Worker& worker, ShardScalars& sums) const;
   void collect_times();
 
   const Graph& graph_;
@@ -83,6 +87,7 @@ class Executor {
   std::vector<Worker> workers_;
   std::vector<const float*> parameters_, states_;
   std::uint64_t version_ = 0;
+  std::vector<ShardScalars> results_;
   ShardTimes times_;
 };
 

@@ -17,8 +17,9 @@ struct ShardInputs {
 class InputSource {
  public:
   virtual ~InputSource() = default;
-  /// Blocks until the inputs are there. Called by several workers; valid until release().
-  virtual ShardInputs get(std::uint64_t step, int shard) = 0;
+  /// Overwrites `inputs` when the shard's are there; blocks until then. Called by several workers, each with its own
+  /// `inputs`. The tensors are valid until release().
+  virtual void get(std::uint64_t step, int shard, ShardInputs& inputs) = 0;
   virtual void release(std::uint64_t step, int shard) = 0;
 };
 

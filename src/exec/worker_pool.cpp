@@ -18,10 +18,11 @@ WorkerPool::~WorkerPool() {
   for (auto& thread : threads_) thread.join();
 }
 
-void WorkerPool::run(int tasks, const std::function<void(int, int)>& body) {
+void WorkerPool::run_tasks(int tasks, const void* body, Call call) {
   {
     const std::lock_guard lock(mutex_);
-    body_ = &body;
+    body_ = body;
+    call_ = call;
     tasks_ = tasks;
     next_ = 0;
     error_ = nullptr;
@@ -32,7 +33,6 @@ void WorkerPool::run(int tasks, const std::function<void(int, int)>& body) {
   work(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return active_ == 0; });
-  body_ = nullptr;
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -55,7 +55,7 @@ void WorkerPool::loop(int worker) {
 void WorkerPool::work(int worker) {
   for (int task = next_++; task < tasks_; task = next_++) {
     try {
-      (*body_)(worker, task);
+      call_(body_, worker, task);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();

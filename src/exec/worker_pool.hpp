@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -23,11 +22,18 @@ class WorkerPool {
 
   [[nodiscard]] int size() const { return workers_; }
 
-  /// Calls body(worker, task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are handed out
-  /// in order. Rethrows the first exception; the other tasks are then left out.
-  void run(int tasks, const std::function<void(int worker, int task)>& body);
+  /// Calls body(int worker, int task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are
+  /// handed out in order. Rethrows the first exception; the other tasks are then left out. Allocates nothing.
+  template <class Body>
+  void run(int tasks, const Body& body) {
+    run_tasks(tasks, &body, [](const void* erased, int worker, int task) {
+      (*static_cast<const Body*>(erased))(worker, task);
+    });
+  }
 
  private:
+  using Call = void (*)(const void* body, int worker, int task);
+  void run_tasks(int tasks, const void* body, Call call);
   void loop(int worker);
   void work(int worker);
 
@@ -40,7 +46,8 @@ class WorkerPool {
   bool stop_ = false;
   int tasks_ = 0;
   std::atomic<int> next_{0};
-  const std::function<void(int, int)>* body_ = nullptr;
+  const void* body_ = nullptr;
+  Call call_ = nullptr;
   std::exception_ptr error_;
 };
 

@@ -192,6 +192,12 @@ void restore(const CheckpointFiles& files, const std::vector<std::string>& state
   for (std::size_t s = 0; s < state_names.size(); ++s) fill(optimizer_file, model.optimizer[s], ":" + state_names[s]);
 }
 
+std::string best_checkpoint(const std::string& checkpoints) {
+  std::string name = slurp(checkpoints + "/best").value_or("");
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
 void prune_checkpoints(const std::string& checkpoints, std::int64_t keep, const std::string& best) {
   const auto list = list_checkpoints(checkpoints);
   std::error_code ignored;

@@ -52,6 +52,9 @@ void write_checkpoint(const std::string& directory, const Progress& progress, co
 /// Fills the model; throws Error(data) when a tensor is missing or of another shape.
 void restore(const CheckpointFiles& files, const std::vector<std::string>& state_names, Model& model);
 
+/// Name of the step directory that `best` says, or "".
+[[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);
+
 /// Removes all but the newest `keep` of them and `best`.
 void prune_checkpoints(const std::string& checkpoints, std::int64_t keep, const std::string& best);
 

@@ -20,12 +20,11 @@ LoaderSource::LoaderSource(data::Loader& loader, const Graph& graph) : loader_(l
   }
 }
 
-exec::ShardInputs LoaderSource::get(std::uint64_t step, int shard) {
+void LoaderSource::get(std::uint64_t step, int shard, exec::ShardInputs& inputs) {
   const data::Batch& batch = loader_.get(step, shard);
-  exec::ShardInputs inputs;
+  inputs.tensors.clear();
   for (const auto feature : feature_of_) inputs.tensors.push_back(batch.tensors[feature].tensor.bytes());
   inputs.valid = batch.valid;
-  return inputs;
 }
 
 }  // namespace lockstep::train

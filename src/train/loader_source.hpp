@@ -13,7 +13,7 @@ class LoaderSource final : public exec::InputSource {
  public:
   /// Throws Error(configuration) for a graph input that no feature feeds.
   LoaderSource(data::Loader& loader, const Graph& graph);
-  exec::ShardInputs get(std::uint64_t step, int shard) override;
+  void get(std::uint64_t step, int shard, exec::ShardInputs& inputs) override;
   void release(std::uint64_t step, int shard) override { loader_.release(step, shard); }
 
  private:

@@ -121,6 +121,7 @@ void Training::resume() {
   if (leads() && !job_.checkpoint.never) {
     directory_ = std::make_unique<RunDirectory>(job_.run_directory);
     std::string notes;
+    best_name_ = best_checkpoint(directory_->checkpoints());
     files = find_resume(options_.resume, *directory_, job_, notes);
     if (!notes.empty()) emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
   }
@@ -183,9 +184,9 @@ void Training::make_loader() {
 
 TrainResult Training::run() {
   emit_start();
-  const auto loop_start = Clock::now();
+  loop_start_ = Clock::now();
   while (progress_.step < steps_ && !progress_.finished && !interrupted_) step();
-  training_seconds_ = seconds_since(loop_start);
+  training_seconds_ = seconds_since(loop_start_);
   if (!interrupted_ && data_.validation && !job_.evaluate.never && progress_.metrics.empty()) evaluate();
   if (progress_.step != written_step_) write(false);
 
@@ -206,16 +207,16 @@ void Training::step() {
   const auto number = static_cast<std::uint64_t>(progress_.step);
   const auto& shards = assignment_.shards_of_rank.at(static_cast<std::size_t>(communicator_.rank()));
   exchange_->begin_step(number, assignment_);
-  std::vector<exec::ShardScalars> results;
+  const std::vector<exec::ShardScalars>* results = nullptr;
   {
     const PhaseTimer timer(phases_, "compute");
-    results = executor_->train({shards}, number, *source_, layout_, *exchange_);
+    results = &executor_->train({shards}, number, *source_, layout_, *exchange_);
   }
   StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
     exchange_->finish();
-    sums = exchange_scalars(results);
+    sums = exchange_scalars(*results);
   }
   last_loss_ = sums.loss / sums.count;
   if (!std::isfinite(last_loss_)) {

@@ -60,7 +60,7 @@ class Training {
   Communicator& communicator_;
   const Registries& registries_;
   TrainerOptions options_;
-  Clock::time_point start_;
+  Clock::time_point start_, loop_start_;
   Phases phases_;
 
   PreparedData data_;

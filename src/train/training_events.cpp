@@ -36,7 +36,7 @@ void Training::emit_start() const {
 
 void Training::emit_step(const StepSums& sums) {
   if (!leads() || options_.sink == nullptr) return;
-  const double seconds = seconds_since(start_);
+  const double seconds = seconds_since(loop_start_);
   const double wait = loader_->wait_seconds();
   std::map<std::string, double> metrics;
   for (std::size_t m = 0; m < sums.metrics.size(); ++m) {

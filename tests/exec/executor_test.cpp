@@ -1,0 +1,163 @@
+// The executor on a small net: a step allocates nothing after the first ones, and errors of a worker arrive.
+#include "exec/executor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "lockstep/graph_builder.hpp"
+#include "ops/registry.hpp"
+
+namespace {
+std::atomic<long> allocations{0};
+}  // namespace
+
+// Counts every allocation of this test program.
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* pointer = std::malloc(bytes == 0 ? 1 : bytes)) return pointer;
+  throw std::bad_alloc();
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t /*bytes*/) noexcept { std::free(pointer); }
+
+namespace lockstep::exec {
+
+namespace {
+
+constexpr std::int64_t kBatch = 4;
+constexpr int kShards = 8;
+
+class FixedSource final : public InputSource {
+ public:
+  FixedSource() : image_({DType::f32, {kBatch, 12, 12, 1}}), label_({DType::i32, {kBatch}}) {
+    for (std::size_t i = 0; i < image_.as<float>().size(); ++i) image_.as<float>()[i] = static_cast<float>(i % 7) - 3.0F;
+    for (std::size_t i = 0; i < label_.as<std::int32_t>().size(); ++i) label_.as<std::int32_t>()[i] = static_cast<int>(i);
+  }
+  void get(std::uint64_t /*step*/, int shard, ShardInputs& inputs) override {
+    if (shard == fail_at) throw std::runtime_error("no such shard");
+    inputs.tensors.clear();
+    inputs.tensors.push_back(image_.bytes());
+    inputs.tensors.push_back(label_.bytes());
+    inputs.valid = kBatch;
+  }
+  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+  int fail_at = -1;
+
+ private:
+  Tensor image_, label_;
+};
+
+Graph small_net(const OpRegistry& ops) {
+  GraphBuilder b(ops, kBatch);
+  ValueId x = b.input("image", {DType::f32, {12, 12, 1}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("conv", {x}, Attributes({{"filters", std::int64_t{8}}, {"kernel", std::int64_t{3}}}));
+  x = b.apply("relu", {b.apply("batch_norm", {x})});
+  x = b.apply("add", {x, b.apply("dropout", {x}, Attributes({{"rate", 0.5}}))});
+  x = b.apply("flatten", {b.apply("max_pool", {x}, Attributes({{"kernel", std::int64_t{2}}}))});
+  x = b.apply("linear", {x}, Attributes({{"features", std::int64_t{10}}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
+  return std::move(b.graph());
+}
+
+struct Bench {
+  explicit Bench(int workers) : pool(workers) {
+    ops::add_built_in(registry);
+    graph = small_net(registry);
+    executor = std::make_unique<Executor>(graph, Mode::training, DeviceKind::cpu, pool, 1);
+    layout = make_gradient_layout(executor->program(), 4096);
+    comm::ExchangeLayout exchange_layout{.shards = kShards};
+    for (const auto& bucket : layout.buckets) {
+      exchange_layout.bucket_elements.push_back(bucket.elements);
+      exchange_layout.cuts.push_back(bucket.cuts);
+    }
+    exchange = comm::make_exchange(*communicator, exchange_layout, {});
+    parameters = TensorBlock(graph, graph.parameters);
+    states = TensorBlock(graph, graph.states);
+    executor->use(parameters, states);
+    assignment = comm::place_shards(comm::equal_counts(kShards, 1));
+  }
+  void step(std::uint64_t number) {
+    exchange->begin_step(number, assignment);
+    (void)executor->train({assignment.shards_of_rank[0]}, number, source, layout, *exchange);
+    exchange->finish();
+  }
+  WorkerPool pool;
+  OpRegistry registry;
+  Graph graph;
+  std::unique_ptr<Communicator> communicator = make_single_communicator();
+  std::unique_ptr<Executor> executor;
+  GradientLayout layout;
+  std::unique_ptr<comm::Exchange> exchange;
+  TensorBlock parameters, states;
+  comm::Assignment assignment;
+  FixedSource source;
+};
+
+}  // namespace
+
+TEST(Executor, StepsAllocateNothingAfterTheFirst) {
+  Bench bench(1);
+  for (std::uint64_t step = 0; step < 3; ++step) bench.step(step);
+  const long before = allocations;
+  for (std::uint64_t step = 3; step < 10; ++step) bench.step(step);
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Executor, ScalarsAreSumsOverTheShard) {
+  Bench bench(2);
+  bench.exchange->begin_step(0, bench.assignment);
+  const auto& results = bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout,
+                                              *bench.exchange);
+  bench.exchange->finish();
+  ASSERT_EQ(results.size(), 8u);
+  for (const auto& shard : results) {
+    EXPECT_EQ(shard.count, 4.0);
+    EXPECT_NEAR(shard.loss, 4 * 2.302585, 1e-4);  // all parameters are 0: ln 10 a sample
+    ASSERT_EQ(shard.metrics.size(), 1u);
+    EXPECT_EQ(shard.metrics[0].second, 4.0);
+  }
+}
+
+TEST(Executor, AnErrorOfAWorkerArrives) {
+  Bench bench(2);
+  bench.source.fail_at = 5;
+  bench.exchange->begin_step(0, bench.assignment);
+  EXPECT_THROW((void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout,
+                                           *bench.exchange),
+               std::runtime_error);
+}
+
+TEST(WorkerPool, EveryTaskRunsOnce) {
+  for (const int workers : {1, 2, 5}) {
+    WorkerPool pool(workers);
+    std::vector<std::atomic<int>> counts(100);
+    for (int round = 0; round < 20; ++round) {
+      pool.run(100, [&](int worker, int task) {
+        EXPECT_LT(worker, workers);
+        ++counts[static_cast<std::size_t>(task)];
+      });
+    }
+    for (const auto& count : counts) EXPECT_EQ(count, 20);
+  }
+}
+
+TEST(GradientLayout, BucketsAreContiguousAndCutAtChunks) {
+  Program program;
+  for (const std::int64_t elements : {10, 5000, 3, 9000}) program.slots.push_back({Slot::Kind::gradient, 0, elements});
+  const GradientLayout layout = make_gradient_layout(program, 16000);
+  ASSERT_EQ(layout.buckets.size(), 2u);
+  EXPECT_EQ(layout.buckets[0].first_slot, 0);
+  EXPECT_EQ(layout.buckets[0].last_slot, 2);
+  EXPECT_EQ(layout.buckets[0].elements, 16 + 5008);
+  EXPECT_EQ(layout.buckets[0].cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096}));
+  EXPECT_EQ(layout.buckets[1].cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096, 16 + 8192}));
+  EXPECT_EQ(layout.slots[1].offset, 16);
+}
+
+}  // namespace lockstep::exec
