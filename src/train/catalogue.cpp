@@ -32,7 +32,7 @@ config::Catalogue catalogue_of(const Registries& registries) {
     entry.shorthand = step->shorthand;
     entry.attributes = step->attributes;
     catalogue.augmentations.push_back(entry);
-    catalogue.preparations.push_back(entry);
+    if (!step->random) catalogue.preparations.push_back(entry);
   }
   return catalogue;
 }

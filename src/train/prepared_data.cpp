@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/threads.hpp"
 #include "core/digest.hpp"
 #include "data/open.hpp"
 #include "data/split.hpp"
@@ -75,7 +76,7 @@ PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const
     data.mean = job.data.mean;
     data.deviation = job.data.deviation;
     if (data.mean.empty()) {
-      const auto statistics = data::channel_statistics(*data.train, {});
+      const auto statistics = data::channel_statistics(*data.train, {.threads = backend::available_cores()});
       data.mean = statistics.mean;
       data.deviation = statistics.deviation;
     }

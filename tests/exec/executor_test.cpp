@@ -15,13 +15,13 @@ std::atomic<long> allocations{0};
 }  // namespace
 
 // Counts every allocation of this test program.
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* pointer = std::malloc(bytes == 0 ? 1 : bytes)) return pointer;
   throw std::bad_alloc();
 }
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::size_t /*bytes*/) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer, std::size_t /*bytes*/) noexcept { std::free(pointer); }
 
 namespace lockstep::exec {
 
