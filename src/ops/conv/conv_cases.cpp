@@ -85,7 +85,7 @@ OpCases make_conv_cases() {
               small("groups", conv(6, three, {{"groups", two}}), {2, 5, 5, 4}),
               small("depthwise", conv(8, three, {{"groups", Int{8}}}), {2, 6, 6, 8}),
               small("large_image", conv(16, three, plain), {1, 32, 32, 16}),
-          small("single_pixel", conv(3, three), {1, 1, 1, 2}),
+              small("single_pixel", conv(3, three), {1, 1, 1, 2}),
               small("wide_channels", conv(64, three, plain), {1, 4, 4, 64}),
               inference(small("inference", conv(16, three), {2, 6, 6, 16})),
               speed("stem_3_16", conv(16, three, plain), {16, 32, 32, 3}),
