@@ -85,6 +85,6 @@ class Communicator {
 
 /// Runs `body` once per rank in `size` threads of this process and rethrows the first error. `host_of` puts
 /// ranks on pretended hosts (empty: all on one), so that both ways of the exchange can be tested.
-void run_in_threads(int size, const std::function<void(Communicator&)>& body, std::vector<int> host_of = {});
+void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of = {});
 
 }  // namespace lockstep

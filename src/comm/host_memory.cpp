@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "comm/thread_communicator.hpp"
 #include "comm/topology.hpp"
@@ -42,7 +43,7 @@ class SharedMemory final : public HostMemory {
 };
 
 // Threads of one process hand each other a pointer to their share of the block.
-std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, std::shared_ptr<AlignedBytes> mine,
+std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, const std::shared_ptr<AlignedBytes>& mine,
                                                   const Operation& operation) {
   const auto all = gather<const std::shared_ptr<AlignedBytes>*>(communicator, &mine, operation);
   auto memory = std::make_unique<HeapMemory>();
@@ -102,7 +103,7 @@ std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, 
     for (int r = 0; r < communicator.size(); ++r) {
       if (!communicator.topology().same_host(r, communicator.rank())) continue;
       const Announcement& peer = all[static_cast<std::size_t>(r)];
-      memory->segments_.push_back(r == communicator.rank() ? std::move(own)
+      memory->segments_.push_back(r == communicator.rank() ? std::exchange(own, SharedSegment())
                                                            : SharedSegment::open(peer.name.data(), peer.bytes));
     }
   } catch (const Error& error) {
@@ -124,7 +125,7 @@ std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, std::siz
   if (threads || communicator.size() == 1) {
     auto mine = std::make_shared<AlignedBytes>(bytes);
     prepare(mine->data());
-    return share_between_threads(communicator, std::move(mine), operation);
+    return share_between_threads(communicator, mine, operation);
   }
   return share_between_processes(communicator, bytes, prepare, operation);
 }

@@ -34,6 +34,8 @@ class SharedSegment {
   SharedSegment() = default;
   SharedSegment(SharedSegment&& other) noexcept { *this = std::move(other); }
   SharedSegment& operator=(SharedSegment&& other) noexcept;
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
   ~SharedSegment();
   /// Both throw Error(infrastructure).
   [[nodiscard]] static SharedSegment create(const std::string& name, std::size_t bytes);

@@ -57,7 +57,7 @@ MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
   return std::move(builder.plan);
 }
 
-LocalSums::LocalSums(std::vector<std::int64_t> bucket_elements) {
+LocalSums::LocalSums(const std::vector<std::int64_t>& bucket_elements) {
   for (const std::int64_t elements : bucket_elements) {
     buckets_.push_back(std::make_unique<Bucket>());
     buckets_.back()->elements = elements;

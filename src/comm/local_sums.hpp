@@ -40,7 +40,7 @@ struct MergePlan {
 
 class LocalSums {
  public:
-  explicit LocalSums(std::vector<std::int64_t> bucket_elements);
+  explicit LocalSums(const std::vector<std::int64_t>& bucket_elements);
   /// Starts a step. `root_memory(root, bucket)` is called from leaf().
   void begin(const MergePlan& plan, std::function<float*(int root, int bucket)> root_memory);
   [[nodiscard]] float* leaf(int shard, int bucket);

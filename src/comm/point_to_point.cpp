@@ -9,7 +9,7 @@ namespace lockstep::comm {
 
 namespace {
 
-enum InternalTag : int { kBarrier = kFirstInternalTag, kBroadcast, kAllGather };
+constexpr int kBarrier = kFirstInternalTag, kBroadcast = kFirstInternalTag + 1, kAllGather = kFirstInternalTag + 2;
 
 }  // namespace
 

@@ -106,7 +106,7 @@ void Mailbox::wake() {
   changed_.notify_all();
 }
 
-ThreadWorld::ThreadWorld(int size, std::vector<int> host_of)
+ThreadWorld::ThreadWorld(int size, const std::vector<int>& host_of)
     : mailboxes_(static_cast<std::size_t>(size)), topology_(make_topology(host_names(size, host_of))) {}
 
 void ThreadWorld::fail(int rank, std::exception_ptr error) {
@@ -167,8 +167,8 @@ void ThreadCommunicator::abort(int exit_code) {
 
 namespace lockstep {
 
-void run_in_threads(int size, const std::function<void(Communicator&)>& body, std::vector<int> host_of) {
-  comm::ThreadWorld world(size, std::move(host_of));
+void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of) {
+  comm::ThreadWorld world(size, host_of);
   const auto run = [&](int rank) {
     try {
       comm::ThreadCommunicator communicator(world, rank);

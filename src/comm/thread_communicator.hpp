@@ -50,7 +50,7 @@ class Mailbox {
 /// What the ranks of one job share.
 class ThreadWorld {
  public:
-  ThreadWorld(int size, std::vector<int> host_of);
+  ThreadWorld(int size, const std::vector<int>& host_of);
   [[nodiscard]] Mailbox& mailbox(int rank) { return mailboxes_.at(static_cast<std::size_t>(rank)); }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] int size() const { return static_cast<int>(mailboxes_.size()); }

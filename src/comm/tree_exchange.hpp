@@ -38,6 +38,8 @@ class TreeExchange final : public RankExchange {
  public:
   TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options);
   ~TreeExchange() override;
+  TreeExchange(const TreeExchange&) = delete;
+  TreeExchange& operator=(const TreeExchange&) = delete;
   void begin_step(std::uint64_t step, const Assignment& assignment) override;
   void ready(int shard, int bucket) override;
   void finish() override;
