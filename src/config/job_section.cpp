@@ -81,7 +81,8 @@ void add_execution(Section<Job>& section) {
       .field("exact", &Job::exact, text().one_of({"required", "preferred", "never"}),
              "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
              "so; never: plain all-reduce")
-      .part("balance", balance_section(), "how shards are dealt to ranks; never changes the result")
+      .part("balance", balance_section(),
+            "how shards are dealt to ranks, which never changes the result; auto is equal in this build")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
       .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
       .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients exchanged together");

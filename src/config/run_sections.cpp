@@ -61,8 +61,9 @@ Is<TelemetryOptions> telemetry_section() {
                                      .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
                                             "of local rank 0; others follow");
   return Section<Options>()
-      .part("prometheus", prometheus, "serve metrics over HTTP")
-      .field("tensorboard", &Options::tensorboard, boolean(), "write TensorBoard's event files into the run directory");
+      .part("prometheus", prometheus, "metrics over HTTP; accepted, but this build serves none yet")
+      .field("tensorboard", &Options::tensorboard, boolean(),
+             "TensorBoard's event files in the run directory; accepted, but this build writes none yet");
 }
 
 Is<ParallelOptions> parallel_section() {
@@ -81,7 +82,8 @@ Is<Job> balance_section() {
   return Section<Job>()
       .word("auto", kind("auto"), is("auto"))
       .word("equal", kind("equal"), is("equal"))
-      .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)), "shares of shards by device model")
+      .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)),
+             "shares by host or processor model; 1 where not named")
       .alternative(kind("weights"), is("weights"));
 }
 
