@@ -45,6 +45,7 @@ export CHROOT=$chroot
 exec nice unshare --mount --propagation private bash -c '
   set -e
   mount -t proc proc "$CHROOT/proc"
+  mount --rbind /sys "$CHROOT/sys"
   mount --rbind /dev "$CHROOT/dev"
   mount -t tmpfs tmpfs "$CHROOT/tmp"
   exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \

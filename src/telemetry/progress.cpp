@@ -61,7 +61,7 @@ class Progress : public Sink {
  private:
   void on_start(const Record& record) {
     steps_ = number(record, "steps");
-    epochs_ = number(record, "epochs");
+    epochs_ = std::ceil(number(record, "epochs"));  // steps may end in the middle of one
     started_ = shown_ = options_.clock();
   }
 
