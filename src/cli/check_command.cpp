@@ -1,5 +1,5 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -15,7 +15,8 @@ namespace {
 // A better B: the nearest multiple of 32 makes 32 shards possible.
 void print_shares(const Job& job) {
   fmt::print("batch_size {} in {} shards of {} samples: at most {} ranks; a rank's share moves in steps of {:.1f} %\n",
-             job.batch_size, job.shards, job.batch_size / job.shards, job.shards, 100.0 / static_cast<double>(job.shards));
+             job.batch_size, job.shards, job.batch_size / job.shards, job.shards,
+             100.0 / static_cast<double>(job.shards));
   const std::int64_t nearby = (job.batch_size + 16) / 32 * 32;
   if (job.shards < 8 && nearby > 0 && nearby != job.batch_size) {
     fmt::print("batch_size {} would allow finer shares (up to 32 shards)\n", nearby);

@@ -14,9 +14,14 @@ using Action = std::function<int()>;
 
 /// `run` is set when the subcommand was named on the command line.
 void add_train(CLI::App& program, Action& run);
+void add_eval(CLI::App& program, Action& run);
+void add_predict(CLI::App& program, Action& run);
 void add_check(CLI::App& program, Action& run);
+void add_show(CLI::App& program, Action& run);
+void add_data(CLI::App& program, Action& run);
 void add_schema(CLI::App& program, Action& run);
-void add_version(CLI::App& program, Action& run);
+void add_doctor(CLI::App& program, Action& run);
 void add_completion(CLI::App& program, Action& run);
+void add_version(CLI::App& program, Action& run);
 
 }  // namespace lockstep::cli

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/validators.hpp"
 
 namespace lockstep::cli {
 
@@ -60,7 +61,7 @@ complete -o default -F _lockstep lockstep
 void add_completion(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("completion", "Write a completion script for a shell.");
   command->footer("Example:\n  source <(lockstep completion bash)");
-  command->add_option("shell", "the shell: bash")->required()->check(CLI::IsMember({"bash"}));
+  command->add_option("shell", "the shell: bash")->required()->check(one_of({"bash"}));
   command->callback([&program, &run] {
     run = [&program] {
       fmt::print("{}", bash_script(program));

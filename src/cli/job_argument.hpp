@@ -13,6 +13,9 @@ class App;
 
 namespace lockstep::cli {
 
+/// A word such as `batch_size=256`; a path may hold a `=` after its first `/`.
+[[nodiscard]] bool is_override(const std::string& word);
+
 struct JobArgument {
   std::string file;                    ///< empty: the embedded digits
   std::vector<std::string> overrides;  ///< key=value

@@ -43,6 +43,20 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
+[[noreturn]] void become(const std::vector<std::string>& command) {
+  setpgid(0, 0);  // a terminal's Ctrl-C reaches only this program, which passes it on
+  if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  fmt::print(stderr, "lockstep: cannot start mpirun: {}; install openmpi-bin, or run without --ranks\n",
+             std::strerror(errno));
+  _exit(static_cast<int>(ExitCode::usage));
+}
+
+}  // namespace
+
 std::vector<std::string> mpirun_command(int ranks) {
   std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", ranks), "--bind-to", "none", "--quiet"};
   if (comm::open_mpi_major() >= 5) {
@@ -52,22 +66,8 @@ std::vector<std::string> mpirun_command(int ranks) {
   }
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
   if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  for (auto& argument : own_arguments()) command.push_back(std::move(argument));
   return command;
 }
-
-[[noreturn]] void become(const std::vector<std::string>& command) {
-  setpgid(0, 0);  // a terminal's Ctrl-C reaches only this program, which passes it on
-  if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  fmt::print(stderr, "lockstep: cannot start mpirun: {}; install openmpi-bin, or run without --ranks\n", std::strerror(errno));
-  _exit(static_cast<int>(ExitCode::usage));
-}
-
-}  // namespace
 
 int rank_count(const std::string& text) {
   if (text == "auto") return 1;  // no GPU backend in this build: one rank with all cores
@@ -80,7 +80,8 @@ int rank_count(const std::string& text) {
 }
 
 int run_under_mpirun(int ranks) {
-  const auto command = mpirun_command(ranks);
+  auto command = mpirun_command(ranks);
+  for (auto& argument : own_arguments()) command.push_back(std::move(argument));
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) std::signal(signal, pass_on);
   const pid_t pid = fork();
   if (pid < 0) throw Error(ExitCode::infrastructure, fmt::format("cannot start a process: {}", std::strerror(errno)));

@@ -1,20 +1,15 @@
 // lockstep train: one rank alone, a rank under a launcher, or the launcher itself (--ranks).
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <CLI/CLI.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "cli/report_error.hpp"
-#include "cli/self_launch.hpp"
-#include "comm/launcher.hpp"
-#include "comm/mpi_session.hpp"
+#include "cli/ranks.hpp"
+#include "cli/validators.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
@@ -26,10 +21,9 @@ namespace {
 
 struct TrainArguments {
   JobArgument job;
-  std::string ranks;         // empty, a number, or auto
+  RankOptions ranks;
   std::string resume = "auto";
   std::string log = "people";
-  int expected_ranks = 0;
   std::int64_t stop_at = 0;
 };
 
@@ -51,10 +45,8 @@ void print_result(const Job& job, const TrainResult& result) {
   fmt::print(stderr, "parameters sha256: {}\n", result.parameters_sha256);
 }
 
-int train_rank(TrainArguments& arguments, Communicator& communicator) {
-  const Registries registries = Registries::built_in();
-  const Job job = arguments.job.load(lockstep::train::catalogue_of(registries));
-  config::check_world_size(job, communicator.size());
+int train_rank(const TrainArguments& arguments, Communicator& communicator, const Job& job,
+               const Registries& registries) {
   TrainerOptions options;
   options.resume = arguments.resume;
   options.handle_signals = true;
@@ -71,47 +63,12 @@ int train_rank(TrainArguments& arguments, Communicator& communicator) {
   return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::done);
 }
 
-// A mistake that all ranks make is told once: rank 0 speaks first and ends the others.
-int end_all(const std::exception& error, Communicator& communicator) {
-  if (communicator.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const int code = report(error);
-  if (communicator.size() > 1) communicator.abort(code);
-  return code;
-}
-
-int train_here(TrainArguments& arguments) {
-  const auto launcher = comm::launcher_info();
-  auto communicator = comm::launched_by_mpi() ? comm::make_mpi_communicator() : make_single_communicator();
-  try {
-    const int found = communicator->size();
-    if (launcher.ranks > 1 && found != launcher.ranks) {
-      throw Error(ExitCode::usage,
-                  fmt::format("{}={} says that {} ranks were started, but MPI sees {}; start lockstep with the mpirun of the "
-                              "MPI that it was built with",
-                              launcher.variable, launcher.ranks, launcher.ranks, found));
-    }
-    if (arguments.expected_ranks > 0 && found != arguments.expected_ranks) {
-      throw Error(ExitCode::usage, fmt::format("--expect-world-size: expected {} ranks, found {}; check the hostfile and the "
-                                               "launcher's -n",
-                                               arguments.expected_ranks, found));
-    }
-    return train_rank(arguments, *communicator);
-  } catch (const std::exception& error) {
-    return end_all(error, *communicator);
-  }
-}
-
 int train(TrainArguments& arguments) {
-  const bool launched = comm::launched_by_mpi();
-  if (!arguments.ranks.empty() && !launched) {
-    // Find mistakes before any rank starts.
-    TrainArguments copy = arguments;
-    const Job job = copy.job.load(lockstep::train::catalogue_of(Registries::built_in()));
-    const int ranks = rank_count(arguments.ranks);
-    config::check_world_size(job, ranks);
-    if (ranks > 1) return run_under_mpirun(ranks);
-  }
-  return train_here(arguments);
+  arguments.ranks.limited_by_shards = true;
+  return run_on_ranks(arguments.ranks, arguments.job,
+                      [&](Communicator& communicator, const Job& job, const Registries& registries) {
+                        return train_rank(arguments, communicator, job, registries);
+                      });
 }
 
 }  // namespace
@@ -123,15 +80,13 @@ void add_train(CLI::App& program, Action& run) {
       "  mpirun -n 4 lockstep train job.yaml");
   auto arguments = std::make_shared<TrainArguments>();
   arguments->job.add_to(*command);
-  command->add_option("--ranks", arguments->ranks, "start this many ranks on this machine (a number, or auto)");
+  arguments->ranks.add_to(*command);
   command->add_option("--resume", arguments->resume, "auto, never, or the path of a checkpoint")->capture_default_str();
   command->add_option("--log", arguments->log, "people (on stderr) or json (a line an event on stdout)")
-      ->check(CLI::IsMember({"people", "json"}))
+      ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  command->add_option("--expect-world-size", arguments->expected_ranks, "refuse any other number of ranks")
-      ->check(CLI::PositiveNumber);
   command->add_option("--stop-at", arguments->stop_at, "checkpoint after this step and end with 75, as after a signal")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });
 }
 

@@ -1,0 +1,149 @@
+// lockstep data info: what a job's data sets, or one source, hold; a contact sheet to look at.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/data_commands.hpp"
+#include "cli/data_words.hpp"
+#include "data/contact_sheet.hpp"
+#include "data/open.hpp"
+#include "data/statistics.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+#include "train/prepared_data.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr std::size_t kMostLines = 20;
+
+struct InfoArguments {
+  std::vector<std::string> words;
+  std::string picture;
+  bool all = false;
+};
+
+void print_line(const std::string& name, const std::string& value) {
+  fmt::print("  {:<12} {}\n", name, value);
+}
+
+std::string kind_name(Feature::Kind kind) {
+  switch (kind) {
+    case Feature::Kind::image:
+      return "image";
+    case Feature::Kind::label:
+      return "label";
+    case Feature::Kind::tokens:
+      return "tokens";
+    case Feature::Kind::tensor:
+      return "tensor";
+  }
+  return "";
+}
+
+std::string shape_text(const Shape& shape) {
+  std::vector<std::string> parts;
+  for (const auto size : shape) parts.push_back(size < 0 ? "any" : fmt::format("{}", size));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+void print_classes(const DataSetInfo& info, bool all) {
+  if (info.class_names.empty()) return;
+  print_line("classes", fmt::format("{}", info.class_names.size()));
+  const std::size_t shown = all ? info.class_names.size() : std::min(info.class_names.size(), kMostLines);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::int64_t count = i < info.class_counts.size() ? info.class_counts[i] : 0;
+    fmt::print("  {:<12} {:>9}  {}\n", "", telemetry::grouped(count), info.class_names[i]);
+  }
+  if (shown < info.class_names.size()) {
+    print_line("", fmt::format("and {} more; --all prints them", info.class_names.size() - shown));
+  }
+}
+
+void print_left_out(const DataSetInfo& info, bool all) {
+  print_line("left out", info.left_out.empty() ? "none" : telemetry::grouped(std::ssize(info.left_out)));
+  const std::size_t shown = all ? info.left_out.size() : std::min(info.left_out.size(), kMostLines);
+  for (std::size_t i = 0; i < shown; ++i) print_line("", info.left_out[i]);
+  if (shown < info.left_out.size()) {
+    print_line("", fmt::format("and {} more; --all prints them", info.left_out.size() - shown));
+  }
+}
+
+void print_statistics(const DataSet& set) {
+  const auto statistics = data::channel_statistics(set, {});
+  if (statistics.mean.empty()) return;
+  print_line("mean", fmt::format("{:.4f}  (by channel, of 0 to 1)", fmt::join(statistics.mean, " ")));
+  print_line("deviation", fmt::format("{:.4f}", fmt::join(statistics.deviation, " ")));
+}
+
+void print_set(const std::string& title, const DataSet& set, bool all) {
+  const DataSetInfo& info = set.info();
+  fmt::print("{}\n", title);
+  print_line("format", info.format);
+  if (!info.source.empty()) print_line("source", info.source);
+  print_line("samples", telemetry::grouped(set.size()));
+  for (const Feature& feature : info.features) {
+    print_line("feature", fmt::format("{} ({}): {} {}", feature.name, kind_name(feature.kind),
+                                      name_of(feature.spec.dtype), shape_text(feature.spec.shape)));
+  }
+  print_classes(info, all);
+  if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
+  print_statistics(set);
+  print_left_out(info, all);
+  print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
+  print_line("digest", info.digest);
+}
+
+void draw(const std::string& path, const DataSet& set, const data::Pipeline& pipeline) {
+  data::write_contact_sheet(path, set, pipeline);
+  fmt::print("wrote {}\n", path);
+}
+
+void info_of_source(const InfoArguments& arguments, const Job& job, const Registries& registries) {
+  const auto set = data::open(job.data.train);
+  print_set("source", *set, arguments.all);
+  if (!arguments.picture.empty()) draw(arguments.picture, *set, {set->info().features, {}, registries.augmentations});
+}
+
+void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
+  const auto data = train::prepare_data(job, registries.augmentations, {});
+  print_set("train", *data.train, arguments.all);
+  if (data.validation) print_set("validation", *data.validation, arguments.all);
+  if (job.data.test) {
+    data::IndexOptions options;
+    options.like = &data.train->info();
+    print_set("test", *data::open(*job.data.test, options), arguments.all);
+  }
+  if (!arguments.picture.empty()) {
+    draw(arguments.picture, *data.train, data.pipeline(job, registries.augmentations, *data.train, true));
+  }
+}
+
+int info(const InfoArguments& arguments) {
+  const Registries registries = Registries::built_in();
+  const DataWords words = read_data_words(arguments.words, registries);
+  const auto print = words.is_job ? info_of_job : info_of_source;
+  print(arguments, words.job, registries);
+  return 0;
+}
+
+}  // namespace
+
+void add_data_info(CLI::App& data, Action& run) {
+  CLI::App* command = data.add_subcommand("info", "Print what a data set holds; without words, the embedded digits.");
+  command->footer(
+      "Examples:\n  lockstep data info examples/cifar10-resnet20.yaml --picture augmented.png\n"
+      "  lockstep data info images=/data/cifar10-train.tar.zst\n"
+      "  lockstep data info text=shakespeare.txt context=64");
+  auto arguments = std::make_shared<InfoArguments>();
+  command->add_option("SOURCE", arguments->words, kDataWordsHelp)->expected(0, -1);
+  command->add_option("--picture", arguments->picture, "write a PNG of samples: a job's as augmented for training");
+  command->add_flag("--all", arguments->all, "print every class and every sample left out");
+  command->callback([&run, arguments] { run = [arguments] { return info(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,62 @@
+#include "cli/data_words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/job_argument.hpp"
+#include "config/nearest.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+const std::vector<std::string>& kinds() {
+  static const std::vector<std::string> list = {"digits", "images", "idx", "cifar", "text", "tokens", "csv", "packed"};
+  return list;
+}
+
+std::string key_of(const std::string& word) {
+  return word.substr(0, word.find('='));
+}
+
+bool is_kind(const std::string& word) {
+  return is_override(word) && std::find(kinds().begin(), kinds().end(), key_of(word)) != kinds().end();
+}
+
+/// The source as overrides of a job that is otherwise empty, so that config reads and checks it.
+Job job_around(const std::vector<std::string>& words, const config::Catalogue& catalogue) {
+  const std::string kind = key_of(words.front());
+  const std::string main_setting = kind == "digits" ? "count" : "path";
+  std::vector<std::string> overrides;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_override(words[i])) {
+      throw Error(ExitCode::usage,
+                  fmt::format("expected a setting of the source '{}' (key=value), found '{}'", kind, words[i]));
+    }
+    const std::string key = i == 0 ? main_setting : key_of(words[i]);
+    overrides.push_back(fmt::format("data.train.{}.{}={}", kind, key, words[i].substr(words[i].find('=') + 1)));
+  }
+  const std::string text = fmt::format("job: {{model: mlp, data: {{train: {{{}: {{}}}}}}, steps: 1}}\n", kind);
+  return config::load_text(text, "", overrides, catalogue, true);
+}
+
+}  // namespace
+
+DataWords read_data_words(const std::vector<std::string>& words, const Registries& registries) {
+  const auto catalogue = train::catalogue_of(registries);
+  if (!words.empty() && is_kind(words.front())) return {job_around(words, catalogue), false};
+  if (!words.empty() && is_override(words.front()) && key_of(words.front()).find('.') == std::string::npos &&
+      !config::nearest(key_of(words.front()), kinds()).empty()) {
+    throw Error(ExitCode::usage,
+                fmt::format("'{}': expected a job file or a kind of data set ({}){}", words.front(),
+                            fmt::join(kinds(), ", "), config::did_you_mean(key_of(words.front()), kinds())));
+  }
+  JobArgument argument;
+  argument.words = words;
+  return {argument.load(catalogue), true};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,23 @@
+// What the `data` commands are told: a job file with overrides, or a bare source (`images=/data/c10.tar.zst`).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/job.hpp"
+#include "lockstep/trainer.hpp"
+
+namespace lockstep::cli {
+
+struct DataWords {
+  Job job;
+  bool is_job = false;  ///< false: made up around the source; only job.data.train means anything
+};
+
+inline constexpr const char* kDataWordsHelp =
+    "a job file and overrides key=value, or a source: kind=PATH and its settings (digits=COUNT for the digits)";
+
+/// Throws Error(usage) for words that are neither, and config's errors.
+[[nodiscard]] DataWords read_data_words(const std::vector<std::string>& words, const Registries& registries);
+
+}  // namespace lockstep::cli

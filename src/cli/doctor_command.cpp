@@ -1,0 +1,144 @@
+// lockstep doctor: what this machine has, what is missing and how to get it, and whether a step of training works.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "backend/device.hpp"
+#include "backend/threads.hpp"
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "cli/machine.hpp"
+#include "cli/self_launch.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// Prints facts and remembers advice.
+class Report {
+ public:
+  void fact(const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); }
+  void lacking(const std::string& what, const std::string& remedy) { advice_.push_back(what + ": " + remedy); }
+  void print_advice() const {
+    for (const auto& line : advice_) fmt::print("missing        {}\n", line);
+  }
+
+ private:
+  std::vector<std::string> advice_;
+};
+
+std::string gigabytes(std::int64_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+void examine_processor(Report& report) {
+  const auto cpu = backend::cpu_info();
+  report.fact("lockstep", version());
+  report.fact("system", system_name());
+  report.fact("processor", cpu.model);
+  report.fact("instructions", fmt::format("{} (what oneDNN uses)", cpu.isa));
+  const double quota = cores_by_quota();
+  report.fact("cores", fmt::format("{} used ({} in the machine, {} by affinity, {})", backend::available_cores(),
+                                   cores_of_machine(), cores_by_affinity(),
+                                   quota > 0 ? fmt::format("{:.1f} by quota", quota) : "no quota"));
+  if (!cpu.isa.starts_with("avx")) {
+    report.lacking("AVX2 or AVX-512", "training works, but slowly; use a newer processor");
+  }
+}
+
+void examine_memory(Report& report) {
+  const std::int64_t limit = memory_limit_bytes(), shared = shared_memory_bytes(false);
+  report.fact("memory", limit > 0 ? fmt::format("{}, limited to {}", gigabytes(memory_bytes()), gigabytes(limit))
+                                  : gigabytes(memory_bytes()));
+  if (shared < 0) {
+    report.fact("/dev/shm", "none");
+    report.lacking("/dev/shm", "several ranks on one machine exchange gradients there; mount a tmpfs on it");
+    return;
+  }
+  report.fact("/dev/shm", fmt::format("{}, {} free", gigabytes(shared), gigabytes(shared_memory_bytes(true))));
+  if (shared_memory_bytes(true) < (std::int64_t{256} << 20)) {
+    report.lacking("room in /dev/shm",
+                   "a large model's gradients need more; containers: --shm-size=1g, or an emptyDir of "
+                   "medium Memory mounted there");
+  }
+}
+
+void examine_libraries(Report& report) {
+  report.fact("versions", backend::cpu_info().libraries);
+  for (const Library& library : libraries()) {
+    const std::string place = library.file.empty() ? "built in, or not loaded yet" : library.file;
+    report.fact(library.name, place);
+  }
+}
+
+void examine_mpi(Report& report) {
+  const CommandResult found = run_command({"mpirun", "--version"});
+  if (found.code != 0) {
+    report.fact("mpirun", "not found");
+    report.lacking("mpirun", "needed for more than one rank: apt-get install openmpi-bin");
+    return;
+  }
+  report.fact("mpirun", found.output.substr(0, found.output.find('\n')));
+  auto command = mpirun_command(2);
+  command.emplace_back("true");
+  const auto start = Clock::now();
+  const CommandResult run = run_command(command);
+  if (run.code == 0) {
+    report.fact("two processes", fmt::format("start and end in {}", telemetry::duration(seconds_since(start))));
+    return;
+  }
+  report.fact("two processes", fmt::format("mpirun failed with {}: {}", run.code, run.output));
+  report.lacking("a working mpirun",
+                 "see its message above; a host's name that resolves and a writable TMPDIR are the "
+                 "usual causes");
+}
+
+/// Trains a few digits; returns the exit code of what went wrong, or 0.
+int try_training(Report& report) {
+  const Registries registries = Registries::built_in();
+  const auto start = Clock::now();
+  try {
+    const Job job = config::default_job({"data.train.digits.count=128", "data.validation.digits.count=64", "steps=2",
+                                         "learning_rate=0.001", "checkpoint=never"},
+                                        train::catalogue_of(registries));
+    const auto communicator = make_single_communicator();
+    const TrainResult result = train_job(job, *communicator, registries);
+    report.fact("training",
+                fmt::format("2 steps of digits in {}; parameters sha256 {}", telemetry::duration(seconds_since(start)),
+                            result.parameters_sha256.substr(0, 16)));
+    return 0;
+  } catch (const Error& error) {
+    report.fact("training", fmt::format("failed: {}", error.what()));
+    return static_cast<int>(error.code());
+  }
+}
+
+int examine() {
+  Report report;
+  examine_processor(report);
+  examine_memory(report);
+  examine_libraries(report);
+  examine_mpi(report);
+  const int code = try_training(report);
+  report.print_advice();
+  fmt::print("{}\n", code == 0 ? "lockstep can train on this machine" : "lockstep cannot train on this machine");
+  return code;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program, Action& run) {
+  CLI::App* command =
+      program.add_subcommand("doctor", "Say what this machine has, what is missing, and whether training works.");
+  command->footer(
+      "Exit code 0: training works on one rank. Else that of the training that failed.\n\nExample:\n  lockstep doctor");
+  command->callback([&run] { run = examine; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,33 @@
+#include "cli/job_graph.hpp"
+
+#include "graph/model_graph.hpp"
+
+namespace lockstep::cli {
+
+Graph make_job_graph(const Job& job, const train::PreparedData& data, const Registries& registries) {
+  return build_model_graph({.model = &job.model,
+                            .loss = &job.loss,
+                            .metrics = job.metrics,
+                            .features = data.features,
+                            .classes = data.classes,
+                            .vocabulary = data.vocabulary,
+                            .batch = job.batch_size / job.shards},
+                           registries.ops, registries.models);
+}
+
+Graph make_prediction_graph(const Job& job, const train::PreparedData& data, const Registries& registries,
+                            std::int64_t batch) {
+  auto features = data.features;
+  const std::string target = target_feature(job.loss.target, features);
+  std::erase_if(features, [&](const Feature& feature) { return feature.name == target; });
+  return build_model_graph({.model = &job.model,
+                            .loss = nullptr,
+                            .metrics = {},
+                            .features = features,
+                            .classes = data.classes,
+                            .vocabulary = data.vocabulary,
+                            .batch = batch},
+                           registries.ops, registries.models);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,44 @@
+// What `lockstep predict` does, by kind of data: classes of images, or text that goes on from a prompt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/saved_model.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/prepared_data.hpp"
+
+namespace lockstep::cli {
+
+struct PredictOptions {
+  std::string checkpoint = "newest";
+  std::vector<std::string> files;  ///< images
+  int top = 5;
+  std::string prompt;
+  bool has_prompt = false;
+  std::int64_t tokens = 200;
+  double temperature = 0.8;
+  int top_k = 0;  ///< 0: all tokens
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+/// An opened job and where its models come from.
+struct PredictContext {
+  const Job& job;
+  const train::PreparedData& data;
+  const Registries& registries;
+  Communicator& communicator;
+  const PredictOptions& options;
+};
+
+int predict_images(const PredictContext& context);
+int predict_text(const PredictContext& context);
+
+/// Softmax in double.
+[[nodiscard]] std::vector<double> probabilities(const float* logits, std::int64_t count, double temperature = 1);
+/// Indices of the `count` largest values, largest first; equal ones in order of their indices.
+[[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,98 @@
+// lockstep predict: what a trained job says of image files, or how it goes on with a text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "cli/predict.hpp"
+#include "cli/validators.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+struct PredictArguments {
+  JobArgument job;
+  PredictOptions options;
+  std::string log = "people";
+};
+
+bool has(const DataSetInfo& info, Feature::Kind kind) {
+  return std::any_of(info.features.begin(), info.features.end(),
+                     [kind](const Feature& feature) { return feature.kind == kind; });
+}
+
+// Words after the job are overrides or files: a job file ends in .yaml, .yml or .json.
+void take_files(PredictArguments& arguments) {
+  std::vector<std::string> words;
+  for (const auto& word : arguments.job.words) {
+    const bool is_job = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+    (is_job || is_override(word) ? words : arguments.options.files).push_back(word);
+  }
+  arguments.job.words = words;
+}
+
+int predict(PredictArguments& arguments) {
+  take_files(arguments);
+  arguments.options.json = arguments.log == "json";
+  const Registries registries = Registries::built_in();
+  const Job job = arguments.job.load(train::catalogue_of(registries));
+  const auto data = train::prepare_data(job, registries.augmentations, {});
+  const auto communicator = make_single_communicator();
+  const PredictContext context{job, data, registries, *communicator, arguments.options};
+  const DataSetInfo& info = data.train->info();
+  if (has(info, Feature::Kind::tokens)) return predict_text(context);
+  if (arguments.options.has_prompt) {
+    throw Error(ExitCode::usage,
+                fmt::format("--prompt: this job trains on {}, not on text; give image files instead", info.format));
+  }
+  if (has(info, Feature::Kind::image)) return predict_images(context);
+  throw Error(ExitCode::usage, fmt::format("predict: expected a job on images or text, found {}", info.format));
+}
+
+void add_options(CLI::App& command, PredictArguments& arguments) {
+  PredictOptions& options = arguments.options;
+  command.add_option("JOB", arguments.job.words, "a job file (.yaml, .yml, .json), overrides key=value, image files")
+      ->expected(0, -1);
+  command.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
+  command.add_option("--top", options.top, "images: how many classes to print")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command.add_option("--prompt", options.prompt, "text: what to go on from");
+  command.add_option("--tokens", options.tokens, "text: how many tokens to write")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      .add_option("--temperature", options.temperature, "text: 0 takes the likeliest token, 1 draws as the model says")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--top-k", options.top_k, "text: draw from the k likeliest tokens only; 0: from all")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "text: another seed draws another text")->capture_default_str();
+  command.add_option("--log", arguments.log, "people, or json: one object a sample on stdout")
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_predict(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand("predict", "Classify image files, or write text, with a trained job.");
+  command->footer(
+      "The job's training data must be there: they hold the classes' names, or the characters, and the statistics.\n\n"
+      "Examples:\n  lockstep predict examples/cifar10-resnet20.yaml cat.png dog.jpg --top 3\n"
+      "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40");
+  auto arguments = std::make_shared<PredictArguments>();
+  add_options(*command, *arguments);
+  command->callback([&run, arguments, command] {
+    arguments->options.has_prompt = command->count("--prompt") > 0;
+    run = [arguments] { return predict(*arguments); };
+  });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,169 @@
+// Image files through the job's own preparation and normalisation, to the likeliest classes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "backend/threads.hpp"
+#include "cli/job_graph.hpp"
+#include "cli/predict.hpp"
+#include "data/readers/image_file.hpp"
+#include "exec/executor.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::vector<Feature> image_features(const DataSetInfo& info) {
+  std::vector<Feature> images;
+  for (const Feature& feature : info.features) {
+    if (feature.kind == Feature::Kind::image) images.push_back(feature);
+  }
+  return images;
+}
+
+Tensor decode(const std::string& path, const Feature& feature) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  Tensor image;
+  try {
+    data::decode_image(std::as_bytes(std::span(bytes)), feature.spec.shape.at(2), image);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
+  const Shape& wanted = feature.spec.shape;
+  if (wanted[0] > 0 && wanted[1] > 0 && image.shape() != wanted) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected an image of {}, as the training data have, found {}; scale it first", path,
+                            to_string(wanted), to_string(image.shape())));
+  }
+  return image;
+}
+
+/// One "shard" per sample: the files of a sample, decoded and prepared on the worker that asks.
+class FileSource final : public exec::InputSource {
+ public:
+  FileSource(const PredictContext& context, const Graph& graph)
+      : files_(context.options.files),
+        images_(image_features(context.data.train->info())),
+        pipeline_(make_pipeline(context)) {
+    for (const ValueId id : graph.inputs) {
+      const auto& outputs = pipeline_.outputs();
+      const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                      [&](const Feature& feature) { return feature.name == graph.at(id).name; });
+      if (found == outputs.end()) {
+        throw Error(ExitCode::usage,
+                    fmt::format("predict: the model reads '{}', which is no image; only images and text "
+                                "can be given",
+                                graph.at(id).name));
+      }
+      feature_of_.push_back(static_cast<std::size_t>(found - outputs.begin()));
+    }
+    if (files_.empty() || files_.size() % images_.size() != 0) {
+      throw Error(ExitCode::usage,
+                  fmt::format("predict: expected image files, {} for each sample, found {}; give them after "
+                              "the job",
+                              images_.size(), files_.size()));
+    }
+    buffers_.resize(files_.size());
+  }
+
+  [[nodiscard]] std::size_t samples() const { return files_.size() / images_.size(); }
+  [[nodiscard]] std::vector<std::string> files_of(std::size_t sample) const {
+    const auto first = files_.begin() + static_cast<std::ptrdiff_t>(sample * images_.size());
+    return {first, first + static_cast<std::ptrdiff_t>(images_.size())};
+  }
+
+  void get(std::uint64_t /*step*/, int shard, exec::ShardInputs& inputs) override {
+    const std::size_t first = static_cast<std::size_t>(shard) * images_.size();
+    Sample sample;
+    std::vector<std::byte*> outputs;
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      sample.push_back({images_[i].name, decode(files_[first + i], images_[i])});
+      buffers_[first + i] = Tensor(pipeline_.outputs()[i].spec);
+      outputs.push_back(buffers_[first + i].bytes());
+    }
+    data::PipelineScratch scratch;
+    pipeline_.run(sample, shard, 0, scratch, outputs);
+    inputs.tensors.clear();
+    inputs.valid = 1;
+    for (const std::size_t feature : feature_of_) inputs.tensors.push_back(buffers_[first + feature].bytes());
+  }
+  void release(std::uint64_t /*step*/, int shard) override {
+    for (std::size_t i = 0; i < images_.size(); ++i)
+      buffers_[static_cast<std::size_t>(shard) * images_.size() + i] = {};
+  }
+
+ private:
+  data::Pipeline make_pipeline(const PredictContext& context) const {
+    data::PipelineOptions options;
+    options.steps = context.job.data.prepare;
+    options.mean = context.data.mean;
+    options.deviation = context.data.deviation;
+    return {images_, options, context.registries.augmentations};
+  }
+
+  const std::vector<std::string>& files_;
+  std::vector<Feature> images_;
+  data::Pipeline pipeline_;
+  std::vector<std::size_t> feature_of_;  // by graph input
+  std::vector<Tensor> buffers_;          // by file
+};
+
+using Scores = std::vector<double>;
+
+std::vector<Scores> run(const PredictContext& context, const Graph& graph, const SavedModel& model,
+                        FileSource& source) {
+  const bool classes = context.job.loss.kind == "cross_entropy";
+  const std::int64_t width = graph.at(graph.output).spec.elements();
+  std::vector<Scores> scores(source.samples());
+  std::vector<int> samples(scores.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int>(i);
+  exec::WorkerPool pool(std::clamp(backend::available_cores(), 1, static_cast<int>(samples.size())));
+  exec::Executor executor(graph, Mode::inference, DeviceKind::cpu, pool, 0);
+  executor.use(model.parameters, model.states);
+  executor.evaluate(samples, source, [&](const exec::EvaluatedShard& shard) {
+    scores[static_cast<std::size_t>(shard.shard)] =
+        classes ? probabilities(shard.prediction, width) : Scores(shard.prediction, shard.prediction + width);
+  });
+  return scores;
+}
+
+std::string class_name(const DataSetInfo& info, std::size_t index) {
+  return index < info.class_names.size() ? info.class_names[index] : fmt::format("{}", index);
+}
+
+void print_sample(const PredictContext& context, const std::vector<std::string>& files, const Scores& scores) {
+  const DataSetInfo& info = context.data.train->info();
+  const auto order = largest(scores, context.options.top);
+  const bool classes = context.job.loss.kind == "cross_entropy";
+  if (context.options.json) {
+    nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}};
+    for (const std::size_t i : order) {
+      line["classes"].push_back(
+          {{"name", class_name(info, i)}, {"index", i}, {classes ? "probability" : "value", scores[i]}});
+    }
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  for (const auto& file : files) fmt::print("{}\n", file);
+  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, i));
+}
+
+}  // namespace
+
+int predict_images(const PredictContext& context) {
+  const Graph graph = make_prediction_graph(context.job, context.data, context.registries, 1);
+  FileSource source(context, graph);
+  const SavedModel model = load_saved_model(context.options.checkpoint, context.job, graph, context.communicator);
+  const auto scores = run(context, graph, model, source);
+  for (std::size_t i = 0; i < scores.size(); ++i) print_sample(context, source.files_of(i), scores[i]);
+  return 0;
+}
+
+}  // namespace lockstep::cli

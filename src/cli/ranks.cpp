@@ -1,0 +1,79 @@
+#include "cli/ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "cli/report_error.hpp"
+#include "cli/self_launch.hpp"
+#include "cli/validators.hpp"
+#include "comm/launcher.hpp"
+#include "comm/mpi_session.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// A mistake that all ranks make is told once: rank 0 speaks first and ends the others.
+int end_all(const std::exception& error, Communicator& communicator) {
+  if (communicator.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const int code = report(error);
+  if (communicator.size() > 1) communicator.abort(code);
+  return code;
+}
+
+void check_world(const RankOptions& options, int found) {
+  const auto launcher = comm::launcher_info();
+  if (launcher.ranks > 1 && found != launcher.ranks) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("{}={} says that {} ranks were started, but MPI sees {}; start lockstep with the mpirun of the "
+                    "MPI that it was built with",
+                    launcher.variable, launcher.ranks, launcher.ranks, found));
+  }
+  if (options.expected > 0 && found != options.expected) {
+    throw Error(ExitCode::usage,
+                fmt::format("--expect-world-size: expected {} ranks, found {}; check the hostfile and the "
+                            "launcher's -n",
+                            options.expected, found));
+  }
+}
+
+Job load(const RankOptions& options, JobArgument& argument, const Registries& registries, int ranks) {
+  Job job = argument.load(train::catalogue_of(registries));
+  if (options.limited_by_shards) config::check_world_size(job, ranks);
+  return job;
+}
+
+int run_here(const RankOptions& options, JobArgument& argument, const RankBody& body) {
+  auto communicator = comm::launched_by_mpi() ? comm::make_mpi_communicator() : make_single_communicator();
+  try {
+    check_world(options, communicator->size());
+    const Registries registries = Registries::built_in();
+    return body(*communicator, load(options, argument, registries, communicator->size()), registries);
+  } catch (const std::exception& error) {
+    return end_all(error, *communicator);
+  }
+}
+
+}  // namespace
+
+void RankOptions::add_to(CLI::App& command) {
+  command.add_option("--ranks", ranks, "start this many ranks on this machine (a number, or auto)");
+  command.add_option("--expect-world-size", expected, "refuse any other number of ranks")->check(at_least(1));
+}
+
+int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
+  if (!options.ranks.empty() && !comm::launched_by_mpi()) {
+    const int ranks = rank_count(options.ranks);
+    (void)load(options, argument, Registries::built_in(), ranks);
+    if (ranks > 1) return run_under_mpirun(ranks);
+  }
+  return run_here(options, argument, body);
+}
+
+}  // namespace lockstep::cli

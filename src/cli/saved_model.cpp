@@ -1,0 +1,98 @@
+#include "cli/saved_model.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "lockstep/error.hpp"
+#include "train/checkpoint.hpp"
+#include "train/run_directory.hpp"
+#include "train/safetensors.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using train::CheckpointFiles;
+
+[[noreturn]] void none_in(const std::string& directory, const std::string& detail) {
+  throw Error(ExitCode::data,
+              fmt::format("{}: expected a checkpoint, found {}; train the job first (lockstep train), or "
+                          "give one with --checkpoint PATH",
+                          directory, detail));
+}
+
+CheckpointFiles newest(const std::string& directory) {
+  std::string why, damaged;
+  for (const auto& path : train::list_checkpoints(directory)) {
+    if (auto files = train::read_checkpoint(path, why)) return *files;
+    damaged += (damaged.empty() ? "" : "; ") + why;
+  }
+  none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
+}
+
+CheckpointFiles best(const std::string& directory) {
+  std::ifstream file(directory + "/best");
+  std::string name, why;
+  if (!(file >> name)) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a metric "
+                            "when training, or leave out --checkpoint best",
+                            directory));
+  }
+  if (auto files = train::read_checkpoint(directory + "/" + name, why)) return *files;
+  none_in(directory, why);
+}
+
+CheckpointFiles weights_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", path));
+  CheckpointFiles files;
+  files.path = path;
+  files.model.assign(std::istreambuf_iterator<char>(file), {});
+  return files;
+}
+
+CheckpointFiles find(const std::string& which, const Job& job) {
+  const std::string directory = job.run_directory + "/checkpoints";
+  if (which == "newest") return newest(directory);
+  if (which == "best") return best(directory);
+  if (fs::is_regular_file(which)) return weights_file(which);
+  std::string why;
+  if (auto files = train::read_checkpoint(which, why)) return *files;
+  throw Error(ExitCode::data,
+              fmt::format("--checkpoint: expected newest, best, a checkpoint's directory or a .safetensors "
+                          "file; {}",
+                          why));
+}
+
+void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
+  for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
+}
+
+}  // namespace
+
+SavedModel load_saved_model(const std::string& which, const Job& job, const Graph& graph, Communicator& communicator) {
+  std::optional<CheckpointFiles> files;
+  if (communicator.rank() == 0) {
+    files = find(which, job);
+    files->optimizer.clear();  // not needed here: not sent
+  }
+  const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
+  files = train::broadcast_files(std::move(files), communicator, timeout);
+  SavedModel model{.path = files->path,
+                   .step = files->manifest.empty() ? -1 : train::parse_progress(*files).step,
+                   .parameters = {graph, graph.parameters},
+                   .states = {graph, graph.states}};
+  const auto file = train::SafetensorsFile::parse(files->model, files->path);
+  fill(file, model.parameters);
+  fill(file, model.states);
+  return model;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,59 @@
+// lockstep show: the model as a table of layers, or as a picture for Graphviz.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/graph_text.hpp"
+#include "cli/job_argument.hpp"
+#include "cli/job_graph.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+void write_text(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("--dot: cannot write '{}'; give a path in a directory that exists and "
+                            "can be written to, or - for stdout",
+                            path));
+  }
+}
+
+int show(JobArgument& argument, const std::string& dot) {
+  const Registries registries = Registries::built_in();
+  const Job job = argument.load(train::catalogue_of(registries));
+  const auto data = train::prepare_data(job, registries.augmentations, {});
+  const Graph graph = make_job_graph(job, data, registries);
+  if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
+  if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand("show", "Print a job's model: layers, shapes, parameters, FLOPs.");
+  command->footer(
+      "The job's data must be there: they decide shapes and the number of classes.\n\n"
+      "Examples:\n  lockstep show examples/cifar10-resnet20.yaml\n"
+      "  lockstep show model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
+  auto argument = std::make_shared<JobArgument>();
+  auto dot = std::make_shared<std::string>();
+  argument->add_to(*command);
+  command->add_option("--dot", *dot, "also write the graph for Graphviz; -: to stdout, instead of the table");
+  command->callback([&run, argument, dot] { run = [argument, dot] { return show(*argument, *dot); }; });
+}
+
+}  // namespace lockstep::cli

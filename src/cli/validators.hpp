@@ -1,0 +1,36 @@
+// Checks of options' values, in our words: what was expected, what was found.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+/// One of a few words; help shows them.
+[[nodiscard]] inline CLI::Validator one_of(const std::vector<std::string>& words) {
+  return {[words](std::string& found) {
+            for (const auto& word : words) {
+              if (word == found) return std::string();
+            }
+            return fmt::format("expected {}, found '{}'", fmt::join(words, " or "), found);
+          },
+          fmt::format("{}", fmt::join(words, "|"))};
+}
+
+/// A number, not smaller than `least`.
+[[nodiscard]] inline CLI::Validator at_least(double least) {
+  return {[least](std::string& found) {
+            char* end = nullptr;
+            const double value = std::strtod(found.c_str(), &end);
+            if (!found.empty() && *end == '\0' && value >= least) return std::string();
+            return fmt::format("expected a number of at least {}, found '{}'", least, found);
+          },
+          fmt::format(">={}", least)};
+}
+
+}  // namespace lockstep::cli
