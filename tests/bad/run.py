@@ -6,7 +6,7 @@ tests/bad/jobs/NN_name/  job.yaml, args (overrides, a line each), expected.txt: 
 Data sets that are bad are made by bad_data.py; their cases stand in tests/bad/data/NN_name/ as those of cli do, and
 @DATA@ is the folder of what was made.
 
-In expected.txt a line `...` stands for any lines. `run.py PROGRAM --write FOLDER` writes what the program says now.
+In expected.txt `...` stands for anything. `run.py PROGRAM --write FOLDER` writes what the program says now.
 """
 import fnmatch
 import pathlib
@@ -30,9 +30,9 @@ def run(program, arguments, folder):
 
 
 def matches(expected, found):
-    if "...\n" not in expected:
+    if "..." not in expected:
         return expected == found
-    pattern = expected.replace("[", "[[]").replace("?", "[?]").replace("*", "[*]").replace("...\n", "*")
+    pattern = expected.replace("[", "[[]").replace("?", "[?]").replace("*", "[*]").replace("...", "*")
     return fnmatch.fnmatchcase(found, pattern)
 
 
