@@ -11,7 +11,8 @@ build:  ## build the release program: build/release/bin/lockstep
 	cmake --build $(BUILD) -j $(JOBS) --target lockstep
 
 run: build  ## train the embedded digits on 2 CPU ranks (RANKS=n)
-	$(BUILD)/bin/lockstep train --ranks $(RANKS)
+	@rm -rf build/run
+	$(BUILD)/bin/lockstep train --ranks $(RANKS) run_directory=build/run
 
 test:  ## build and run all tests
 	@scripts/install-dependencies.sh --test

@@ -38,13 +38,6 @@ std::string program_digest() {
   return hash.hex();
 }
 
-void print_result(const Job& job, const TrainResult& result) {
-  std::string metrics;
-  for (const auto& [name, value] : result.metrics) metrics += fmt::format("  {} {:.4f}", name, value);
-  fmt::print(stderr, "\n{}: {} steps{}\n", job.name, result.steps, metrics);
-  fmt::print(stderr, "parameters sha256: {}\n", result.parameters_sha256);
-}
-
 int train_rank(const TrainArguments& arguments, Communicator& communicator, const Job& job,
                const Registries& registries) {
   TrainerOptions options;
@@ -59,7 +52,6 @@ int train_rank(const TrainArguments& arguments, Communicator& communicator, cons
     options.sink = sink.get();
   }
   const TrainResult result = train_job(job, communicator, registries, options);
-  if (communicator.rank() == 0 && arguments.log != "json") print_result(job, result);
   return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::done);
 }
 
