@@ -20,10 +20,10 @@ struct AttributeSpec {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
   std::string doc;
-  std::optional<Attribute> fallback = {};   ///< absent: the attribute is required, unless `optional`
-  bool optional = false;                    ///< may be absent and then is not in Attributes
+  std::optional<Attribute> fallback = {};            ///< absent: the attribute is required, unless `optional`
+  bool optional = false;                             ///< may be absent and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
-  std::vector<std::string> choices = {};    ///< for text
+  std::vector<std::string> choices = {};             ///< for text
 };
 
 /// Checked and complete: every attribute of the spec is present with its kind, but for absent optional ones.

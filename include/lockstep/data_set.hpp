@@ -25,16 +25,16 @@ struct Feature {
 
 /// What indexing found, before step 0.
 struct DataSetInfo {
-  std::string format;                     ///< "images in class folders", "IDX", "digits (synthetic)"
-  std::string source;                     ///< path as the job gave it
+  std::string format;  ///< "images in class folders", "IDX", "digits (synthetic)"
+  std::string source;  ///< path as the job gave it
   std::vector<Feature> features;
-  std::vector<std::string> class_names;   ///< empty: not a classification set
-  std::vector<std::int64_t> class_counts; ///< by class, over all samples
-  std::int64_t vocabulary = 0;            ///< token sets: number of distinct tokens; 0: not known
-  std::vector<std::string> token_text;    ///< text of characters: what each token stands for, by number
-  std::vector<double> mean, deviation;    ///< of images, by channel, 0...1, where the source knows them; else empty
-  std::vector<std::string> left_out;      ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
-  std::string digest;                     ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
+  std::vector<std::string> class_names;    ///< empty: not a classification set
+  std::vector<std::int64_t> class_counts;  ///< by class, over all samples
+  std::int64_t vocabulary = 0;             ///< token sets: number of distinct tokens; 0: not known
+  std::vector<std::string> token_text;     ///< text of characters: what each token stands for, by number
+  std::vector<double> mean, deviation;     ///< of images, by channel, 0...1, where the source knows them; else empty
+  std::vector<std::string> left_out;       ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
+  std::string digest;  ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
 };
 
 using Sample = std::vector<NamedTensor>;  ///< in order of DataSetInfo::features
@@ -70,7 +70,10 @@ class DataSet {
   /// The sample's name, for messages and for lists that split a set: "train/cat/7.jpg"; "#7" where it has none.
   [[nodiscard]] virtual std::string name(std::int64_t id) const { return "#" + std::to_string(id); }
   /// The class of sample `id` without decoding the rest; -1 where there is none.
-  [[nodiscard]] virtual std::int64_t label(std::int64_t id) const { (void)id; return -1; }
+  [[nodiscard]] virtual std::int64_t label(std::int64_t id) const {
+    (void)id;
+    return -1;
+  }
   /// Bytes read from files so far by this process, for the end report.
   [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
 };

@@ -13,14 +13,14 @@ namespace lockstep {
 /// Exit codes of every lockstep command. 64-74 and 76-78 are permanent: a supervisor must not retry them.
 enum class ExitCode : int {
   done = 0,
-  infrastructure = 1,    ///< a lost rank, a missed deadline, a full disk: retry with back-off
-  usage = 64,            ///< bad command line, wrong world size
-  data = 65,             ///< the data set is missing, damaged or not what the job says
-  internal = 70,         ///< a bug in lockstep
-  cannot_create = 73,    ///< the run directory is locked, not empty or not writable
-  interrupted = 75,      ///< checkpointed after a signal: run again to go on
-  diverged = 76,         ///< the loss is not finite
-  configuration = 78,    ///< the job file is wrong
+  infrastructure = 1,  ///< a lost rank, a missed deadline, a full disk: retry with back-off
+  usage = 64,          ///< bad command line, wrong world size
+  data = 65,           ///< the data set is missing, damaged or not what the job says
+  internal = 70,       ///< a bug in lockstep
+  cannot_create = 73,  ///< the run directory is locked, not empty or not writable
+  interrupted = 75,    ///< checkpointed after a signal: run again to go on
+  diverged = 76,       ///< the loss is not finite
+  configuration = 78,  ///< the job file is wrong
 };
 
 class Error : public std::runtime_error {

@@ -56,7 +56,7 @@ struct Node {
   std::vector<ValueId> parameters;  ///< in the order of the op's signature; may be shared (tied)
   std::vector<ValueId> states;
   std::vector<ValueId> outputs;
-  std::vector<TensorSpec> saved;    ///< scratch kept from forward to backward
+  std::vector<TensorSpec> saved;  ///< scratch kept from forward to backward
 };
 
 struct Graph {
@@ -65,8 +65,8 @@ struct Graph {
   std::vector<ValueId> inputs;      ///< Role::input, in order of declaration
   std::vector<ValueId> parameters;  ///< in order of first use
   std::vector<ValueId> states;
-  ValueId output = -1;              ///< the model's prediction
-  std::int32_t loss = -1;           ///< index of the loss node; -1: none
+  ValueId output = -1;                ///< the model's prediction
+  std::int32_t loss = -1;             ///< index of the loss node; -1: none
   std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
 
   [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }

@@ -43,9 +43,9 @@ class GraphBuilder {
   const OpRegistry& ops_;
   std::int64_t batch_;
   Graph graph_;
-  std::map<std::string, int> counts_;            // nodes made so far, by op
-  std::map<std::string, ValueId> parameters_;    // by name
-  std::map<std::string, std::int32_t> nodes_;    // by name
+  std::map<std::string, int> counts_;          // nodes made so far, by op
+  std::map<std::string, ValueId> parameters_;  // by name
+  std::map<std::string, std::int32_t> nodes_;  // by name
 };
 
 /// What a model may look at besides its parameters.

@@ -17,8 +17,8 @@ struct Place {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string path;                       ///< "job.model.layers[2].conv"
-  [[nodiscard]] std::string text() const; ///< "job.yaml:12:5: job.model.layers[2].conv"
+  std::string path;                        ///< "job.model.layers[2].conv"
+  [[nodiscard]] std::string text() const;  ///< "job.yaml:12:5: job.model.layers[2].conv"
 };
 
 /// One entry of `layers:`.
@@ -31,8 +31,8 @@ struct LayerOptions {
 };
 
 struct ModelOptions {
-  std::string zoo;                  ///< "resnet"; empty: layers
-  Attributes parameters;            ///< of the zoo model
+  std::string zoo;        ///< "resnet"; empty: layers
+  Attributes parameters;  ///< of the zoo model
   std::vector<LayerOptions> layers;
   std::vector<std::string> inputs;  ///< features of a sample that feed the model, in order; empty: all but the target
   std::vector<std::string> freeze;  ///< glob patterns over parameter names
@@ -43,21 +43,21 @@ struct ModelOptions {
 struct SourceOptions {
   /// digits | images | idx | cifar | text | tokens | csv | packed
   std::string kind;
-  std::vector<std::string> paths;   ///< as written, globs expanded; idx: images then labels may be one glob or a folder
-  std::vector<std::string> patterns;  ///< the same before globs were expanded
-  std::string labels;               ///< idx: the label file, where it cannot be found beside the images
-  std::int64_t count = 0;           ///< digits: number of samples; other kinds: 0 = all
-  std::int64_t first = 0;           ///< digits: index of the first
-  bool pairs = false;               ///< digits: two digits and whether they are equal (left, right, label)
-  std::string tokenizer = "characters"; ///< text: characters | bytes
-  std::int64_t context = 0;         ///< text, tokens: window length
-  std::string bad_samples = "refuse";   ///< refuse | leave_out
+  std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
+  std::vector<std::string> patterns;     ///< the same before globs were expanded
+  std::string labels;                    ///< idx: the label file, where it cannot be found beside the images
+  std::int64_t count = 0;                ///< digits: number of samples; other kinds: 0 = all
+  std::int64_t first = 0;                ///< digits: index of the first
+  bool pairs = false;                    ///< digits: two digits and whether they are equal (left, right, label)
+  std::string tokenizer = "characters";  ///< text: characters | bytes
+  std::int64_t context = 0;              ///< text, tokens: window length
+  std::string bad_samples = "refuse";    ///< refuse | leave_out
   Place place;
 };
 
 /// One step of augmentation, or of preparation when `always`.
 struct AugmentOptions {
-  std::string name;       ///< flip, crop, resized_crop, resize, rotate, color_jitter, cutout, or a user's own
+  std::string name;  ///< flip, crop, resized_crop, resize, rotate, color_jitter, cutout, or a user's own
   Attributes attributes;
   Place place;
 };
@@ -65,28 +65,28 @@ struct AugmentOptions {
 struct DataOptions {
   SourceOptions train;
   std::optional<SourceOptions> validation, test;
-  double validation_fraction = 0;     ///< of the training set, when validation is no source
-  std::string validation_list;        ///< a file with one sample name or id a line, when validation is a list
-  std::vector<AugmentOptions> prepare; ///< for every sample, training or not: resize
-  std::vector<AugmentOptions> augment; ///< training only
+  double validation_fraction = 0;       ///< of the training set, when validation is no source
+  std::string validation_list;          ///< a file with one sample name or id a line, when validation is a list
+  std::vector<AugmentOptions> prepare;  ///< for every sample, training or not: resize
+  std::vector<AugmentOptions> augment;  ///< training only
   bool normalize = true;
-  std::vector<double> mean, deviation; ///< per channel, on the scale 0...1; empty: computed once ("auto")
-  std::string cache = "memory";       ///< memory | none
+  std::vector<double> mean, deviation;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
+  std::string cache = "memory";         ///< memory | none
   std::int64_t cache_bytes = std::int64_t{2} << 30;
-  int threads = 0;                    ///< 0: tuned while running
-  int depth = 0;                      ///< 0: tuned while running
+  int threads = 0;  ///< 0: tuned while running
+  int depth = 0;    ///< 0: tuned while running
 };
 
 struct OptimizerOptions {
-  std::string kind = "sgd";           ///< sgd | adam | adamw
+  std::string kind = "sgd";  ///< sgd | adam | adamw
   double momentum = 0;
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
-  bool decay_all = false;             ///< also norms and biases
+  bool decay_all = false;  ///< also norms and biases
 };
 
-struct Span {                         ///< "3 epochs" or "200 steps"
+struct Span {  ///< "3 epochs" or "200 steps"
   double amount = 0;
   bool epochs = false;
 };
@@ -103,8 +103,8 @@ struct LearningRateOptions {
 
 struct LossOptions {
   std::string kind = "cross_entropy";
-  Attributes attributes;              ///< of the loss op
-  std::string target = "label";       ///< the graph input it reads
+  Attributes attributes;         ///< of the loss op
+  std::string target = "label";  ///< the graph input it reads
 };
 
 struct EvaluateOptions {
@@ -114,29 +114,29 @@ struct EvaluateOptions {
 
 struct EarlyStopOptions {
   std::string metric;
-  std::int64_t patience = 0;          ///< evaluations without improvement
+  std::int64_t patience = 0;  ///< evaluations without improvement
 };
 
 struct CheckpointOptions {
   bool never = false;
   Span every{1, true};
   std::int64_t keep = 3;
-  std::string best;                   ///< metric; empty: none
+  std::string best;  ///< metric; empty: none
 };
 
 struct InitializeOptions {
-  std::string from;                   ///< safetensors file
-  std::vector<std::string> only;      ///< glob patterns over parameter names; empty: all
+  std::string from;               ///< safetensors file
+  std::vector<std::string> only;  ///< glob patterns over parameter names; empty: all
 };
 
 struct TelemetryOptions {
-  int prometheus_port = 0;            ///< 0: off
+  int prometheus_port = 0;  ///< 0: off
   bool tensorboard = false;
 };
 
 struct ParallelOptions {
   std::int64_t stages = 1;
-  std::string sharding = "none";      ///< none | optimizer | gradients | parameters
+  std::string sharding = "none";  ///< none | optimizer | gradients | parameters
 };
 
 struct Job {
@@ -145,31 +145,31 @@ struct Job {
   ModelOptions model;
   DataOptions data;
   std::int64_t batch_size = 0;
-  std::int64_t shards = 0;            ///< 0 in the file: chosen; always set after parsing
-  std::int64_t steps = 0;             ///< exactly one of steps and epochs is not 0
+  std::int64_t shards = 0;  ///< 0 in the file: chosen; always set after parsing
+  std::int64_t steps = 0;   ///< exactly one of steps and epochs is not 0
   double epochs = 0;
   LossOptions loss;
   std::vector<std::string> metrics;
   OptimizerOptions optimizer;
   LearningRateOptions learning_rate;
-  double clip_norm = 0;               ///< 0: off
+  double clip_norm = 0;  ///< 0: off
   std::string precision = "fp32";
   std::string device = "auto";
-  int threads = 0;                    ///< 0: auto
-  std::string exact = "required";     ///< required | preferred | never
+  int threads = 0;                 ///< 0: auto
+  std::string exact = "required";  ///< required | preferred | never
   std::string balance = "equal";
   std::map<std::string, double> balance_weights;
   ParallelOptions parallel;
   EvaluateOptions evaluate;
   std::optional<EarlyStopOptions> early_stop;
   std::optional<InitializeOptions> initialize;
-  std::string run_directory;          ///< empty: runs/<name>
+  std::string run_directory;  ///< empty: runs/<name>
   CheckpointOptions checkpoint;
   TelemetryOptions telemetry;
-  double timeout_seconds = 60;        ///< deadline of a wait for other ranks
+  double timeout_seconds = 60;  ///< deadline of a wait for other ranks
   std::int64_t bucket_bytes = 1 << 20;
-  std::string digest;                 ///< sha256 of what the result depends on, in canonical form
-  std::string canonical;              ///< the whole job as JSON (so YAML too) with every default filled in
+  std::string digest;                   ///< sha256 of what the result depends on, in canonical form
+  std::string canonical;                ///< the whole job as JSON (so YAML too) with every default filled in
   std::map<std::string, Place> places;  ///< of what was written, by path: "job.batch_size"
 };
 

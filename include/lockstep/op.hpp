@@ -56,8 +56,8 @@ struct Cost {
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
-  std::int64_t first_position = 0;        ///< position of the shard's sample 0 in the global batch
-  std::uint64_t parameters_version = 0;   ///< changes with every update; a kernel may cache packed weights by it
+  std::int64_t first_position = 0;       ///< position of the shard's sample 0 in the global batch
+  std::uint64_t parameters_version = 0;  ///< changes with every update; a kernel may cache packed weights by it
 };
 
 struct KernelRequest {
@@ -68,15 +68,15 @@ struct KernelRequest {
 };
 
 struct ForwardCall {
-  std::span<const void* const> inputs, parameters, states;
+  std::span<const void*const> inputs, parameters, states;
   std::span<float* const> statistics;  ///< one per state, this shard's values; empty in inference
-  std::span<void* const> outputs, saved;
+  std::span<void*const> outputs, saved;
   void* workspace = nullptr;
   const StepContext* step = nullptr;
 };
 
 struct BackwardCall {
-  std::span<const void* const> inputs, parameters, states, outputs, saved;
+  std::span<const void*const> inputs, parameters, states, outputs, saved;
   std::span<const void* const> output_gradients;  ///< empty for a loss, whose gradient is 1
   std::span<void* const> input_gradients;         ///< null where not wanted
   std::span<float* const> parameter_gradients;    ///< null where not wanted
@@ -103,9 +103,9 @@ struct BackwardReads {
 };
 
 enum class OpKind : std::uint8_t {
-  layer,     ///< one tensor or several in, tensors out; may stand in a `layers:` list
-  loss,      ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
-  metric,    ///< the same shape, no gradient: (value [b], count [b]); reported as sum / sum
+  layer,   ///< one tensor or several in, tensors out; may stand in a `layers:` list
+  loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
+  metric,  ///< the same shape, no gradient: (value [b], count [b]); reported as sum / sum
 };
 
 class OpDef {
@@ -114,16 +114,17 @@ class OpDef {
   std::string doc;   ///< one line
   OpKind kind = OpKind::layer;
   std::vector<AttributeSpec> attributes;
-  std::string shorthand;     ///< the attribute that a bare value sets: `dropout: 0.2`; empty: none
+  std::string shorthand;  ///< the attribute that a bare value sets: `dropout: 0.2`; empty: none
   int min_inputs = 1;
-  int max_inputs = 1;        ///< -1: any number
-  bool view = false;         ///< output 0 has input 0's bytes in another shape: no kernel runs
+  int max_inputs = 1;  ///< -1: any number
+  bool view = false;   ///< output 0 has input 0's bytes in another shape: no kernel runs
   bool differentiable = true;
-  bool passes_gradient = false; ///< the gradient of every input is the output's gradient (add): no kernel runs backward
+  bool passes_gradient =
+      false;  ///< the gradient of every input is the output's gradient (add): no kernel runs backward
   /// Input i never gets a gradient (indices, labels).
   std::vector<int> constant_inputs;
   BackwardReads backward_reads;
-  bool exponential = false;  ///< metrics: reported as exp(sum / sum) (perplexity)
+  bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
   /// Shape rule. Throws Error(configuration) that says what was expected and found; the builder adds the

@@ -18,8 +18,8 @@ enum class DType : std::uint8_t { f32, bf16, f16, f64, i64, i32, u16, u8 };
 
 using Shape = std::vector<std::int64_t>;
 
-[[nodiscard]] std::int64_t elements(const Shape& shape);   ///< 1 for a scalar (empty shape)
-[[nodiscard]] std::string to_string(const Shape& shape);   ///< "[16, 32, 32, 3]"
+[[nodiscard]] std::int64_t elements(const Shape& shape);  ///< 1 for a scalar (empty shape)
+[[nodiscard]] std::string to_string(const Shape& shape);  ///< "[16, 32, 32, 3]"
 
 /// What a tensor is, without its data. Images are [height, width, channels] (NHWC once batched).
 struct TensorSpec {

@@ -36,23 +36,23 @@ struct DataSets {
 };
 
 struct TrainerOptions {
-  std::string resume = "auto";          ///< auto | never | path of a checkpoint
-  bool handle_signals = false;          ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
-  telemetry::Sink* sink = nullptr;      ///< told of events on rank 0
-  std::string program_digest;           ///< compared between ranks at start; empty: not compared
-  std::int64_t stop_at = 0;             ///< end after this step as after a signal; 0: never
+  std::string resume = "auto";      ///< auto | never | path of a checkpoint
+  bool handle_signals = false;      ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  telemetry::Sink* sink = nullptr;  ///< told of events on rank 0
+  std::string program_digest;       ///< compared between ranks at start; empty: not compared
+  std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
 };
 
 struct TrainResult {
-  std::int64_t steps = 0;               ///< done in all, also before a resume
-  std::int64_t samples = 0;             ///< trained on by this call
+  std::int64_t steps = 0;    ///< done in all, also before a resume
+  std::int64_t samples = 0;  ///< trained on by this call
   double seconds = 0;
   double samples_per_second = 0;
-  double loss = 0;                      ///< mean of the last step
+  double loss = 0;                        ///< mean of the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
   std::map<std::string, double> phases;   ///< seconds of this rank by name
   std::string parameters_sha256;
-  bool interrupted = false;             ///< by a signal; a checkpoint was written
+  bool interrupted = false;  ///< by a signal; a checkpoint was written
 };
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)

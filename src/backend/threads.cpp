@@ -9,7 +9,9 @@
 
 namespace lockstep::backend {
 
-void use_one_thread() { omp_set_num_threads(1); }
+void use_one_thread() {
+  omp_set_num_threads(1);
+}
 
 namespace {
 

@@ -14,22 +14,30 @@ namespace {
 
 const char* kind_name(AttributeKind kind) {
   switch (kind) {
-    case AttributeKind::boolean: return "true or false";
-    case AttributeKind::integer: return "an integer";
-    case AttributeKind::number: return "a number";
-    case AttributeKind::text: return "a text";
-    case AttributeKind::integers: return "an integer or a list of integers";
+    case AttributeKind::boolean:
+      return "true or false";
+    case AttributeKind::integer:
+      return "an integer";
+    case AttributeKind::number:
+      return "a number";
+    case AttributeKind::text:
+      return "a text";
+    case AttributeKind::integers:
+      return "an integer or a list of integers";
   }
   return "?";
 }
 
 bool fits(const AttributeSpec& spec, const Attribute& value) {
   switch (spec.kind) {
-    case AttributeKind::boolean: return std::holds_alternative<bool>(value);
-    case AttributeKind::integer: return std::holds_alternative<std::int64_t>(value);
+    case AttributeKind::boolean:
+      return std::holds_alternative<bool>(value);
+    case AttributeKind::integer:
+      return std::holds_alternative<std::int64_t>(value);
     case AttributeKind::number:
       return std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
-    case AttributeKind::text: return std::holds_alternative<std::string>(value);
+    case AttributeKind::text:
+      return std::holds_alternative<std::string>(value);
     case AttributeKind::integers:
       return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<std::vector<std::int64_t>>(value) ||
              (std::holds_alternative<std::string>(value) && !spec.choices.empty());
@@ -46,8 +54,8 @@ std::vector<double> numbers(const Attribute& value) {
 
 void check_value(const AttributeSpec& spec, const Attribute& value, const std::string& what) {
   if (!fits(spec, value)) {
-    throw Error(ExitCode::configuration, fmt::format("{}: {}: expected {}, found {}", what, spec.name,
-                                                     kind_name(spec.kind), to_string(value)));
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: {}: expected {}, found {}", what, spec.name, kind_name(spec.kind), to_string(value)));
   }
   for (const double number : numbers(value)) {
     if ((spec.minimum && number < *spec.minimum) || (spec.maximum && number > *spec.maximum) || std::isnan(number)) {

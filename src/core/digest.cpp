@@ -23,7 +23,9 @@ Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 void Sha256::add(std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(EVP_DigestUpdate(context_->handle.get(), bytes.data(), bytes.size()) == 1, "SHA-256");
 }
-void Sha256::add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+void Sha256::add(std::string_view text) {
+  add(std::as_bytes(std::span(text)));
+}
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};

@@ -17,13 +17,17 @@ constexpr std::size_t kAlignment = 64;
 std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
     case DType::f16:
-    case DType::u16: return 2;
-    case DType::u8: return 1;
+    case DType::u16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   LOCKSTEP_CHECK(false, "unknown dtype");
   return 0;
@@ -31,14 +35,22 @@ std::size_t size_of(DType dtype) {
 
 std::string_view name_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::f64: return "f64";
-    case DType::i64: return "i64";
-    case DType::i32: return "i32";
-    case DType::u16: return "u16";
-    case DType::u8: return "u8";
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::f64:
+      return "f64";
+    case DType::i64:
+      return "i64";
+    case DType::i32:
+      return "i32";
+    case DType::u16:
+      return "u16";
+    case DType::u8:
+      return "u8";
   }
   return "?";
 }
@@ -49,7 +61,9 @@ std::int64_t elements(const Shape& shape) {
   return count;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 AlignedBytes::AlignedBytes(std::size_t bytes) : size_(bytes) {
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
@@ -58,6 +72,8 @@ AlignedBytes::AlignedBytes(std::size_t bytes) : size_(bytes) {
   data_.reset(pointer);
 }
 
-void AlignedBytes::Free::operator()(std::byte* pointer) const { std::free(pointer); }
+void AlignedBytes::Free::operator()(std::byte* pointer) const {
+  std::free(pointer);
+}
 
 }  // namespace lockstep

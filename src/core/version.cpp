@@ -2,6 +2,8 @@
 
 namespace lockstep {
 
-const char* version() { return LOCKSTEP_VERSION; }
+const char* version() {
+  return LOCKSTEP_VERSION;
+}
 
 }  // namespace lockstep

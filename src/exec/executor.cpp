@@ -68,7 +68,8 @@ const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t
   ++version_;  // the update has changed the parameters since the last step
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange, results_[i]);
+    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange,
+                results_[i]);
   });
   collect_times();
   return results_;
@@ -121,7 +122,8 @@ void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(0, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
-    worker.runner->run(binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    worker.runner->run(
+        binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
     const Results& results = program_.results;
     EvaluatedShard& evaluated = worker.evaluated;
     evaluated.shard = shard;

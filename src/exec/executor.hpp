@@ -38,7 +38,7 @@ struct ShardTimes {
 struct EvaluatedShard {
   int shard = 0;
   std::int64_t valid = 0;
-  const float* loss = nullptr;    ///< [b]; null where the graph has no loss
+  const float* loss = nullptr;  ///< [b]; null where the graph has no loss
   const float* count = nullptr;
   std::vector<std::pair<const float*, const float*>> metrics;
   const float* prediction = nullptr;
@@ -56,7 +56,7 @@ class Executor {
   /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
   /// The result stands until the next call.
   const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
-                                  const GradientLayout& layout, comm::Exchange& exchange);
+                                         const GradientLayout& layout, comm::Exchange& exchange);
 
   /// Inference: `sink` is called for each shard, by several workers at once.
   void evaluate(const std::vector<int>& shards, InputSource& source,

@@ -31,7 +31,9 @@ std::int64_t TensorBlock::elements() const {
   return sum;
 }
 
-void TensorBlock::fill_zero() { std::memset(bytes_.data(), 0, bytes_.size()); }
+void TensorBlock::fill_zero() {
+  std::memset(bytes_.data(), 0, bytes_.size());
+}
 
 namespace {
 
@@ -47,7 +49,9 @@ float normal(const PhiloxWords& words, std::size_t pair) {
 void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out) {
   using Kind = Initializer::Kind;
   if (initializer.kind == Kind::zeros || initializer.kind == Kind::ones || initializer.kind == Kind::constant) {
-    const double value = initializer.kind == Kind::constant ? initializer.scale : initializer.kind == Kind::ones ? 1 : 0;
+    const double value = initializer.kind == Kind::constant ? initializer.scale
+                         : initializer.kind == Kind::ones   ? 1
+                                                            : 0;
     std::fill(out.begin(), out.end(), static_cast<float>(value));
     return;
   }

@@ -53,19 +53,27 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
 }
 
 ShardRunner::ShardRunner(const Graph& graph, const Program& program, KernelSet kernels)
-    : graph_(graph), program_(program), kernels_(std::move(kernels)),
+    : graph_(graph),
+      program_(program),
+      kernels_(std::move(kernels)),
       arena_(static_cast<std::size_t>(program.arena_bytes)) {}
 
 void* ShardRunner::pointer(const Location& location, const ShardBinding& binding) const {
   const auto index = static_cast<std::size_t>(location.index);
   // Kernels see inputs, parameters and states as const; one list type holds them all.
   switch (location.space) {
-    case Space::none: return nullptr;
-    case Space::arena: return arena_.data() + location.index;
-    case Space::input: return const_cast<void*>(binding.inputs[index]);
-    case Space::parameter: return const_cast<float*>(binding.parameters[index]);
-    case Space::state: return const_cast<float*>(binding.states[index]);
-    case Space::slot: return binding.slots[index];
+    case Space::none:
+      return nullptr;
+    case Space::arena:
+      return arena_.data() + location.index;
+    case Space::input:
+      return const_cast<void*>(binding.inputs[index]);
+    case Space::parameter:
+      return const_cast<float*>(binding.parameters[index]);
+    case Space::state:
+      return const_cast<float*>(binding.states[index]);
+    case Space::slot:
+      return binding.slots[index];
   }
   return nullptr;
 }

@@ -14,10 +14,10 @@ namespace lockstep::exec {
 
 /// What differs by shard and step.
 struct ShardBinding {
-  std::span<const void* const> inputs;      ///< per Graph::inputs
-  std::span<const float* const> parameters; ///< per Graph::parameters
-  std::span<const float* const> states;     ///< per Graph::states
-  std::span<float* const> slots;            ///< per Program::slots; filled by `open` before first use
+  std::span<const void* const> inputs;       ///< per Graph::inputs
+  std::span<const float* const> parameters;  ///< per Graph::parameters
+  std::span<const float* const> states;      ///< per Graph::states
+  std::span<float* const> slots;             ///< per Program::slots; filled by `open` before first use
   const StepContext* step = nullptr;
 };
 

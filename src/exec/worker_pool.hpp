@@ -26,9 +26,8 @@ class WorkerPool {
   /// handed out in order. Rethrows the first exception; the other tasks are then left out. Allocates nothing.
   template <class Body>
   void run(int tasks, const Body& body) {
-    run_tasks(tasks, &body, [](const void* erased, int worker, int task) {
-      (*static_cast<const Body*>(erased))(worker, task);
-    });
+    run_tasks(tasks, &body,
+              [](const void* erased, int worker, int task) { (*static_cast<const Body*>(erased))(worker, task); });
   }
 
  private:

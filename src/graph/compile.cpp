@@ -16,7 +16,10 @@ namespace {
 class Compiler {
  public:
   Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of)
-      : graph_(graph), workspace_of_(workspace_of), place_(graph.values.size()), saved_(graph.nodes.size()),
+      : graph_(graph),
+        workspace_of_(workspace_of),
+        place_(graph.values.size()),
+        saved_(graph.nodes.size()),
         gradient_(graph.values.size()) {
     program_.mode = mode;
     index_roles();
@@ -171,7 +174,8 @@ class Compiler {
     instruction.parameters = places(node.parameters);
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
-    instruction.inputs = node.op->backward_reads.inputs ? places(node.inputs) : std::vector<Location>(node.inputs.size());
+    instruction.inputs =
+        node.op->backward_reads.inputs ? places(node.inputs) : std::vector<Location>(node.inputs.size());
     instruction.outputs =
         node.op->backward_reads.outputs ? places(node.outputs) : std::vector<Location>(node.outputs.size());
   }
@@ -232,10 +236,10 @@ class Compiler {
   const WorkspaceRule& workspace_of_;
   Program program_;
   std::vector<Lifetime> tensors_;
-  std::vector<Location> place_;                // by value
-  std::vector<std::vector<Location>> saved_;   // by node
-  std::vector<Location> gradient_;             // by value
-  std::vector<bool> needed_;                   // by value
+  std::vector<Location> place_;               // by value
+  std::vector<std::vector<Location>> saved_;  // by node
+  std::vector<Location> gradient_;            // by value
+  std::vector<bool> needed_;                  // by value
 };
 
 }  // namespace

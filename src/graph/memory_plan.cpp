@@ -7,7 +7,9 @@ namespace lockstep {
 
 namespace {
 constexpr std::int64_t kAlignment = 64;
-std::int64_t align(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t align(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 }  // namespace
 
 std::int64_t plan_memory(std::vector<Lifetime>& tensors) {

@@ -136,8 +136,9 @@ std::string target_feature(const std::string& wanted, const std::vector<Feature>
   const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (has(wanted)) return wanted;
   if (wanted == "label" && has("target")) return "target";
-  throw Error(ExitCode::configuration, fmt::format("job.loss: target: expected a feature of the data set ({}), found '{}'{}",
-                                                   fmt::join(names, ", "), wanted, did_you_mean(wanted, names)));
+  throw Error(ExitCode::configuration,
+              fmt::format("job.loss: target: expected a feature of the data set ({}), found '{}'{}",
+                          fmt::join(names, ", "), wanted, did_you_mean(wanted, names)));
 }
 
 Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
@@ -146,8 +147,8 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   const std::string target = request.loss == nullptr ? "" : target_feature(request.loss->target, request.features);
   ValueId target_id = -1;
   for (const auto& feature : request.features) {
-    const bool is_target = request.loss == nullptr ? feature.name == "label" || feature.name == "target"
-                                                   : feature.name == target;
+    const bool is_target =
+        request.loss == nullptr ? feature.name == "label" || feature.name == "target" : feature.name == target;
     if (is_target && request.loss == nullptr) continue;
     const ValueId id = builder.input(feature.name, feature.spec);
     if (is_target) {

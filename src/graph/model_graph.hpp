@@ -9,11 +9,11 @@ namespace lockstep {
 
 struct ModelGraphRequest {
   const ModelOptions* model = nullptr;
-  const LossOptions* loss = nullptr;         ///< null: the model only
+  const LossOptions* loss = nullptr;  ///< null: the model only
   std::vector<std::string> metrics;
-  std::vector<Feature> features;             ///< as the step gets them: images f32 of one shape
+  std::vector<Feature> features;  ///< as the step gets them: images f32 of one shape
   std::int64_t classes = 0, vocabulary = 0;
-  std::int64_t batch = 0;                    ///< samples of a shard
+  std::int64_t batch = 0;  ///< samples of a shard
 };
 
 /// Throws Error(configuration) with the layer's place.

@@ -39,24 +39,24 @@ struct Instruction {
   enum class Kind : std::uint8_t { forward, backward, add } kind = Kind::forward;
   std::int32_t node = -1;
   std::vector<Location> inputs, parameters, states, outputs, saved;
-  std::vector<Location> statistics;           ///< forward in training
+  std::vector<Location> statistics;                                              ///< forward in training
   std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
   Location workspace;
-  std::int64_t elements = 0;                  ///< add: outputs[0] = inputs[0] + inputs[1]
-  std::int32_t slots_done = 0;                ///< slots 0 ... slots_done - 1 are complete after this instruction
+  std::int64_t elements = 0;    ///< add: outputs[0] = inputs[0] + inputs[1]
+  std::int32_t slots_done = 0;  ///< slots 0 ... slots_done - 1 are complete after this instruction
 };
 
 /// Where the executor reads what a shard computed. Locations stay valid until the next shard.
 struct Results {
-  Location loss, count;                                    ///< [b] each
-  std::vector<std::pair<Location, Location>> metrics;      ///< (value, count) per metric
-  Location prediction;                                     ///< inference only
+  Location loss, count;                                ///< [b] each
+  std::vector<std::pair<Location, Location>> metrics;  ///< (value, count) per metric
+  Location prediction;                                 ///< inference only
 };
 
 struct Program {
   Mode mode = Mode::training;
   std::vector<Instruction> instructions;
-  std::vector<Slot> slots;        ///< in order of completion
+  std::vector<Slot> slots;  ///< in order of completion
   std::int64_t arena_bytes = 0;
   Results results;
 };

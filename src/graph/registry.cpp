@@ -3,7 +3,9 @@
 
 namespace lockstep {
 
-void Kernel::backward(const BackwardCall& /*call*/) { LOCKSTEP_CHECK(false, "this op has no gradient"); }
+void Kernel::backward(const BackwardCall& /*call*/) {
+  LOCKSTEP_CHECK(false, "this op has no gradient");
+}
 
 OpDef& OpRegistry::add(OpDef op) {
   if (ops_.contains(op.name)) throw Error(ExitCode::usage, "the op '" + op.name + "' is registered twice");

@@ -83,10 +83,19 @@ std::string optimizer_bytes(const Model& model, const std::vector<std::string>& 
 }
 
 Json to_json(const Progress& p) {
-  return {{"format", kFormat}, {"step", p.step}, {"samples", p.samples}, {"seed", p.seed}, {"shards", p.shards},
-          {"job_digest", p.job_digest}, {"job", p.job}, {"data_digest", p.data_digest},
-          {"fingerprint", p.fingerprint}, {"best_metric", p.best_metric}, {"has_best", p.has_best},
-          {"evaluations_without_improvement", p.evaluations_without_improvement}, {"finished", p.finished},
+  return {{"format", kFormat},
+          {"step", p.step},
+          {"samples", p.samples},
+          {"seed", p.seed},
+          {"shards", p.shards},
+          {"job_digest", p.job_digest},
+          {"job", p.job},
+          {"data_digest", p.data_digest},
+          {"fingerprint", p.fingerprint},
+          {"best_metric", p.best_metric},
+          {"has_best", p.has_best},
+          {"evaluations_without_improvement", p.evaluations_without_improvement},
+          {"finished", p.finished},
           {"metrics", p.metrics}};
 }
 
@@ -146,7 +155,8 @@ std::optional<CheckpointFiles> read_checkpoint(const std::string& directory, std
     why = directory + "/manifest.json: damaged, or of another version of lockstep";
     return std::nullopt;
   }
-  for (const auto& [name, target] : {std::pair{"model.safetensors", &files.model}, {"optimizer.safetensors", &files.optimizer}}) {
+  for (const auto& [name, target] :
+       {std::pair{"model.safetensors", &files.model}, {"optimizer.safetensors", &files.optimizer}}) {
     auto bytes = slurp(directory + "/" + name);
     const std::string wanted = json["files"][name].value("sha256", "");
     if (!bytes || sha256(*bytes) != wanted) {

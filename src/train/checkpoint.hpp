@@ -20,16 +20,16 @@ namespace lockstep::train {
 
 /// All that the bits of the rest of the run depend on, besides the tensors.
 struct Progress {
-  std::int64_t step = 0;            ///< steps done
+  std::int64_t step = 0;  ///< steps done
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   std::int64_t shards = 0;
-  std::string job_digest, job;      ///< canonical form
+  std::string job_digest, job;  ///< canonical form
   std::string data_digest, fingerprint;
   double best_metric = 0;
   bool has_best = false;
   std::int64_t evaluations_without_improvement = 0;
-  bool finished = false;            ///< by early stopping, before the last step
+  bool finished = false;                  ///< by early stopping, before the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation
 };
 

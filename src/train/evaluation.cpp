@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-
 namespace lockstep::train {
 
 namespace {
@@ -34,10 +33,14 @@ std::string metric_name(const Node& node) {
 
 Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
                        exec::WorkerPool& pool, const EvaluationOptions& options)
-    : graph_(graph), communicator_(communicator), options_(options), samples_(set.size()),
+    : graph_(graph),
+      communicator_(communicator),
+      options_(options),
+      samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
       executor_(graph, Mode::inference, DeviceKind::cpu, pool, 0),
-      loader_(set, std::move(pipeline), loader_options(shards_, options)), source_(loader_, graph) {
+      loader_(set, std::move(pipeline), loader_options(shards_, options)),
+      source_(loader_, graph) {
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);
   loader_.assign(0, mine_);
 }

@@ -100,8 +100,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.kind == "sgd") return std::make_unique<Sgd>(options);
   if (options.kind == "adam") return std::make_unique<Adam>(options, false);
   if (options.kind == "adamw") return std::make_unique<Adam>(options, true);
-  throw Error(ExitCode::configuration,
-              "job.optimizer: expected sgd, adam or adamw, found '" + options.kind + "'");
+  throw Error(ExitCode::configuration, "job.optimizer: expected sgd, adam or adamw, found '" + options.kind + "'");
 }
 
 }  // namespace lockstep::train

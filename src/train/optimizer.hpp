@@ -15,7 +15,7 @@ namespace lockstep::train {
 /// What is the same for all parameters of one step.
 struct UpdateScalars {
   double learning_rate = 0;
-  std::int64_t step = 0;   ///< from 0
+  std::int64_t step = 0;  ///< from 0
 };
 
 class Optimizer {
@@ -25,8 +25,8 @@ class Optimizer {
   [[nodiscard]] virtual std::vector<std::string> state_names() const = 0;
   virtual void begin_step(const UpdateScalars& scalars) = 0;
   /// Updates `parameter` from `gradient`; `states` in the order of state_names(). Called by several workers.
-  virtual void update(std::span<float> parameter, std::span<const float> gradient,
-                      std::span<float* const> states, bool decay) const = 0;
+  virtual void update(std::span<float> parameter, std::span<const float> gradient, std::span<float* const> states,
+                      bool decay) const = 0;
 };
 
 /// sgd: PyTorch's SGD (decay is added to the gradient; the first step sets the momentum to the gradient).

@@ -35,13 +35,16 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   }
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
-    throw Error(ExitCode::cannot_create, fmt::format("{}: another run uses this directory; wait for it, or choose another "
-                                                     "with run_directory=PATH",
-                                                     path_));
+    throw Error(ExitCode::cannot_create,
+                fmt::format("{}: another run uses this directory; wait for it, or choose another "
+                            "with run_directory=PATH",
+                            path_));
   }
 }
 
-RunDirectory::~RunDirectory() { ::close(lock_); }
+RunDirectory::~RunDirectory() {
+  ::close(lock_);
+}
 
 std::string RunDirectory::checkpoint(std::int64_t step) const {
   return fmt::format("{}/step-{:08}", checkpoints(), step);
@@ -69,8 +72,8 @@ void require_same_job(const CheckpointFiles& files, const Job& job) {
   const Progress progress = parse_progress(files);
   if (progress.job_digest == job.digest) return;
   std::vector<std::string> differences;
-  compare(nlohmann::json::parse(progress.job, nullptr, false), nlohmann::json::parse(job.canonical, nullptr, false), "job",
-          differences);
+  compare(nlohmann::json::parse(progress.job, nullptr, false), nlohmann::json::parse(job.canonical, nullptr, false),
+          "job", differences);
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
                           "run_directory",
@@ -81,10 +84,11 @@ std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunD
                                            std::string& notes) {
   if (resume == "never") {
     if (!list_checkpoints(directory.checkpoints()).empty()) {
-      throw Error(ExitCode::cannot_create,
-                  fmt::format("{}: it holds checkpoints of an earlier run, and --resume never asks for a new one; remove "
-                              "it, or choose another with run_directory=PATH",
-                              directory.path()));
+      throw Error(
+          ExitCode::cannot_create,
+          fmt::format("{}: it holds checkpoints of an earlier run, and --resume never asks for a new one; remove "
+                      "it, or choose another with run_directory=PATH",
+                      directory.path()));
     }
     return std::nullopt;
   }

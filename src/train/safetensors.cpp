@@ -35,7 +35,8 @@ LoadedTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
   const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
   const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
   if (begin > end || end > data.size()) {
-    bad_file(file, fmt::format("tensor '{}' spans bytes {} to {}, but the data has {}", tensor, begin, end, data.size()));
+    bad_file(file,
+             fmt::format("tensor '{}' spans bytes {} to {}, but the data has {}", tensor, begin, end, data.size()));
   }
   loaded.bytes = data.subspan(begin, end - begin);
   std::uint64_t wanted = dtype_bytes(loaded.dtype);
@@ -44,8 +45,8 @@ LoadedTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
     wanted *= static_cast<std::uint64_t>(extent);
   }
   if (wanted != loaded.bytes.size()) {
-    bad_file(file, fmt::format("tensor '{}' of shape {} needs {} bytes, found {}", tensor, to_string(loaded.shape), wanted,
-                               loaded.bytes.size()));
+    bad_file(file, fmt::format("tensor '{}' of shape {} needs {} bytes, found {}", tensor, to_string(loaded.shape),
+                               wanted, loaded.bytes.size()));
   }
   return loaded;
 }
@@ -57,8 +58,8 @@ std::string to_safetensors(const std::vector<NamedSpan>& tensors, const std::map
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const auto& tensor : tensors) {
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.values.size_bytes()}}};
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.values.size_bytes()}}};
     offset += tensor.values.size_bytes();
   }
   std::string text = header.dump();
@@ -102,7 +103,8 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& nam
 
 SafetensorsFile SafetensorsFile::read(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
+  if (!stream)
+    throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
   std::stringstream bytes;
   bytes << stream.rdbuf();
   return parse(std::move(bytes).str(), path);

@@ -13,7 +13,10 @@ std::int64_t to_steps(const Span& span, std::int64_t steps_per_epoch) {
 
 Schedule::Schedule(const LearningRateOptions& options, std::int64_t batch_size, std::int64_t steps,
                    std::int64_t steps_per_epoch)
-    : options_(options), peak_(options.peak), steps_(steps), warmup_(to_steps(options.warmup, steps_per_epoch)),
+    : options_(options),
+      peak_(options.peak),
+      steps_(steps),
+      warmup_(to_steps(options.warmup, steps_per_epoch)),
       steps_per_epoch_(steps_per_epoch) {
   if (options.reference_batch > 0) {
     peak_ *= static_cast<double>(batch_size) / static_cast<double>(options.reference_batch);

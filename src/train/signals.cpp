@@ -31,6 +31,8 @@ SignalGuard::~SignalGuard() {
   for (const int signal : kSignals) std::signal(signal, SIG_DFL);
 }
 
-bool SignalGuard::asked() const { return active_ && received.load() > 0; }
+bool SignalGuard::asked() const {
+  return active_ && received.load() > 0;
+}
 
 }  // namespace lockstep::train

@@ -41,7 +41,8 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
   }
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::string all(mine.size() * ranks, '\0');
-  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {"start", 0, timeout});
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                          {"start", 0, timeout});
 
   const Topology& topology = communicator.topology();
   std::vector<std::string> warnings;

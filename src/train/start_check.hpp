@@ -10,9 +10,9 @@
 namespace lockstep::train {
 
 struct StartFact {
-  std::string name;    ///< "job", "data set", "program", "libraries"
-  std::string value;   ///< a digest, or text up to 63 characters
-  std::string remedy;  ///< what to try when it differs
+  std::string name;        ///< "job", "data set", "program", "libraries"
+  std::string value;       ///< a digest, or text up to 63 characters
+  std::string remedy;      ///< what to try when it differs
   bool bits_only = false;  ///< a difference is allowed when the job does not require exact bits
 };
 

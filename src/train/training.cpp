@@ -55,10 +55,17 @@ std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
 
 Training::Training(const Job& job, Communicator& communicator, const Registries& registries,
                    const TrainerOptions& options, const DataSets& own)
-    : job_(job), communicator_(communicator), registries_(registries), options_(options), start_(Clock::now()),
-      data_(prepare_data(job, registries.augmentations, own)), graph_(make_graph(job, data_, registries)),
-      steps_per_epoch_(data_.train->size() / job.batch_size), steps_(total_steps(job, steps_per_epoch_)),
-      assignment_(assignment()), schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
+    : job_(job),
+      communicator_(communicator),
+      registries_(registries),
+      options_(options),
+      start_(Clock::now()),
+      data_(prepare_data(job, registries.augmentations, own)),
+      graph_(make_graph(job, data_, registries)),
+      steps_per_epoch_(data_.train->size() / job.batch_size),
+      steps_(total_steps(job, steps_per_epoch_)),
+      assignment_(assignment()),
+      schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
       signals_(options.handle_signals) {
   check_start();
   const auto& mine = assignment_.shards_of_rank.at(static_cast<std::size_t>(communicator.rank()));
@@ -66,8 +73,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exchange_layout(layout_, job.shards);
-  exchange_ = comm::make_exchange(communicator, exchange_layout_,
-                                  {.exact = job.exact != "never", .timeout = timeout()});
+  exchange_ =
+      comm::make_exchange(communicator, exchange_layout_, {.exact = job.exact != "never", .timeout = timeout()});
   updater_ = std::make_unique<Updater>(graph_, executor_->program(), layout_, job.optimizer, job.clip_norm,
                                        static_cast<int>(job.shards));
   model_ = updater_->make_model(job.seed);
@@ -87,7 +94,8 @@ comm::Assignment Training::assignment() const {
   std::vector<double> weights;
   for (int rank = 0; rank < ranks; ++rank) {
     const Topology& topology = communicator_.topology();
-    const auto& host = topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(rank))));
+    const auto& host =
+        topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(rank))));
     const auto by_host = job_.balance_weights.find(host), by_model = job_.balance_weights.find(model);
     weights.push_back(by_host != job_.balance_weights.end()    ? by_host->second
                       : by_model != job_.balance_weights.end() ? by_model->second
@@ -132,14 +140,16 @@ void Training::resume() {
   }
   const Progress saved = parse_progress(*files);
   if (saved.data_digest != progress_.data_digest) {
-    throw Error(ExitCode::data, fmt::format("{}: the data set is not the one that this run began with; restore it, or choose "
-                                            "a new run_directory",
-                                            files->path));
+    throw Error(ExitCode::data,
+                fmt::format("{}: the data set is not the one that this run began with; restore it, or choose "
+                            "a new run_directory",
+                            files->path));
   }
   if (saved.fingerprint != progress_.fingerprint && job_.exact == "required") {
-    throw Error(ExitCode::usage, fmt::format("{}: it was written with {}, but this is {}; the bits would differ: use the same, "
-                                             "or set exact: preferred",
-                                             files->path, saved.fingerprint, progress_.fingerprint));
+    throw Error(ExitCode::usage,
+                fmt::format("{}: it was written with {}, but this is {}; the bits would differ: use the same, "
+                            "or set exact: preferred",
+                            files->path, saved.fingerprint, progress_.fingerprint));
   }
   restore(*files, updater_->optimizer_state_names(), model_);
   const std::string fingerprint = progress_.fingerprint;
@@ -176,8 +186,8 @@ void Training::make_loader() {
   options.cache_bytes = job_.data.cache == "memory" ? job_.data.cache_bytes : 0;
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
-  loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true),
-                                           options);
+  loader_ = std::make_unique<data::Loader>(
+      *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
   loader_->assign(options.first_step, assignment_.shards_of_rank.at(static_cast<std::size_t>(communicator_.rank())));
   source_ = std::make_unique<LoaderSource>(*loader_, graph_);
 }
@@ -220,10 +230,11 @@ void Training::step() {
   }
   last_loss_ = sums.loss / sums.count;
   if (!std::isfinite(last_loss_)) {
-    throw Error(ExitCode::diverged,
-                fmt::format("step {}: the loss is {}, not a finite number; try a smaller learning rate, a longer warm-up, "
-                            "or clip_norm",
-                            progress_.step, last_loss_));
+    throw Error(
+        ExitCode::diverged,
+        fmt::format("step {}: the loss is {}, not a finite number; try a smaller learning rate, a longer warm-up, "
+                    "or clip_norm",
+                    progress_.step, last_loss_));
   }
   {
     const PhaseTimer timer(phases_, "update");
@@ -281,8 +292,8 @@ void Training::evaluate() {
   const PhaseTimer timer(phases_, "evaluate");
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
-        graph_, *data_.validation, data_.pipeline(job_, registries_.augmentations, *data_.validation, false), communicator_,
-        *pool_,
+        graph_, *data_.validation, data_.pipeline(job_, registries_.augmentations, *data_.validation, false),
+        communicator_, *pool_,
         EvaluationOptions{job_.batch_size / job_.shards, job_.data.cache == "memory" ? job_.data.cache_bytes / 4 : 0,
                           timeout()});
   }

@@ -65,7 +65,8 @@ void Training::emit_end(TrainResult& result) {
   const std::array<double, 5> mine = {
       static_cast<double>(assignment_.shards_of_rank.at(rank).size()),
       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
-      static_cast<double>(comm::expected_bytes(exchange_layout_, assignment_, communicator_.topology(), communicator_.rank())) *
+      static_cast<double>(
+          comm::expected_bytes(exchange_layout_, assignment_, communicator_.topology(), communicator_.rank())) *
           static_cast<double>(progress_.step - first_step_),
       executor_->times().compute_seconds, static_cast<double>(data_.train->bytes_read())};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));

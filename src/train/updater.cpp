@@ -41,14 +41,23 @@ LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
   return sum;
 }
 
-int tasks_for(std::size_t pieces) { return static_cast<int>((pieces + kPiecesPerTask - 1) / kPiecesPerTask); }
+int tasks_for(std::size_t pieces) {
+  return static_cast<int>((pieces + kPiecesPerTask - 1) / kPiecesPerTask);
+}
 
 }  // namespace
 
 Updater::Updater(const Graph& graph, const Program& program, const exec::GradientLayout& layout,
                  const OptimizerOptions& options, double clip_norm, int shards)
-    : graph_(graph), program_(program), layout_(layout), optimizer_(make_optimizer(options)), clip_norm_(clip_norm),
-      decay_all_(options.decay_all), shards_(shards), gradient_(graph, graph.parameters), uses_(graph.parameters.size()) {
+    : graph_(graph),
+      program_(program),
+      layout_(layout),
+      optimizer_(make_optimizer(options)),
+      clip_norm_(clip_norm),
+      decay_all_(options.decay_all),
+      shards_(shards),
+      gradient_(graph, graph.parameters),
+      uses_(graph.parameters.size()) {
   // Slots are in order of backward, the reverse of graph order.
   for (std::size_t i = program.slots.size(); i-- > 0;) {
     const Slot& slot = program.slots[i];
@@ -69,7 +78,8 @@ Model Updater::make_model(std::uint64_t seed) const {
   model.parameters = exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
   for (std::size_t i = 0; i < model.parameters.size(); ++i) {
-    exec::initialize(graph_.at(graph_.parameters[i]).initializer, seed, model.parameters.name(i), model.parameters.at(i));
+    exec::initialize(graph_.at(graph_.parameters[i]).initializer, seed, model.parameters.name(i),
+                     model.parameters.at(i));
   }
   for (std::size_t i = 0; i < model.states.size(); ++i) {
     exec::initialize(graph_.at(graph_.states[i]).initializer, seed, model.states.name(i), model.states.at(i));

@@ -37,7 +37,7 @@ class Updater {
                 exec::WorkerPool& pool);
 
  private:
-  struct Piece {               // a chunk of a parameter
+  struct Piece {  // a chunk of a parameter
     std::size_t parameter;
     std::int64_t first, elements;
   };
@@ -55,7 +55,7 @@ class Updater {
   exec::TensorBlock gradient_;
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
   std::vector<Piece> pieces_;
-  std::vector<double> squares_;                 // by piece
+  std::vector<double> squares_;  // by piece
 };
 
 }  // namespace lockstep::train

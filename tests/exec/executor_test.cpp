@@ -23,8 +23,12 @@ std::atomic<std::size_t> largest{0};
   if (void* pointer = std::malloc(bytes == 0 ? 1 : bytes)) return pointer;
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
-[[gnu::noinline]] void operator delete(void* pointer, std::size_t /*bytes*/) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer) noexcept {
+  std::free(pointer);
+}
+[[gnu::noinline]] void operator delete(void* pointer, std::size_t /*bytes*/) noexcept {
+  std::free(pointer);
+}
 
 namespace lockstep::exec {
 
@@ -36,8 +40,10 @@ constexpr int kShards = 8;
 class FixedSource final : public InputSource {
  public:
   FixedSource() : image_({DType::f32, {kBatch, 12, 12, 1}}), label_({DType::i32, {kBatch}}) {
-    for (std::size_t i = 0; i < image_.as<float>().size(); ++i) image_.as<float>()[i] = static_cast<float>(i % 7) - 3.0F;
-    for (std::size_t i = 0; i < label_.as<std::int32_t>().size(); ++i) label_.as<std::int32_t>()[i] = static_cast<int>(i);
+    for (std::size_t i = 0; i < image_.as<float>().size(); ++i)
+      image_.as<float>()[i] = static_cast<float>(i % 7) - 3.0F;
+    for (std::size_t i = 0; i < label_.as<std::int32_t>().size(); ++i)
+      label_.as<std::int32_t>()[i] = static_cast<int>(i);
   }
   void get(std::uint64_t /*step*/, int shard, ShardInputs& inputs) override {
     if (shard == fail_at) throw std::runtime_error("no such shard");
@@ -142,8 +148,8 @@ TEST(Executor, TensorsAreNeverAllocatedInAStep) {
 TEST(Executor, ScalarsAreSumsOverTheShard) {
   Bench bench(2);
   bench.exchange->begin_step(0, bench.assignment);
-  const auto& results = bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout,
-                                              *bench.exchange);
+  const auto& results =
+      bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.exchange);
   bench.exchange->finish();
   ASSERT_EQ(results.size(), 8u);
   for (const auto& shard : results) {
@@ -158,9 +164,9 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   Bench bench(2);
   bench.source.fail_at = 5;
   bench.exchange->begin_step(0, bench.assignment);
-  EXPECT_THROW((void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout,
-                                           *bench.exchange),
-               std::runtime_error);
+  EXPECT_THROW(
+      (void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.exchange),
+      std::runtime_error);
 }
 
 TEST(WorkerPool, EveryTaskRunsOnce) {

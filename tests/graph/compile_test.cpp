@@ -45,7 +45,9 @@ OpRegistry toys() {
   return ops;
 }
 
-std::size_t none(std::int32_t /*node*/) { return 0; }
+std::size_t none(std::int32_t /*node*/) {
+  return 0;
+}
 
 int count(const Program& program, Instruction::Kind kind) {
   int n = 0;

@@ -28,8 +28,8 @@ TEST(MemoryPlan, RandomLifetimesNeverOverlap) {
     std::vector<Lifetime> tensors;
     for (int i = 0; i < 60; ++i) {
       const auto first = static_cast<std::int32_t>(random.below(40));
-      tensors.push_back({static_cast<std::int64_t>(random.below(5000)), first,
-                         first + static_cast<std::int32_t>(random.below(8))});
+      tensors.push_back(
+          {static_cast<std::int64_t>(random.below(5000)), first, first + static_cast<std::int32_t>(random.below(8))});
     }
     const std::int64_t arena = plan_memory(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -58,11 +58,21 @@ void compare(const OptimizerOptions& options) {
 
 }  // namespace
 
-TEST(Optimizer, Sgd) { compare({.kind = "sgd"}); }
-TEST(Optimizer, SgdMomentumDecay) { compare({.kind = "sgd", .momentum = 0.9, .weight_decay = 0.01}); }
-TEST(Optimizer, SgdNesterov) { compare({.kind = "sgd", .momentum = 0.9, .nesterov = true}); }
-TEST(Optimizer, Adam) { compare({.kind = "adam", .weight_decay = 0.01}); }
-TEST(Optimizer, AdamW) { compare({.kind = "adamw", .beta2 = 0.99, .weight_decay = 0.1}); }
+TEST(Optimizer, Sgd) {
+  compare({.kind = "sgd"});
+}
+TEST(Optimizer, SgdMomentumDecay) {
+  compare({.kind = "sgd", .momentum = 0.9, .weight_decay = 0.01});
+}
+TEST(Optimizer, SgdNesterov) {
+  compare({.kind = "sgd", .momentum = 0.9, .nesterov = true});
+}
+TEST(Optimizer, Adam) {
+  compare({.kind = "adam", .weight_decay = 0.01});
+}
+TEST(Optimizer, AdamW) {
+  compare({.kind = "adamw", .beta2 = 0.99, .weight_decay = 0.1});
+}
 
 TEST(Optimizer, SimdBodyAndTailRoundAlike) {
   const auto optimizer = make_optimizer({.kind = "adamw", .weight_decay = 0.1});

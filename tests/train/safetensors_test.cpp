@@ -20,7 +20,9 @@ std::string message_of(const std::string& bytes) {
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6};
 
-std::string sample() { return to_safetensors({{"a.weight", {2, 3}, kValues}, {"empty", {0}, {}}}, {{"format", "lockstep"}}); }
+std::string sample() {
+  return to_safetensors({{"a.weight", {2, 3}, kValues}, {"empty", {0}, {}}}, {{"format", "lockstep"}});
+}
 
 }  // namespace
 
@@ -38,8 +40,9 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   EXPECT_EQ(message_of("abc"), "model.safetensors: not a usable safetensors file: it is shorter than 8 bytes");
   EXPECT_EQ(message_of(good.substr(0, 20)),
             "model.safetensors: not a usable safetensors file: its header of 160 bytes is longer than the file");
-  EXPECT_EQ(message_of(good.substr(0, good.size() - 4)),
-            "model.safetensors: not a usable safetensors file: tensor 'a.weight' spans bytes 0 to 24, but the data has 20");
+  EXPECT_EQ(
+      message_of(good.substr(0, good.size() - 4)),
+      "model.safetensors: not a usable safetensors file: tensor 'a.weight' spans bytes 0 to 24, but the data has 20");
   std::string broken = good;
   broken[8] = '[';
   EXPECT_EQ(message_of(broken),

@@ -84,7 +84,8 @@ TEST(WorldSize, RanksAndThreadsChangeNoBit) {
   EXPECT_EQ(alone.metrics.size(), 2u);
   for (const int ranks : {1, 2, 3, 5, 8}) {
     for (const int threads : {1, 2}) {
-      EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}), alone) << ranks << " ranks, " << threads << " threads";
+      EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}), alone)
+          << ranks << " ranks, " << threads << " threads";
     }
   }
 }

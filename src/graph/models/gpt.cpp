@@ -40,8 +40,9 @@ class Gpt {
         residual_deviation_(0.02 / std::sqrt(2.0 * static_cast<double>(size_.layers))) {}
 
   ValueId build(ValueId tokens, std::int64_t vocabulary) {
-    ValueId x = b_.apply("embedding", {tokens},
-                         Attributes({{"vocabulary", vocabulary}, {"width", size_.width}, {"deviation", 0.02}}), "tokens");
+    ValueId x =
+        b_.apply("embedding", {tokens},
+                 Attributes({{"vocabulary", vocabulary}, {"width", size_.width}, {"deviation", 0.02}}), "tokens");
     x = drop(b_.apply("position_embedding", {x}, Attributes({{"deviation", 0.02}}), "positions"), "embedding");
     for (std::int64_t i = 1; i <= size_.layers; ++i) x = block(x, fmt::format("block{}", i));
     x = norm(x, "norm");
@@ -61,7 +62,8 @@ class Gpt {
     return b_.apply("add", {x, y}, {}, name + ".add2");
   }
   ValueId linear(ValueId x, std::int64_t features, double deviation, const std::string& name) {
-    return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", bias_}, {"deviation", deviation}}), name);
+    return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", bias_}, {"deviation", deviation}}),
+                    name);
   }
   ValueId norm(ValueId x, const std::string& name) {
     return b_.apply("layer_norm", {x}, Attributes({{"bias", bias_}}), name);
@@ -93,30 +95,32 @@ AttributeSpec optional_size(const std::string& name, const std::string& doc) {
 }  // namespace
 
 ModelDef gpt() {
-  return {.name = "gpt",
-          .doc = "GPT-2's decoder-only transformer.",
-          .attributes = {{.name = "size",
-                          .kind = AttributeKind::text,
-                          .doc = "tiny 4 layers, 4 heads, width 128; small 6, 6, 384; gpt2 12, 12, 768; gpt2-medium 24, 16, "
-                                 "1024; gpt2-large 36, 20, 1280; gpt2-xl 48, 25, 1600",
-                          .fallback = Attribute(std::string("tiny")),
-                          .choices = {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}},
-                         optional_size("layers", "blocks, instead of the size's"),
-                         optional_size("heads", "attention heads, instead of the size's"),
-                         optional_size("width", "width of the residual stream, instead of the size's"),
-                         {.name = "dropout",
-                          .kind = AttributeKind::number,
-                          .doc = "share of activations dropped after the embedding and before each residual addition",
-                          .fallback = Attribute(0.0),
-                          .minimum = 0,
-                          .maximum = 0.999},
-                         {.name = "bias",
-                          .kind = AttributeKind::boolean,
-                          .doc = "biases in linear layers and norms",
-                          .fallback = Attribute(true)},
-                         optional_size("vocabulary", "distinct tokens; the data set's by default")},
-          .shorthand = "size",
-          .build = build};
+  return {
+      .name = "gpt",
+      .doc = "GPT-2's decoder-only transformer.",
+      .attributes = {{.name = "size",
+                      .kind = AttributeKind::text,
+                      .doc =
+                          "tiny 4 layers, 4 heads, width 128; small 6, 6, 384; gpt2 12, 12, 768; gpt2-medium 24, 16, "
+                          "1024; gpt2-large 36, 20, 1280; gpt2-xl 48, 25, 1600",
+                      .fallback = Attribute(std::string("tiny")),
+                      .choices = {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}},
+                     optional_size("layers", "blocks, instead of the size's"),
+                     optional_size("heads", "attention heads, instead of the size's"),
+                     optional_size("width", "width of the residual stream, instead of the size's"),
+                     {.name = "dropout",
+                      .kind = AttributeKind::number,
+                      .doc = "share of activations dropped after the embedding and before each residual addition",
+                      .fallback = Attribute(0.0),
+                      .minimum = 0,
+                      .maximum = 0.999},
+                     {.name = "bias",
+                      .kind = AttributeKind::boolean,
+                      .doc = "biases in linear layers and norms",
+                      .fallback = Attribute(true)},
+                     optional_size("vocabulary", "distinct tokens; the data set's by default")},
+      .shorthand = "size",
+      .build = build};
 }
 
 }  // namespace lockstep::models

@@ -23,10 +23,11 @@ ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext&
 }  // namespace
 
 ModelDef lenet() {
-  return {.name = "lenet",
-          .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",
-          .attributes = {{.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
-          .build = build};
+  return {
+      .name = "lenet",
+      .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",
+      .attributes = {{.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
+      .build = build};
 }
 
 }  // namespace lockstep::models

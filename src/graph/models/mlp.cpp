@@ -20,22 +20,23 @@ ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext&
 }  // namespace
 
 ModelDef mlp() {
-  return {.name = "mlp",
-          .doc = "Linear layers with relu between them.",
-          .attributes = {{.name = "hidden",
-                          .kind = AttributeKind::integers,
-                          .doc = "width of each hidden layer",
-                          .fallback = Attribute(std::vector<std::int64_t>{128}),
-                          .minimum = 1},
-                         {.name = "dropout",
-                          .kind = AttributeKind::number,
-                          .doc = "share of activations that are dropped after each hidden layer",
-                          .fallback = Attribute(0.0),
-                          .minimum = 0,
-                          .maximum = 0.999},
-                         {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
-          .shorthand = "hidden",
-          .build = build};
+  return {
+      .name = "mlp",
+      .doc = "Linear layers with relu between them.",
+      .attributes = {{.name = "hidden",
+                      .kind = AttributeKind::integers,
+                      .doc = "width of each hidden layer",
+                      .fallback = Attribute(std::vector<std::int64_t>{128}),
+                      .minimum = 1},
+                     {.name = "dropout",
+                      .kind = AttributeKind::number,
+                      .doc = "share of activations that are dropped after each hidden layer",
+                      .fallback = Attribute(0.0),
+                      .minimum = 0,
+                      .maximum = 0.999},
+                     {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
+      .shorthand = "hidden",
+      .build = build};
 }
 
 }  // namespace lockstep::models

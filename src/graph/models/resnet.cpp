@@ -22,9 +22,12 @@ struct Design {
 
 Design design_of(std::int64_t depth) {
   switch (depth) {
-    case 18: return {{2, 2, 2, 2}, {64, 128, 256, 512}, false, false};
-    case 34: return {{3, 4, 6, 3}, {64, 128, 256, 512}, false, false};
-    case 50: return {{3, 4, 6, 3}, {64, 128, 256, 512}, true, false};
+    case 18:
+      return {{2, 2, 2, 2}, {64, 128, 256, 512}, false, false};
+    case 34:
+      return {{3, 4, 6, 3}, {64, 128, 256, 512}, false, false};
+    case 50:
+      return {{3, 4, 6, 3}, {64, 128, 256, 512}, true, false};
     case 20:
     case 32:
     case 44:
@@ -48,9 +51,10 @@ class ResNet {
   ValueId stem(ValueId x, const Design& design) {
     if (design.small) return relu(conv_norm(x, design.widths[0], 3, 1, "stem"), "stem");
     x = relu(conv_norm(x, design.widths[0], 7, 2, "stem"), "stem");
-    return b_.apply("max_pool", {x},
-                    Attributes({{"kernel", std::int64_t{3}}, {"stride", std::int64_t{2}}, {"padding", std::int64_t{1}}}),
-                    "stem.pool");
+    return b_.apply(
+        "max_pool", {x},
+        Attributes({{"kernel", std::int64_t{3}}, {"stride", std::int64_t{2}}, {"padding", std::int64_t{1}}}),
+        "stem.pool");
   }
 
   ValueId block(ValueId x, std::int64_t width, std::int64_t stride, bool bottleneck, const std::string& name) {
@@ -91,7 +95,8 @@ ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext&
   for (std::size_t stage = 0; stage < design.blocks.size(); ++stage) {
     for (std::int64_t i = 0; i < design.blocks[stage]; ++i) {
       const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
-      x = net.block(x, design.widths[stage], stride, design.bottleneck, fmt::format("stage{}.block{}", stage + 1, i + 1));
+      x = net.block(x, design.widths[stage], stride, design.bottleneck,
+                    fmt::format("stage{}.block{}", stage + 1, i + 1));
     }
   }
   x = b.apply("global_pool", {x}, {}, "pool");
@@ -101,17 +106,22 @@ ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext&
 }  // namespace
 
 ModelDef resnet() {
-  return {.name = "resnet",
-          .doc = "Residual network: depth 20, 32, 44, 56 or 110 for images of 32 x 32, or 18, 34 or 50 for larger ones.",
-          .attributes = {{.name = "depth", .doc = "layers with weights", .fallback = Attribute(std::int64_t{20}), .minimum = 18, .maximum = 110},
-                         {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1},
-                         {.name = "zero_init",
-                          .kind = AttributeKind::boolean,
-                          .doc = "the last norm of each block starts at 0, so that blocks start as identities",
-                          .fallback = Attribute(false)}},
-          .shorthand = "depth",
-          .batch_statistics = true,
-          .build = build};
+  return {
+      .name = "resnet",
+      .doc = "Residual network: depth 20, 32, 44, 56 or 110 for images of 32 x 32, or 18, 34 or 50 for larger ones.",
+      .attributes = {{.name = "depth",
+                      .doc = "layers with weights",
+                      .fallback = Attribute(std::int64_t{20}),
+                      .minimum = 18,
+                      .maximum = 110},
+                     {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1},
+                     {.name = "zero_init",
+                      .kind = AttributeKind::boolean,
+                      .doc = "the last norm of each block starts at 0, so that blocks start as identities",
+                      .fallback = Attribute(false)}},
+      .shorthand = "depth",
+      .batch_statistics = true,
+      .build = build};
 }
 
 }  // namespace lockstep::models

@@ -21,9 +21,10 @@ std::int64_t classes_of(const Attributes& attributes, const ModelContext& contex
 
 ValueId only_input(const ModelContext& context, const std::string& model) {
   if (context.inputs.size() != 1) {
-    throw Error(ExitCode::configuration, fmt::format("{}: expected a data set with one input, found {}; write the model "
-                                                     "as `layers:` with `inputs:`",
-                                                     model, context.inputs.size()));
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected a data set with one input, found {}; write the model "
+                            "as `layers:` with `inputs:`",
+                            model, context.inputs.size()));
   }
   return context.inputs[0].second;
 }
