@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Keeps the tables of ops in docs/models-and-ops.md as `lockstep schema` has them.
+
+    scripts/ops_table.py            rewrites the tables in place
+    scripts/ops_table.py --check    changes nothing; exits 1 and shows the difference if they are not current
+
+The program is $LOCKSTEP, else build/release/bin/lockstep. A table stands between `<!-- NAME: begin ... -->` and
+`<!-- NAME: end -->`, where NAME is `layers` or `losses`.
+"""
+import difflib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "models-and-ops.md"
+NOT_OPS = {"name", "inputs", "target"}
+NOT_ATTRIBUTES = {"inputs"}
+
+
+def map_form(schema):
+    """The alternative of a value's schema that is a map."""
+    return next((form for form in schema.get("oneOf", []) if form.get("type") == "object"), schema)
+
+
+def plain(schema):
+    return {key: value for key, value in schema.items() if key not in ("description", "default")}
+
+
+def short_form(schema, attributes):
+    """The attribute that a bare value stands for, or None."""
+    forms = [form for form in schema.get("oneOf", []) if form.get("type") != "object"]
+    return next((name for form in forms for name, own in attributes.items() if plain(own) == form), None)
+
+
+def default_text(schema):
+    if "default" not in schema:
+        return ""
+    value = schema["default"]
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return f" {value}" if isinstance(value, str) else f" {json.dumps(value)}"
+
+
+def rows(ops, anchor):
+    yield "| op | required | others, with their defaults | short form | what it does |"
+    yield "|---|---|---|---|---|"
+    for name, schema in sorted(ops.items()):
+        form = map_form(schema)
+        attributes = {key: value for key, value in form.get("properties", {}).items() if key not in NOT_ATTRIBUTES}
+        required = form.get("required", [])
+        short = short_form(schema, attributes)
+        cells = [f"[`{name}`]({anchor}{name})" if attributes else f"`{name}`",
+                 ", ".join(f"`{key}`" for key in attributes if key in required),
+                 ", ".join(f"`{key}`{default_text(value)}" for key, value in attributes.items() if key not in required),
+                 f"`{name}: {short.upper()}`" if short else "" if required else f"`{name}`",
+                 schema["description"]]
+        yield ("| " + " | ".join(cells) + " |").replace("|  |", "| |").replace("|  |", "| |")
+
+
+def tables(schema):
+    job = schema["properties"]["job"]["properties"]
+    layers = map_form(map_form(job["model"])["properties"]["layers"]["items"])["properties"]
+    losses = map_form(job["loss"])["properties"]
+    for name, ops, anchor in (("layers", layers, "job-file.md#jobmodellayers"),
+                              ("losses", losses, "job-file.md#jobloss")):
+        yield name, "\n".join(rows({op: own for op, own in ops.items() if op not in NOT_OPS}, anchor))
+
+
+def main():
+    program = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
+    schema = json.loads(subprocess.run([program, "schema"], capture_output=True, check=True).stdout)
+    old = new = PAGE.read_text(encoding="utf-8")
+    for name, table in tables(schema):
+        pattern = re.compile(rf"(<!-- {name}: begin[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+        if not pattern.search(new):
+            sys.exit(f"{PAGE}: expected the marks '<!-- {name}: begin -->' and '<!-- {name}: end -->'")
+        new = pattern.sub(lambda match: match[1] + table + "\n" + match[2], new)
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(new, encoding="utf-8")
+    elif new != old:
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "page", "program", n=0))
+        sys.exit("docs/models-and-ops.md is not current: run scripts/ops_table.py")
+
+
+if __name__ == "__main__":
+    main()
