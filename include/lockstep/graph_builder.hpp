@@ -26,8 +26,8 @@ class GraphBuilder {
                 const std::string& name = "");
 
   /// The same, returning the index of the node (for losses and metrics, which have two outputs).
-  std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
-                        const std::string& name);
+  std::int32_t add_node(const std::string& op_name, const std::vector<ValueId>& inputs, Attributes attributes,
+                        const std::string& wanted);
 
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
   [[nodiscard]] std::int64_t batch() const { return batch_; }

@@ -42,7 +42,7 @@ struct Problem {
 /// what(): all problems in order of their places, one a line.
 class Problems : public Error {
  public:
-  explicit Problems(std::vector<Problem> list);
+  explicit Problems(const std::vector<Problem>& list);
   [[nodiscard]] const std::vector<Problem>& list() const { return list_; }
 
  private:

@@ -64,7 +64,7 @@ void finish(Job& job, const Session& session, const Rule& rule, const Catalogue&
 
 }  // namespace
 
-Problems::Problems(std::vector<Problem> list)
+Problems::Problems(const std::vector<Problem>& list)
     : Error(ExitCode::configuration, lines(in_order(list))), list_(in_order(list)) {}
 
 Job load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,

@@ -25,7 +25,7 @@ Executor::Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool&
   program_ = compile(graph, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
   for (auto& set : sets) {
     Worker worker;
-    worker.runner = std::make_unique<ShardRunner>(graph_, program_, std::move(set));
+    worker.runner = std::make_unique<ShardRunner>(program_, std::move(set));
     worker.slots.resize(program_.slots.size());
     workers_.push_back(std::move(worker));
   }

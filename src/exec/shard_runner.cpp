@@ -52,11 +52,8 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
   return kernel == nullptr ? 0 : kernel->workspace_bytes();
 }
 
-ShardRunner::ShardRunner(const Graph& graph, const Program& program, KernelSet kernels)
-    : graph_(graph),
-      program_(program),
-      kernels_(std::move(kernels)),
-      arena_(static_cast<std::size_t>(program.arena_bytes)) {}
+ShardRunner::ShardRunner(const Program& program, KernelSet kernels)
+    : program_(program), kernels_(std::move(kernels)), arena_(static_cast<std::size_t>(program.arena_bytes)) {}
 
 void* ShardRunner::pointer(const Location& location, const ShardBinding& binding) const {
   const auto index = static_cast<std::size_t>(location.index);

@@ -34,7 +34,7 @@ class KernelSet {
 
 class ShardRunner {
  public:
-  ShardRunner(const Graph& graph, const Program& program, KernelSet kernels);
+  ShardRunner(const Program& program, KernelSet kernels);
 
   /// Runs all instructions. `before(i)` and `after(i)` are called around instruction i.
   template <class Before, class After>
@@ -54,7 +54,6 @@ class ShardRunner {
   void bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardBinding& binding) const;
 
-  const Graph& graph_;
   const Program& program_;
   KernelSet kernels_;
   AlignedBytes arena_;

@@ -18,20 +18,20 @@ struct Moments {
 
   template <class Group>
   LOCKSTEP_MEMBER void operator()(const Group& group) const {
-    Lanes sum[1][Group::width], square[1][Group::width];
+    Lanes sum[1][Group::kVectors], square[1][Group::kVectors];
     const auto value = [&](std::int64_t row, int w, Lanes(&out)[1]) __attribute__((always_inline)) {
       group.load(out[0], x + row * channels, w);
     };
     sum_over_rows(rows, value, sum);
     const float inverse = 1.0F / static_cast<float>(rows);
-    for (int w = 0; w < Group::width; ++w) sum[0][w] *= inverse;
+    for (int w = 0; w < Group::kVectors; ++w) sum[0][w] *= inverse;
     const auto deviation = [&](std::int64_t row, int w, Lanes(&out)[1]) __attribute__((always_inline)) {
       group.load(out[0], x + row * channels, w);
       out[0] -= sum[0][w];
       out[0] *= out[0];
     };
     sum_over_rows(rows, deviation, square);
-    for (int w = 0; w < Group::width; ++w) {
+    for (int w = 0; w < Group::kVectors; ++w) {
       group.store(mean, w, sum[0][w]);
       group.store(squares, w, square[0][w]);
     }
@@ -45,15 +45,15 @@ struct Normalize {
 
   template <class Group>
   LOCKSTEP_MEMBER void operator()(const Group& group) const {
-    Lanes m[Group::width], a[Group::width], b[Group::width], value;
-    for (int w = 0; w < Group::width; ++w) {
+    Lanes m[Group::kVectors], a[Group::kVectors], b[Group::kVectors], value;
+    for (int w = 0; w < Group::kVectors; ++w) {
       group.load(m[w], mean, w);
       group.load(a[w], scale, w);
       group.load(b[w], shift, w);
     }
     for (std::int64_t row = 0; row < rows; ++row) {
 #pragma GCC unroll 4
-      for (int w = 0; w < Group::width; ++w) {
+      for (int w = 0; w < Group::kVectors; ++w) {
         group.load(value, x + row * channels, w);
         value = (value - m[w]) * a[w] + b[w];
         group.store(y + row * channels, w, value);
@@ -69,15 +69,15 @@ struct GradientSums {
 
   template <class Group>
   LOCKSTEP_MEMBER void operator()(const Group& group) const {
-    Lanes m[Group::width], total[2][Group::width];
-    for (int w = 0; w < Group::width; ++w) group.load(m[w], mean, w);
+    Lanes m[Group::kVectors], total[2][Group::kVectors];
+    for (int w = 0; w < Group::kVectors; ++w) group.load(m[w], mean, w);
     const auto terms = [&](std::int64_t row, int w, Lanes(&out)[2]) __attribute__((always_inline)) {
       group.load(out[0], dy + row * channels, w);
       group.load(out[1], x + row * channels, w);
       out[1] = out[0] * (out[1] - m[w]);
     };
     sum_over_rows(rows, terms, total);
-    for (int w = 0; w < Group::width; ++w) {
+    for (int w = 0; w < Group::kVectors; ++w) {
       group.store(sum, w, total[0][w]);
       group.store(product, w, total[1][w]);
     }
@@ -91,8 +91,8 @@ struct NormalizeGradient {
 
   template <class Group>
   LOCKSTEP_MEMBER void operator()(const Group& group) const {
-    Lanes m[Group::width], of_dy[Group::width], of_x[Group::width], constant[Group::width], value, gradient;
-    for (int w = 0; w < Group::width; ++w) {
+    Lanes m[Group::kVectors], of_dy[Group::kVectors], of_x[Group::kVectors], constant[Group::kVectors], value, gradient;
+    for (int w = 0; w < Group::kVectors; ++w) {
       group.load(m[w], mean, w);
       group.load(of_dy[w], a, w);
       group.load(of_x[w], b, w);
@@ -100,7 +100,7 @@ struct NormalizeGradient {
     }
     for (std::int64_t row = 0; row < rows; ++row) {
 #pragma GCC unroll 4
-      for (int w = 0; w < Group::width; ++w) {
+      for (int w = 0; w < Group::kVectors; ++w) {
         group.load(gradient, dy + row * channels, w);
         group.load(value, x + row * channels, w);
         value = of_dy[w] * gradient + (of_x[w] * (value - m[w]) + constant[w]);

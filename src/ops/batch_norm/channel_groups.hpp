@@ -18,7 +18,7 @@ using backend::Lanes;
 /// kWidth registers of 16 channels each; the last holds fewer if not kWhole.
 template <int kWidth, bool kWhole>
 struct ChannelGroup {
-  static constexpr int width = kWidth;
+  static constexpr int kVectors = kWidth;
   std::int64_t first = 0;       ///< channel
   std::int64_t count = kLanes;  ///< of the last register
 

@@ -34,7 +34,7 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
 
 Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const ConvShape s = conv_shape(attributes, inputs[0]);
-  const auto taps = static_cast<double>(elements(signature.parameters[0].shape) / s.filters);
+  const auto taps = static_cast<double>(elements(signature.parameters[0].shape)) / static_cast<double>(s.filters);
   const double flops = 2 * taps * static_cast<double>(signature.outputs[0].elements());
   return {flops, 2 * flops};
 }
