@@ -7,7 +7,7 @@
 #include "config/config.hpp"
 #include "train/catalogue.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): another library's
 class App;
 }
 

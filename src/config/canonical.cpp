@@ -73,7 +73,8 @@ void flatten(const Json& value, const std::string& path, std::map<std::string, s
 
 std::map<std::string, std::string> flat(const std::string& canonical) {
   std::map<std::string, std::string> values;
-  flatten(Json::parse(canonical, nullptr, /*allow_exceptions=*/false), "", values);
+  const Json json = Json::parse(canonical, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("job")) flatten(what_counts(json), "job", values);
   return values;
 }
 

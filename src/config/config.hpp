@@ -69,7 +69,8 @@ void check_world_size(const Job& job, int ranks);
 /// The job file's reference page, in Markdown, without a newline at the end.
 [[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
 
-/// What differs between two canonical forms: "job.optimizer.sgd.momentum: 0.9, now 0.8".
+/// What differs between two canonical forms among the keys that the digest counts: "job.optimizer.sgd.momentum: 0.9,
+/// now 0.8".
 [[nodiscard]] std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b);
 
 }  // namespace lockstep::config

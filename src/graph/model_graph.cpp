@@ -100,6 +100,23 @@ ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const Mode
   return list.result();
 }
 
+// `inputs:` of the model picks and orders the features.
+void select_inputs(const ModelOptions& model, ModelContext& context) {
+  if (model.inputs.empty()) return;
+  Names chosen;
+  for (const auto& name : model.inputs) {
+    const auto found =
+        std::find_if(context.inputs.begin(), context.inputs.end(), [&](const auto& i) { return i.first == name; });
+    if (found == context.inputs.end()) {
+      const auto known = keys(context.inputs);
+      fail_at(model.place, fmt::format("inputs: nothing feeds '{}': expected a feature of the data set ({}){}", name,
+                                       fmt::join(known, ", "), did_you_mean(name, known)));
+    }
+    chosen.push_back(*found);
+  }
+  context.inputs = std::move(chosen);
+}
+
 void freeze(Graph& graph, const ModelOptions& model) {
   for (const auto& pattern : model.freeze) {
     bool any = false;
@@ -158,6 +175,7 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
     }
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
   }
+  select_inputs(*request.model, context);
   const ValueId output = build_model(builder, *request.model, context, models);
   builder.graph().output = output;
   freeze(builder.graph(), *request.model);

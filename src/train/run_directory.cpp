@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "config/config.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -50,30 +50,10 @@ std::string RunDirectory::checkpoint(std::int64_t step) const {
   return fmt::format("{}/step-{:08}", checkpoints(), step);
 }
 
-namespace {
-
-void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& path,
-             std::vector<std::string>& differences) {
-  if (before.is_object() && now.is_object()) {
-    for (const auto& [key, value] : now.items()) {
-      compare(before.contains(key) ? before[key] : nlohmann::json(), value, path + "." + key, differences);
-    }
-    for (const auto& [key, value] : before.items()) {
-      if (!now.contains(key)) compare(value, nlohmann::json(), path + "." + key, differences);
-    }
-    return;
-  }
-  if (before != now) differences.push_back(fmt::format("{} was {}, is {}", path, before.dump(), now.dump()));
-}
-
-}  // namespace
-
 void require_same_job(const CheckpointFiles& files, const Job& job) {
   const Progress progress = parse_progress(files);
   if (progress.job_digest == job.digest) return;
-  std::vector<std::string> differences;
-  compare(nlohmann::json::parse(progress.job, nullptr, false), nlohmann::json::parse(job.canonical, nullptr, false),
-          "job", differences);
+  const auto differences = config::differences(progress.job, job.canonical);
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
                           "run_directory",
@@ -104,7 +84,7 @@ std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunD
       require_same_job(*files, job);
       return files;
     }
-    notes += why + "; ";
+    notes += (notes.empty() ? "" : "; ") + why;
   }
   return std::nullopt;
 }

@@ -234,7 +234,7 @@ void Training::step() {
         ExitCode::diverged,
         fmt::format("step {}: the loss is {}, not a finite number; try a smaller learning rate, a longer warm-up, "
                     "or clip_norm",
-                    progress_.step, last_loss_));
+                    progress_.step, std::isnan(last_loss_) ? "nan" : "infinite"));
   }
   {
     const PhaseTimer timer(phases_, "update");
@@ -285,7 +285,8 @@ void Training::after_step(const StepSums& sums) {
   emit_step(sums);
   if (data_.validation && !job_.evaluate.never && due(job_.evaluate.every)) evaluate();
   interrupted_ = sums.stop_asked && progress_.step < steps_;
-  if ((!job_.checkpoint.never && due(job_.checkpoint.every)) || interrupted_) write(false);
+  const bool wanted = (!job_.checkpoint.never && due(job_.checkpoint.every)) || interrupted_;
+  if (wanted && written_step_ != progress_.step) write(false);
 }
 
 void Training::evaluate() {

@@ -41,7 +41,7 @@ class Updater {
     std::size_t parameter;
     std::int64_t first, elements;
   };
-  void gather(const comm::Exchange& exchange, float count, std::size_t piece);
+  void gather(const comm::Exchange& exchange, float count, std::size_t index);
   [[nodiscard]] double norm() const;
   void update_states(Model& model, const comm::Exchange& exchange) const;
 
