@@ -10,7 +10,7 @@ namespace {
 void moments(const DoubleTensor& x, std::size_t channels, std::size_t c, double& mean, double& squares) {
   mean = squares = 0;
   for (std::size_t i = c; i < x.values.size(); i += channels) mean += x.values[i];
-  mean /= static_cast<double>(x.values.size() / channels);
+  mean /= static_cast<double>(x.values.size()) / static_cast<double>(channels);
   for (std::size_t i = c; i < x.values.size(); i += channels) squares += (x.values[i] - mean) * (x.values[i] - mean);
 }
 
@@ -23,7 +23,7 @@ ReferenceResult reference(const ReferenceCall& call) {
   for (std::size_t c = 0; c < channels && !x.values.empty(); ++c) {
     double mean = call.states[0].values[c], variance = call.states[1].values[c], squares = 0;
     if (training) {
-      const auto count = static_cast<double>(x.values.size() / channels);
+      const auto count = static_cast<double>(x.values.size()) / static_cast<double>(channels);
       moments(x, channels, c, mean, squares);
       variance = squares / count;
       result.statistics[0].values[c] = mean;

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Training throughput of lockstep against PyTorch: one thread each, in turn, on made-up data of the real shapes.
+
+    bench/against_pytorch.py [--pairs 5]
+
+Makes its own virtual environment in build/bench-venv (PyTorch 2.11, about 5 GB). Prints each pair and the median of
+the ratios; machines are noisy, so only the ratios mean something.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / "build" / "bench-venv"
+DATA = ROOT / "build" / "bench-data"
+TORCH = "torch==2.11.0"
+
+
+def prepare():
+    if not (ENVIRONMENT / "ready").exists():
+        venv.create(ENVIRONMENT, with_pip=True)
+        subprocess.run([ENVIRONMENT / "bin" / "pip", "install", "-q", TORCH, "numpy"], check=True)
+        (ENVIRONMENT / "ready").touch()
+    DATA.mkdir(parents=True, exist_ok=True)
+    generator = random.Random(1)
+    images = DATA / "data_batch_1.bin"
+    if not images.exists():
+        records = (bytes([i % 10]) + generator.randbytes(3072) for i in range(10000))
+        images.write_bytes(b"".join(records))
+    text = DATA / "text.txt"
+    if not text.exists():
+        letters = [chr(ord("!") + i) for i in range(65)]
+        text.write_text("".join(generator.choices(letters, k=300000)))
+
+
+def lockstep(words):
+    program = ROOT / "build" / "release" / "bin" / "lockstep"
+    command = [program, "train", *words, "threads=1", "checkpoint=never", "evaluate=never", "--log", "json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])["samples_per_second"]
+
+
+def pytorch(model, steps):
+    command = [ENVIRONMENT / "bin" / "python", ROOT / "bench" / "pytorch_step.py", model, "--steps", str(steps)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["samples_per_second"]
+
+
+CASES = {
+    "resnet20": (["examples/cifar10-resnet20.yaml", f"data.train.cifar={DATA}/data_batch_1.bin", "steps=60",
+                  "learning_rate=0.1"], 60),
+    "gpt": (["examples/shakespeare-gpt.yaml", f"data.train.text.path={DATA}/text.txt", "steps=400",
+             "learning_rate=0.001"], 400),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("models", nargs="*", default=list(CASES), metavar="MODEL", help="resnet20, gpt")
+    arguments = parser.parse_args()
+    prepare()
+    for model in arguments.models:
+        words, steps = CASES[model]
+        ratios = []
+        for _ in range(arguments.pairs):
+            ours, theirs = lockstep(words), pytorch(model, steps)
+            ratios.append(ours / theirs)
+            print(f"{model:9} lockstep {ours:8.1f}  PyTorch {theirs:8.1f} samples/s  ratio {ratios[-1]:.2f}", flush=True)
+        print(f"{model:9} median ratio {statistics.median(ratios):.2f} "
+              f"({min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} pairs)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
