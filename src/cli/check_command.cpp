@@ -5,7 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "graph/model_graph.hpp"
+#include "train/job_graph.hpp"
 #include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
@@ -28,14 +28,7 @@ int check(JobArgument& argument, bool need_data) {
   const Job job = argument.load(train::catalogue_of(registries), need_data);
   if (need_data) {
     const auto data = train::prepare_data(job, registries.augmentations, {});
-    const Graph graph = build_model_graph({.model = &job.model,
-                                           .loss = &job.loss,
-                                           .metrics = job.metrics,
-                                           .features = data.features,
-                                           .classes = data.classes,
-                                           .vocabulary = data.vocabulary,
-                                           .batch = job.batch_size / job.shards},
-                                          registries.ops, registries.models);
+    const Graph graph = train::make_job_graph(job, data, registries);
     std::int64_t parameters = 0;
     for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.elements();
     fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),

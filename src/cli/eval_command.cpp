@@ -9,7 +9,6 @@
 
 #include "backend/threads.hpp"
 #include "cli/commands.hpp"
-#include "cli/job_graph.hpp"
 #include "cli/ranks.hpp"
 #include "cli/saved_model.hpp"
 #include "cli/validators.hpp"
@@ -18,6 +17,7 @@
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/evaluation.hpp"
+#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
@@ -82,7 +82,7 @@ int evaluate(const EvalArguments& arguments, Communicator& communicator, const J
   const auto start = Clock::now();
   const auto data = train::prepare_data(job, registries.augmentations, {});
   const auto set = choose_set(arguments.set, job, data);
-  const Graph graph = make_job_graph(job, data, registries);
+  const Graph graph = train::make_job_graph(job, data, registries);
   const SavedModel model = load_saved_model(arguments.checkpoint, job, graph, communicator);
   exec::WorkerPool pool(worker_count(job, communicator));
   train::EvaluationOptions options;

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/threads.hpp"
-#include "cli/job_graph.hpp"
 #include "cli/predict.hpp"
 #include "data/readers/image_file.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/error.hpp"
+#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
@@ -158,7 +158,7 @@ void print_sample(const PredictContext& context, const std::vector<std::string>&
 }  // namespace
 
 int predict_images(const PredictContext& context) {
-  const Graph graph = make_prediction_graph(context.job, context.data, context.registries, 1);
+  const Graph graph = train::make_prediction_graph(context.job, context.data, context.registries, 1);
   FileSource source(context, graph);
   const SavedModel model = load_saved_model(context.options.checkpoint, context.job, graph, context.communicator);
   const auto scores = run(context, graph, model, source);

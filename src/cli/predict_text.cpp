@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/job_graph.hpp"
 #include "cli/predict.hpp"
 #include "cli/token_codec.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
+#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
@@ -85,7 +85,7 @@ int predict_text(const PredictContext& context) {
                 fmt::format("predict: this job trains on text: expected --prompt TEXT, found the file '{}'",
                             options.files.front()));
   }
-  const Graph graph = make_prediction_graph(context.job, context.data, context.registries, 1);
+  const Graph graph = train::make_prediction_graph(context.job, context.data, context.registries, 1);
   require_causal_text_model(graph);
   const TokenCodec codec(context.data.train->info());
   auto tokens = prompt_tokens(codec, options);

@@ -9,8 +9,8 @@
 #include "cli/commands.hpp"
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
-#include "cli/job_graph.hpp"
 #include "lockstep/error.hpp"
+#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
@@ -35,7 +35,7 @@ int show(JobArgument& argument, const std::string& dot) {
   const Registries registries = Registries::built_in();
   const Job job = argument.load(train::catalogue_of(registries));
   const auto data = train::prepare_data(job, registries.augmentations, {});
-  const Graph graph = make_job_graph(job, data, registries);
+  const Graph graph = train::make_job_graph(job, data, registries);
   if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
   return 0;

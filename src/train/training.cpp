@@ -8,9 +8,9 @@
 #include "backend/device.hpp"
 #include "backend/threads.hpp"
 #include "core/glob.hpp"
-#include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
+#include "train/job_graph.hpp"
 #include "train/safetensors.hpp"
 #include "train/start_check.hpp"
 
@@ -19,17 +19,6 @@ namespace lockstep::train {
 namespace {
 
 constexpr std::uint32_t kStopAsked = 1;
-
-Graph make_graph(const Job& job, const PreparedData& data, const Registries& registries) {
-  return build_model_graph({.model = &job.model,
-                            .loss = &job.loss,
-                            .metrics = job.metrics,
-                            .features = data.features,
-                            .classes = data.classes,
-                            .vocabulary = data.vocabulary,
-                            .batch = job.batch_size / job.shards},
-                           registries.ops, registries.models);
-}
 
 int worker_count(const Job& job, const Communicator& communicator, std::size_t shards) {
   const int local = communicator.topology().local_size(communicator.rank());
@@ -61,7 +50,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       options_(options),
       start_(Clock::now()),
       data_(prepare_data(job, registries.augmentations, own)),
-      graph_(make_graph(job, data_, registries)),
+      graph_(make_job_graph(job, data_, registries)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
       assignment_(assignment()),

@@ -1,10 +1,10 @@
-#include "cli/job_graph.hpp"
+#include "train/job_graph.hpp"
 
 #include "graph/model_graph.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::train {
 
-Graph make_job_graph(const Job& job, const train::PreparedData& data, const Registries& registries) {
+Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries) {
   return build_model_graph({.model = &job.model,
                             .loss = &job.loss,
                             .metrics = job.metrics,
@@ -15,7 +15,7 @@ Graph make_job_graph(const Job& job, const train::PreparedData& data, const Regi
                            registries.ops, registries.models);
 }
 
-Graph make_prediction_graph(const Job& job, const train::PreparedData& data, const Registries& registries,
+Graph make_prediction_graph(const Job& job, const PreparedData& data, const Registries& registries,
                             std::int64_t batch) {
   auto features = data.features;
   const std::string target = target_feature(job.loss.target, features);
@@ -30,4 +30,4 @@ Graph make_prediction_graph(const Job& job, const train::PreparedData& data, con
                            registries.ops, registries.models);
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::train
