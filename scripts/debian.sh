@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
-# Builds, tests and trains on Debian 13 (g++ 14, Open MPI 5, oneDNN 3), in a chroot below build/debian13.
-# The chroot and what was built in it are kept, so that only the first run takes long.
+# The README's two commands on a fresh Debian 12 (g++ 12, Open MPI 4, oneDNN 2) or 13 (g++ 14, Open MPI 5, oneDNN 3),
+# in a chroot below build/debian-RELEASE. The chroot and what was built in it are kept, so that only the first run
+# takes long; delete the folder to see a first build again.
 #
-#   scripts/debian13.sh            build, all tests, a training on 2 ranks
-#   scripts/debian13.sh COMMAND    only that command, in the source tree there
+#   scripts/debian.sh 12|13            make run, make test
+#   scripts/debian.sh 12|13 COMMAND    only that command, in the source tree there
 #
 # Needs root and debootstrap on a Debian machine; elsewhere exits 77 (skipped). Takes packages from the same
 # mirror as this machine; DEBIAN_MIRROR names another. JOBS limits the compilers that run at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-chroot=$PWD/build/debian13
+case ${1:-} in
+  12) suite=bookworm ;;
+  13) suite=trixie ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 64 ;;
+esac
+name=debian-$1
+chroot=$PWD/build/$name
+shift
 
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -23,8 +31,8 @@ unshare --mount true 2>/dev/null || skip "no right to mount here"
 if [ ! -f "$chroot/ready" ]; then
   rm -rf --one-file-system "$chroot"
   mkdir -p "$chroot"
-  echo "debian13: making the chroot from $mirror"
-  debootstrap --variant=minbase trixie "$chroot" "$mirror" >"$chroot.log" 2>&1 || { tail "$chroot.log"; exit 1; }
+  echo "$name: making the chroot from $mirror"
+  debootstrap --variant=minbase "$suite" "$chroot" "$mirror" >"$chroot.log" 2>&1 || { tail "$chroot.log"; exit 1; }
   touch "$chroot/ready"
 fi
 
@@ -36,8 +44,8 @@ git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-fa
 cp -L /etc/resolv.conf "$chroot/etc/resolv.conf"
 
 if [ $# -eq 0 ]; then
-  set -- scripts/install-dependencies.sh --test '&&' scripts/test.sh '&&' build/release/bin/lockstep train --ranks 2 \
-    run_directory=/tmp/debian13-run
+  # No more than what a user has after `git clone`; `time` shows what the first build takes.
+  set -- apt-get install -y --no-install-recommends make '>/dev/null' '&&' time make run '&&' time make test
 fi
 export CHROOT=$chroot
 # A mount namespace of its own: whatever ends this script, no mount is left.
@@ -49,4 +57,4 @@ exec nice unshare --mount --propagation private bash -c '
   mount --rbind /dev "$CHROOT/dev"
   mount -t tmpfs tmpfs "$CHROOT/tmp"
   exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    ${JOBS:+JOBS="$JOBS"} DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' debian13 "$@"
+    ${JOBS:+JOBS="$JOBS"} DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"
