@@ -33,7 +33,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lockstepConfig.cmake.in
   ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake INSTALL_DESTINATION ${PACKAGE_DIR})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake
+  ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake DESTINATION ${PACKAGE_DIR})
 
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

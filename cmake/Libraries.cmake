@@ -1,5 +1,6 @@
 # The foreign libraries behind the rooms. Both the build and the installed package (lockstepConfig.cmake) read
 # this list: lockstep_find is find_package in the one and find_dependency in the other.
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 lockstep_find(Threads)
 lockstep_find(OpenMP COMPONENTS CXX)  # the threads under oneDNN, which kernels set to one
 lockstep_find(MPI COMPONENTS CXX)
@@ -12,7 +13,7 @@ lockstep_find(PNG)
 lockstep_find(LibArchive)
 lockstep_find(CURL)
 lockstep_find(ZLIB)
-lockstep_find(dnnl)
+lockstep_find(oneDNN)
 # yaml-cpp 0.7 exports `yaml-cpp`, 0.8 `yaml-cpp::yaml-cpp`.
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
