@@ -42,6 +42,9 @@ find "$chroot/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2>/dev/null |
   tar -x -C "$chroot/src"
 cp -L /etc/resolv.conf "$chroot/etc/resolv.conf"
+# Whom this machine trusts, the chroot trusts: pip may have to go through a proxy with a certificate of its own.
+trusted=/etc/ssl/certs/ca-certificates.crt
+[ ! -f "$trusted" ] || install -D "$trusted" "$chroot$trusted"
 
 if [ $# -eq 0 ]; then
   # No more than what a user has after `git clone`; `time` shows what the first build takes.
@@ -57,4 +60,4 @@ exec nice unshare --mount --propagation private bash -c '
   mount --rbind /dev "$CHROOT/dev"
   mount -t tmpfs tmpfs "$CHROOT/tmp"
   exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    ${JOBS:+JOBS="$JOBS"} DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"
+    ${JOBS:+JOBS="$JOBS"} PIP_CERT='"$trusted"' DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"
