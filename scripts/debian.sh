@@ -50,7 +50,7 @@ if [ $# -eq 0 ]; then
   # No more than what a user has after `git clone`; `time` shows what the first build takes.
   set -- apt-get install -y --no-install-recommends make '>/dev/null' '&&' time make run '&&' time make test
 fi
-export CHROOT=$chroot
+export CHROOT=$chroot TRUSTED=$trusted
 # A mount namespace of its own: whatever ends this script, no mount is left.
 # shellcheck disable=SC2016  # expanded inside
 exec nice unshare --mount --propagation private bash -c '
@@ -60,4 +60,4 @@ exec nice unshare --mount --propagation private bash -c '
   mount --rbind /dev "$CHROOT/dev"
   mount -t tmpfs tmpfs "$CHROOT/tmp"
   exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    ${JOBS:+JOBS="$JOBS"} PIP_CERT='"$trusted"' DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"
+    ${JOBS:+JOBS="$JOBS"} PIP_CERT="$TRUSTED" DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"

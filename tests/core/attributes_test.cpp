@@ -1,0 +1,72 @@
+#include "lockstep/attributes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+namespace {
+
+const std::vector<AttributeSpec>& specs() {
+  static const std::vector<AttributeSpec> kSpecs = {
+      {.name = "filters", .kind = AttributeKind::integer, .doc = "", .minimum = 1, .maximum = 4096},
+      {.name = "rate", .kind = AttributeKind::number, .doc = "", .fallback = 0.5, .minimum = 0, .maximum = 1},
+      {.name = "kernel", .kind = AttributeKind::integers, .doc = "", .fallback = std::int64_t{3}, .minimum = 1},
+      {.name = "padding", .kind = AttributeKind::text, .doc = "", .fallback = "same", .choices = {"same", "valid"}},
+      {.name = "tied", .kind = AttributeKind::text, .doc = "", .optional = true},
+  };
+  return kSpecs;
+}
+
+std::string message_of(std::map<std::string, Attribute> values) {
+  try {
+    (void)complete(specs(), Attributes(std::move(values)), "op 'conv'");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST(Attributes, FallbacksAreFilledIn) {
+  const Attributes all = complete(specs(), Attributes({{"filters", std::int64_t{8}}}), "op 'conv'");
+  EXPECT_EQ(all.integer("filters"), 8);
+  EXPECT_EQ(all.number("rate"), 0.5);
+  EXPECT_EQ(all.integers("kernel"), std::vector<std::int64_t>{3});
+  EXPECT_EQ(all.text("padding"), "same");
+  EXPECT_FALSE(all.has("tied")) << "an optional attribute stays absent";
+}
+
+TEST(Attributes, AnIntegerIsANumberToo) {
+  const Attributes all = complete(specs(), Attributes({{"filters", std::int64_t{8}}, {"rate", std::int64_t{1}}}), "op");
+  EXPECT_EQ(all.number("rate"), 1.0);
+}
+
+TEST(Attributes, NamesWhatIsWrong) {
+  EXPECT_EQ(message_of({}), "op 'conv': filters is missing");
+  EXPECT_EQ(message_of({{"filters", std::int64_t{0}}}), "op 'conv': filters: 0 is out of range");
+  EXPECT_EQ(message_of({{"filters", 1.5}}), "op 'conv': filters: expected an integer, found 1.5");
+  EXPECT_EQ(message_of({{"filters", std::int64_t{8}}, {"colour", true}}), "op 'conv': it has no attribute 'colour'");
+  EXPECT_EQ(message_of({{"filters", std::int64_t{8}}, {"padding", std::string("zero")}}),
+            "op 'conv': padding: expected one of same, valid, found 'zero'");
+  EXPECT_EQ(message_of({{"filters", std::int64_t{8}}, {"kernel", std::vector<std::int64_t>{3, 0}}}),
+            "op 'conv': kernel: 0 is out of range");
+  EXPECT_EQ(message_of({{"filters", std::int64_t{8}}, {"rate", std::numeric_limits<double>::quiet_NaN()}}),
+            "op 'conv': rate: nan is out of range");
+}
+
+TEST(Attributes, AskingForWhatIsNotThereIsABug) {
+  try {
+    (void)Attributes().integer("filters");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::internal);
+  }
+}
+
+}  // namespace lockstep
