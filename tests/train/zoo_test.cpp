@@ -1,0 +1,73 @@
+// The models are the ones their authors published: the same counts of parameters.
+#include <gtest/gtest.h>
+
+#include "lockstep/error.hpp"
+#include "lockstep/trainer.hpp"
+
+namespace lockstep {
+
+namespace {
+
+class Zoo : public testing::Test {
+ protected:
+  std::int64_t parameters(const std::string& model, std::map<std::string, Attribute> settings, const TensorSpec& sample,
+                          std::int64_t classes, std::int64_t vocabulary = 0) {
+    const ModelDef& definition = registries_.models.at(model);
+    GraphBuilder builder(registries_.ops, 1);
+    ModelContext context;
+    context.inputs = {{"input", builder.input("input", sample)}};
+    context.classes = classes;
+    context.vocabulary = vocabulary;
+    definition.build(builder, complete(definition.attributes, Attributes(std::move(settings)), model), context);
+    std::int64_t count = 0;
+    for (const auto id : builder.graph().parameters) count += builder.spec(id).elements();
+    return count;
+  }
+  std::int64_t resnet(std::int64_t depth, std::int64_t side, std::int64_t classes) {
+    return parameters("resnet", {{"depth", depth}}, {DType::f32, {side, side, 3}}, classes);
+  }
+
+  Registries registries_ = Registries::built_in();
+};
+
+}  // namespace
+
+TEST_F(Zoo, ResNetsForSmallImages) {
+  // Table 6 of the paper gives 0.27, 0.46, 0.66, 0.85 and 1.7 M, with shortcuts that have no weights; the two
+  // 1 x 1 convolutions with norms of option B add 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64 = 2,752.
+  EXPECT_EQ(resnet(20, 32, 10), 269722 + 2752);
+  EXPECT_EQ(resnet(32, 32, 10), 464154 + 2752);
+  EXPECT_EQ(resnet(44, 32, 10), 658586 + 2752);
+  EXPECT_EQ(resnet(56, 32, 10), 853018 + 2752);
+  EXPECT_EQ(resnet(110, 32, 10), 1727962 + 2752);
+}
+
+TEST_F(Zoo, ResNetsForImageNet) {
+  EXPECT_EQ(resnet(18, 224, 1000), 11689512);
+  EXPECT_EQ(resnet(34, 224, 1000), 21797672);
+  EXPECT_EQ(resnet(50, 224, 1000), 25557032);
+}
+
+TEST_F(Zoo, Gpt2) {
+  const TensorSpec window{DType::i32, {1024}};
+  const auto gpt2 = [&](const std::string& size) { return parameters("gpt", {{"size", size}}, window, 0, 50257); };
+  EXPECT_EQ(gpt2("gpt2"), 124439808);
+  EXPECT_EQ(gpt2("gpt2-medium"), 354823168);
+  EXPECT_EQ(gpt2("gpt2-large"), 774030080);
+  EXPECT_EQ(gpt2("gpt2-xl"), 1557611200);
+  // A character model without biases: 65 characters, context 64.
+  EXPECT_EQ(parameters("gpt", {{"bias", false}}, {DType::i32, {64}}, 0, 65), 804096);
+}
+
+TEST_F(Zoo, AnUnknownDepthIsNamed) {
+  try {
+    resnet(21, 32, 10);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(),
+                 "resnet: depth: expected 18, 34, 50 (larger images) or 20, 32, 44, 56, 110 (32 x 32), found 21");
+  }
+}
+
+}  // namespace lockstep
