@@ -1,23 +1,27 @@
 // Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
+//
+// It is the loop and nothing else; its parts have a file each: start_facts (what ranks compare), shares (who computes
+// what), checkpointing, initialize, step_scalars (what rides on the exchange), validation (evaluation, early stop),
+// signals, training_events (what the run says).
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "comm/exchange.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/checkpoint.hpp"
-#include "train/evaluation.hpp"
+#include "train/checkpointing.hpp"
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
-#include "train/run_directory.hpp"
+#include "train/run_context.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
+#include "train/step_scalars.hpp"
 #include "train/updater.hpp"
+#include "train/validation.hpp"
 
 namespace lockstep::train {
 
@@ -28,38 +32,24 @@ class Training {
   TrainResult run();
 
  private:
-  struct StepSums {
-    double loss = 0, count = 0;
-    std::vector<std::pair<double, double>> metrics;
-    bool stop_asked = false;
-  };
-
-  void check_start();
-  void resume();
-  void initialize_from_file();
   void make_loader();
   void step();
-  StepSums exchange_scalars(const std::vector<exec::ShardScalars>& results);
+  [[nodiscard]] double checked_loss(const StepSums& sums) const;
   void after_step(const StepSums& sums);
   void evaluate();
-  void note_best();
-  void write(bool best);
+  void write_checkpoint(bool best);
   [[nodiscard]] bool stop_asked() const;
   [[nodiscard]] bool due(const Span& every) const;
-  [[nodiscard]] bool is_better(double value) const;
-  [[nodiscard]] const std::string& watched_metric() const;
-  [[nodiscard]] comm::Assignment assignment() const;
-  void emit(const std::string& name, const telemetry::Record& record) const;
+  [[nodiscard]] const std::vector<int>& own_shards() const;
   void emit_start() const;
   void emit_step(const StepSums& sums);
   void emit_end(TrainResult& result);
-  [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
-  [[nodiscard]] std::chrono::milliseconds timeout() const;
 
   const Job& job_;
   Communicator& communicator_;
   const Registries& registries_;
   TrainerOptions options_;
+  RunContext context_;
   Clock::time_point start_, loop_start_;
   Phases phases_;
 
@@ -76,13 +66,12 @@ class Training {
   Schedule schedule_;
   Model model_;
   Progress progress_;
-  std::unique_ptr<RunDirectory> directory_;  // rank 0
+  std::unique_ptr<Checkpointing> checkpointing_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<LoaderSource> source_;
-  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<Validation> validation_;
   SignalGuard signals_;
-  std::int64_t first_step_ = 0, written_step_ = -1;
-  std::string best_name_;
+  std::int64_t first_step_ = 0;
   bool interrupted_ = false;
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
 };

@@ -10,32 +10,28 @@
 
 namespace lockstep::train {
 
-void Training::emit(const std::string& name, const telemetry::Record& record) const {
-  if (leads() && options_.sink != nullptr) options_.sink->event(name, record);
-}
-
 void Training::emit_start() const {
   const auto device = backend::cpu_info();
-  emit("start", {{"job", job_.name},
-                 {"ranks", std::int64_t{communicator_.size()}},
-                 {"threads", std::int64_t{pool_->size()}},
-                 {"hosts", static_cast<std::int64_t>(communicator_.topology().host_names.size())},
-                 {"shards", job_.shards},
-                 {"batch_size", job_.batch_size},
-                 {"parameters", model_.parameters.elements()},
-                 {"states", model_.states.elements()},
-                 {"steps", steps_},
-                 {"epochs", static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_)},
-                 {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},
-                 {"samples", data_.train->size()},
-                 {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
-                 {"arena_bytes", executor_->program().arena_bytes},
-                 {"seconds", seconds_since(start_)},
-                 {"version", std::string(version())}});
+  context_.emit("start", {{"job", job_.name},
+                          {"ranks", std::int64_t{communicator_.size()}},
+                          {"threads", std::int64_t{pool_->size()}},
+                          {"hosts", static_cast<std::int64_t>(communicator_.topology().host_names.size())},
+                          {"shards", job_.shards},
+                          {"batch_size", job_.batch_size},
+                          {"parameters", model_.parameters.elements()},
+                          {"states", model_.states.elements()},
+                          {"steps", steps_},
+                          {"epochs", static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_)},
+                          {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},
+                          {"samples", data_.train->size()},
+                          {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
+                          {"arena_bytes", executor_->program().arena_bytes},
+                          {"seconds", seconds_since(start_)},
+                          {"version", std::string(version())}});
 }
 
 void Training::emit_step(const StepSums& sums) {
-  if (!leads() || options_.sink == nullptr) return;
+  if (!context_.leads() || options_.sink == nullptr) return;
   const double seconds = seconds_since(loop_start_);
   const double wait = loader_->wait_seconds();
   std::map<std::string, double> metrics;
@@ -44,15 +40,15 @@ void Training::emit_step(const StepSums& sums) {
     metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
   }
   const double done = static_cast<double>((progress_.step - first_step_) * job_.batch_size);
-  emit("step", {{"step", progress_.step},
-                {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
-                {"loss", last_loss_},
-                {"learning_rate", schedule_.at(progress_.step - 1)},
-                {"gradient_norm", gradient_norm_},
-                {"metrics", metrics},
-                {"samples_per_second", done / seconds},
-                {"data_wait_seconds", wait - reported_wait_},
-                {"seconds", seconds}});
+  context_.emit("step", {{"step", progress_.step},
+                         {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
+                         {"loss", last_loss_},
+                         {"learning_rate", schedule_.at(progress_.step - 1)},
+                         {"gradient_norm", gradient_norm_},
+                         {"metrics", metrics},
+                         {"samples_per_second", done / seconds},
+                         {"data_wait_seconds", wait - reported_wait_},
+                         {"seconds", seconds}});
   reported_wait_ = wait;
 }
 
@@ -71,23 +67,23 @@ void Training::emit_end(TrainResult& result) {
       executor_->times().compute_seconds, static_cast<double>(data_.train->bytes_read())};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                           {"report", static_cast<std::uint64_t>(progress_.step), timeout()});
+                           {"report", static_cast<std::uint64_t>(progress_.step), context_.timeout()});
   std::array<std::map<std::string, double>, 5> columns;
   for (std::size_t i = 0; i < all.size(); ++i) columns.at(i % mine.size())[fmt::format("{}", i / mine.size())] = all[i];
-  emit("end", {{"steps", result.steps},
-               {"samples", result.samples},
-               {"seconds", result.seconds},
-               {"samples_per_second", result.samples_per_second},
-               {"loss", result.loss},
-               {"metrics", result.metrics},
-               {"phases", result.phases},
-               {"interrupted", result.interrupted},
-               {"parameters_sha256", result.parameters_sha256},
-               {"shards_by_rank", columns[0]},
-               {"bytes_sent_by_rank", columns[1]},
-               {"bytes_by_formula_by_rank", columns[2]},
-               {"compute_seconds_by_rank", columns[3]},
-               {"bytes_read_by_rank", columns[4]}});
+  context_.emit("end", {{"steps", result.steps},
+                        {"samples", result.samples},
+                        {"seconds", result.seconds},
+                        {"samples_per_second", result.samples_per_second},
+                        {"loss", result.loss},
+                        {"metrics", result.metrics},
+                        {"phases", result.phases},
+                        {"interrupted", result.interrupted},
+                        {"parameters_sha256", result.parameters_sha256},
+                        {"shards_by_rank", columns[0]},
+                        {"bytes_sent_by_rank", columns[1]},
+                        {"bytes_by_formula_by_rank", columns[2]},
+                        {"compute_seconds_by_rank", columns[3]},
+                        {"bytes_read_by_rank", columns[4]}});
 }
 
 }  // namespace lockstep::train

@@ -1,0 +1,13 @@
+// `initialize`: first values from a safetensors file, for fine-tuning.
+#pragma once
+
+#include "lockstep/job.hpp"
+#include "train/updater.hpp"
+
+namespace lockstep::train {
+
+/// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data)
+/// when the file lacks one or has it in another shape, Error(configuration) when the patterns choose none.
+void initialize_from_file(const InitializeOptions& options, Model& model);
+
+}  // namespace lockstep::train

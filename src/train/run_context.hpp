@@ -1,0 +1,26 @@
+// What every part of a run is given: the job, the ranks, the registries, and where events go.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "lockstep/trainer.hpp"
+
+namespace lockstep::train {
+
+/// Cheap to copy; what it refers to outlives the run.
+struct RunContext {
+  const Job& job;
+  Communicator& communicator;
+  const Registries& registries;
+  const TrainerOptions& options;
+
+  /// Rank 0 writes files and speaks.
+  [[nodiscard]] bool leads() const { return communicator.rank() == 0; }
+  /// The deadline of a wait for other ranks.
+  [[nodiscard]] std::chrono::milliseconds timeout() const;
+  /// Tells the sink, on rank 0.
+  void emit(const std::string& name, const telemetry::Record& record) const;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,26 @@
+// The numbers of a step that every rank needs: sums of loss and metrics over all shards, and what the ranks ask for.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "exec/executor.hpp"
+
+namespace lockstep::train {
+
+/// Flags ride on the exchange: what one rank asks for, all of them see at the same step.
+inline constexpr std::uint32_t kStopAsked = 1;
+
+struct StepSums {
+  double loss = 0, count = 0;
+  std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
+  std::uint32_t flags = 0;
+};
+
+/// Gathers this step's results of all shards and adds them in order of the shards. Every rank calls it.
+[[nodiscard]] StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results,
+                                        std::size_t metrics, std::uint32_t flags);
+
+}  // namespace lockstep::train
