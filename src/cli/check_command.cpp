@@ -12,20 +12,23 @@ namespace lockstep::cli {
 
 namespace {
 
-// A better B: the nearest multiple of 32 makes 32 shards possible.
-void print_shares(const Job& job) {
+double step_of(std::int64_t shards) {
+  return 100.0 / static_cast<double>(shards);
+}
+
+void print_shares(const Job& job, const config::Catalogue& catalogue) {
   fmt::print("batch_size {} in {} shards of {} samples: at most {} ranks; a rank's share moves in steps of {:.1f} %\n",
-             job.batch_size, job.shards, job.batch_size / job.shards, job.shards,
-             100.0 / static_cast<double>(job.shards));
-  const std::int64_t nearby = (job.batch_size + 16) / 32 * 32;
-  if (job.shards < 8 && nearby > 0 && nearby != job.batch_size) {
-    fmt::print("batch_size {} would allow finer shares (up to 32 shards)\n", nearby);
+             job.batch_size, job.shards, job.batch_size / job.shards, job.shards, step_of(job.shards));
+  if (const auto finer = config::finer_batch(job, catalogue)) {
+    fmt::print("batch_size {} can be {} shards of {} samples: steps of {:.1f} %\n", finer->batch_size, finer->shards,
+               finer->batch_size / finer->shards, step_of(finer->shards));
   }
 }
 
 int check(JobArgument& argument, bool need_data) {
   const Registries registries = Registries::built_in();
-  const Job job = argument.load(train::catalogue_of(registries), need_data);
+  const config::Catalogue catalogue = train::catalogue_of(registries);
+  const Job job = argument.load(catalogue, need_data);
   if (need_data) {
     const auto data = train::prepare_data(job, registries.augmentations, {});
     const Graph graph = train::make_job_graph(job, data, registries);
@@ -34,7 +37,7 @@ int check(JobArgument& argument, bool need_data) {
     fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
                data.validation ? data.validation->size() : 0, parameters);
   }
-  print_shares(job);
+  print_shares(job, catalogue);
   fmt::print("{}: ok\n", argument.file.empty() ? "the embedded digits" : argument.file);
   return 0;
 }

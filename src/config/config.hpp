@@ -5,6 +5,8 @@
 // All mistakes of a job are thrown together, as one Problems.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +65,14 @@ class Problems : public Error {
 
 /// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.
 void check_world_size(const Job& job, int ranks);
+
+/// A batch near the job's that can be cut into more shards, so that ranks' shares are finer.
+struct FinerBatch {
+  std::int64_t batch_size, shards;
+};
+/// The batch within a third of the job's that has the most default shards (the nearest of several), if the job has
+/// fewer than 8 and fewer than that. For `lockstep check`.
+[[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end.
 [[nodiscard]] std::string schema(const Catalogue& catalogue);

@@ -37,6 +37,20 @@ bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue
                      [&](const LayerOptions& layer) { return flagged(catalogue.layers, layer.op); });
 }
 
+std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue) {
+  constexpr std::int64_t kFineEnough = 8;
+  if (job.shards >= kFineEnough) return std::nullopt;
+  const bool statistics = uses_batch_statistics(job.model, catalogue);
+  std::optional<FinerBatch> best;
+  for (std::int64_t distance = 0; distance <= job.batch_size / 3; ++distance) {
+    for (const std::int64_t batch : {job.batch_size + distance, job.batch_size - distance}) {
+      const std::int64_t shards = default_shards(batch, statistics);
+      if (shards > (best ? best->shards : job.shards)) best = FinerBatch{batch, shards};
+    }
+  }
+  return best;
+}
+
 void check_world_size(const Job& job, int ranks) {
   if (ranks <= job.shards) return;
   const auto written = job.places.find("job.shards");

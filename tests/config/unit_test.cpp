@@ -1,9 +1,11 @@
 // The small parts: scalars, nearest words, paths of overrides, shards.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "config/nearest.hpp"
 #include "config/overrides.hpp"
 #include "config/shards.hpp"
+#include "config/test_catalogue.hpp"
 #include "config/yaml_node.hpp"
 
 namespace lockstep::config {
@@ -74,6 +76,23 @@ TEST(Shards, BatchNormKeeps16SamplesInAShard) {
   EXPECT_EQ(default_shards(1024, true), 32);
   EXPECT_EQ(default_shards(16, true), 1);
   EXPECT_EQ(default_shards(24, true), 1);
+}
+
+TEST(Shards, FinerBatchIsNearAndHasMoreShards) {
+  const Catalogue catalogue = test_catalogue();
+  const auto finer = [&](const std::string& model, std::int64_t batch, std::int64_t shards) {
+    Job job;
+    job.model.zoo = model;
+    job.batch_size = batch;
+    job.shards = shards;
+    const auto found = finer_batch(job, catalogue);
+    return found ? fmt::format("{} in {}", found->batch_size, found->shards) : "none";
+  };
+  EXPECT_EQ(finer("resnet", 100, 5), "128 in 8") << "16 samples a shard, for batch norm";
+  EXPECT_EQ(finer("mlp", 97, 1), "96 in 32");
+  EXPECT_EQ(finer("mlp", 64, 4), "64 in 32") << "the batch is good already";
+  EXPECT_EQ(finer("mlp", 97, 8), "none") << "8 shards are fine enough";
+  EXPECT_EQ(finer("mlp", 1, 1), "none");
 }
 
 TEST(Shards, NearDivisors) {
