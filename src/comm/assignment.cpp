@@ -12,8 +12,8 @@ namespace lockstep::comm {
 
 namespace {
 
-// Full subtrees laid side by side from shard 0, largest first: each then starts on a multiple of its size, for
-// any number of shards, since all blocks before it are multiples of its size.
+// A full subtree that a rank is to have. Given largest first, each finds room that starts on a multiple of its size,
+// for any number of shards: what lies in the way are whole blocks of at least its size.
 struct Block {
   int size = 0;
   int rank = 0;
@@ -64,9 +64,44 @@ Edge best_edge(std::span<const int> counts, int shards) {
   return best;
 }
 
+// Who has each shard; -1: nobody yet.
+std::vector<int> owners(const Assignment& assignment, int shards) {
+  std::vector<int> owner(static_cast<std::size_t>(shards), -1);
+  for (std::size_t rank = 0; rank < assignment.shards_of_rank.size(); ++rank) {
+    for (const int shard : assignment.shards_of_rank[rank]) {
+      owner.at(static_cast<std::size_t>(shard)) = static_cast<int>(rank);
+    }
+  }
+  return owner;
+}
+
+// Gives blocks of one size their places: each time the pair of a block and a free place that keeps most shards where
+// they were, then the lowest place.
+class Places {
+ public:
+  Places(const std::vector<int>& before, int shards) : before_(before), taken_(static_cast<std::size_t>(shards)) {}
+  void take(int first, int size) { std::fill_n(taken_.begin() + first, size, char{1}); }
+  /// The block's best place and the shards that stay.
+  [[nodiscard]] std::pair<int, int> best(const Block& block) const {
+    std::pair<int, int> found{-1, -1};
+    for (int first = 0; first + block.size <= static_cast<int>(taken_.size()); first += block.size) {
+      if (taken_[static_cast<std::size_t>(first)] != 0) continue;
+      const auto from = before_.begin() + first;
+      const int kept = static_cast<int>(std::count(from, from + block.size, block.rank));
+      if (kept > found.second) found = {first, kept};
+    }
+    LOCKSTEP_CHECK(found.first >= 0, "there is room for every block");
+    return found;
+  }
+
+ private:
+  const std::vector<int>& before_;
+  std::vector<char> taken_;
+};
+
 }  // namespace
 
-Assignment place_shards(std::span<const int> counts) {
+Assignment place_shards(std::span<const int> counts, const Assignment& before) {
   const int shards = std::accumulate(counts.begin(), counts.end(), 0);
   LOCKSTEP_CHECK(shards >= 1 && std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; }),
                  "counts of shards must not be negative, nor all zero");
@@ -80,10 +115,19 @@ Assignment place_shards(std::span<const int> counts) {
     rest[static_cast<std::size_t>(edge.rank)] -= edge.size;
     give(edge.rank, shards - edge.size, edge.size);
   }
-  int first = 0;
-  for (const Block& block : blocks_of(rest)) {
-    give(block.rank, first, block.size);
-    first += block.size;
+  const std::vector<int> owner = owners(before, shards);
+  Places places(owner, edge.rank >= 0 ? shards - edge.size : shards);
+  auto blocks = blocks_of(rest);
+  for (auto from = blocks.begin(); from != blocks.end();) {
+    const auto end = std::find_if(from, blocks.end(), [&](const Block& block) { return block.size != from->size; });
+    // Those that keep most choose first; the others then take what is left.
+    std::stable_sort(from, end,
+                     [&](const Block& a, const Block& b) { return places.best(a).second > places.best(b).second; });
+    for (; from != end; ++from) {
+      const int first = places.best(*from).first;
+      places.take(first, from->size);
+      give(from->rank, first, from->size);
+    }
   }
 
   const Tree tree(shards);
@@ -95,6 +139,14 @@ Assignment place_shards(std::span<const int> counts) {
     }
   }
   return assignment;
+}
+
+int shards_moved(const Assignment& before, const Assignment& after) {
+  int shards = 0, moved = 0;
+  for (const auto& list : after.shards_of_rank) shards += static_cast<int>(list.size());
+  const auto from = owners(before, shards), to = owners(after, shards);
+  for (std::size_t v = 0; v < to.size(); ++v) moved += from[v] != to[v] ? 1 : 0;
+  return moved;
 }
 
 std::vector<int> equal_counts(int shards, int ranks) {

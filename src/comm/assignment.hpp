@@ -15,8 +15,12 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-/// Places counts[r] shards on rank r; the counts add up to the number of shards.
-[[nodiscard]] Assignment place_shards(std::span<const int> counts);
+/// Places counts[r] shards on rank r; the counts add up to the number of shards. Shards stay where they were `before`
+/// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums.
+[[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {});
+
+/// How many shards are on another rank than before.
+[[nodiscard]] int shards_moved(const Assignment& before, const Assignment& after);
 
 /// V shards over R ranks, as equal as they can be; the lower ranks get the rest.
 [[nodiscard]] std::vector<int> equal_counts(int shards, int ranks);

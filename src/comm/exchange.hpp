@@ -25,6 +25,7 @@ struct ExchangeOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
   int scalars_per_shard = 64;  ///< the most that scalars() may be given
+  int scalars_per_rank = 16;
 };
 
 struct ExchangeStatistics {
@@ -36,9 +37,9 @@ struct ExchangeStatistics {
   std::int64_t peak_elements = 0;         ///< most gradient elements held at once, partial sums included
 };
 
-/// Every shard's scalars, shard by shard, and the OR of all ranks' flags.
+/// Every shard's scalars, shard by shard; every rank's own, rank by rank; and the OR of all ranks' flags.
 struct Scalars {
-  std::vector<double> values;
+  std::vector<double> values, rank_values;
   std::uint32_t flags = 0;
 };
 
@@ -56,9 +57,10 @@ class Exchange {
   virtual void finish() = 0;
   /// The sum over all shards, after finish().
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
-  /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. By the main
-  /// thread, between begin_step and the next one; as often as wanted.
-  [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags) = 0;
+  /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. `rank_values`: as
+  /// many from each rank. By the main thread, between begin_step and the next one; as often as wanted.
+  [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
+                                        std::span<const double> rank_values = {}) = 0;
   [[nodiscard]] virtual ExchangeStatistics statistics() const = 0;
 };
 

@@ -39,7 +39,8 @@ std::int64_t RankExchange::all_elements() const {
 
 void RankExchange::map_regions(int partials, bool with_sums) {
   if (partials <= room_) return;
-  const RegionShape shape{layout_.bucket_elements, ranks(), partials, layout_.shards * options_.scalars_per_shard};
+  const RegionShape shape{layout_.bucket_elements, ranks(), partials,
+                          layout_.shards * options_.scalars_per_shard + options_.scalars_per_rank};
   regions_.clear();
   memory_.reset();
   const std::size_t bytes = Region::bytes(shape, with_sums && local_rank_ == 0);
@@ -58,10 +59,13 @@ void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, 
   sums_.begin(plan, [this](int root, int bucket) { return own_region().partial(root, bucket); });
 }
 
-Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags) {
+Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
+                              std::span<const double> rank_values) {
   LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ExchangeOptions says");
+  LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ExchangeOptions says");
   const auto start = Clock::now();
-  Scalars all = scalar_exchange_.run(regions_, assignment_, values, per_shard, flags, operation("scalars"));
+  const ScalarExchange::Own own{rank_values, values, per_shard, flags};
+  Scalars all = scalar_exchange_.run(regions_, assignment_, own, operation("scalars"));
   scalar_seconds_ += seconds_since(start);
   return all;
 }

@@ -16,13 +16,17 @@ namespace lockstep::comm {
 class ScalarExchange {
  public:
   explicit ScalarExchange(Communicator& communicator) : communicator_(communicator) {}
+  /// What a rank gives: as many rank_values as every other, then per_shard values for each of its shards.
+  struct Own {
+    std::span<const double> rank_values, values;
+    int per_shard = 0;
+    std::uint32_t flags = 0;
+  };
   /// `regions`: of this host's ranks, by local rank.
-  [[nodiscard]] Scalars run(std::span<const Region> regions, const Assignment& assignment,
-                            std::span<const double> values, int per_shard, std::uint32_t flags,
+  [[nodiscard]] Scalars run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
                             const Operation& operation);
 
  private:
-  void place(Scalars& all, const std::vector<int>& shards, const double* values, int per_shard) const;
   void wait_for_peer(const Region& mine, const Region::ScalarSlot& slot, int peer, const Operation& operation);
   Communicator& communicator_;
   std::uint64_t number_ = 0;

@@ -100,11 +100,17 @@ void check_case(const Case& c) {
                              tree_sum(step, c.shards, static_cast<int>(b), c.layout.bucket_elements[b]),
                              fmt::format("V={} R={} rank {} step {} bucket {}", c.shards, c.ranks, mine, s, b));
           }
-          const Scalars scalars = exchange->scalars(scalars_of(step, shards), 3, 1U << mine);
+          const std::vector<double> own = {static_cast<double>(mine) + 0.5, static_cast<double>(step)};
+          const Scalars scalars = exchange->scalars(scalars_of(step, shards), 3, 1U << mine, own);
           std::vector<int> all_shards(static_cast<std::size_t>(c.shards));
           for (int v = 0; v < c.shards; ++v) all_shards[static_cast<std::size_t>(v)] = v;
           EXPECT_EQ(scalars.values, scalars_of(step, all_shards));
           EXPECT_EQ(scalars.flags, (1U << c.ranks) - 1);
+          ASSERT_EQ(std::ssize(scalars.rank_values), 2 * c.ranks);
+          for (std::size_t r = 0; r < static_cast<std::size_t>(c.ranks); ++r) {
+            EXPECT_EQ(scalars.rank_values[2 * r], static_cast<double>(r) + 0.5);
+            EXPECT_EQ(scalars.rank_values[2 * r + 1], static_cast<double>(step));
+          }
           formula.add(communicator, c.layout, assignment);
         }
         EXPECT_EQ(exchange->statistics().shared_memory_bytes, formula.shared_memory_bytes);

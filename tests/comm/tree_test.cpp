@@ -154,6 +154,40 @@ TEST(Assignment, NoPlacementHasFewerSubtrees) {
   }
 }
 
+TEST(Assignment, APlacementNearTheOneBeforeSendsNoMore) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 1000; ++round) {
+    const int shards = 1 + static_cast<int>(random() % 64);
+    std::vector<int> counts(1 + random() % 9, 0);
+    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    Assignment assignment = place_shards(counts);
+    EXPECT_EQ(shards_moved(assignment, place_shards(counts, assignment)), 0);
+    for (int change = 0; change < 3; ++change) {
+      auto& from = counts[random() % counts.size()];
+      auto& to = counts[random() % counts.size()];
+      if (from == 0) continue;
+      --from, ++to;
+    }
+    const Assignment next = place_shards(counts, assignment), anew = place_shards(counts);
+    std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      EXPECT_EQ(next.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
+      for (const int v : next.shards_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
+    }
+    EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+    const auto near = subtree_counts(next, shards), best = subtree_counts(anew, shards);
+    EXPECT_LE(*std::max_element(near.begin(), near.end()), *std::max_element(best.begin(), best.end()));
+    EXPECT_LE(std::accumulate(near.begin(), near.end(), 0), std::accumulate(best.begin(), best.end(), 0));
+  }
+}
+
+TEST(Assignment, FewShardsMove) {
+  const Assignment equal = place_shards(std::vector{8, 8, 8, 8});
+  EXPECT_EQ(shards_moved(equal, place_shards(std::vector{9, 9, 9, 5}, equal)), 3);
+  EXPECT_EQ(shards_moved(equal, place_shards(std::vector{8, 8, 4, 12}, equal)), 4);
+  EXPECT_EQ(shards_moved(equal, equal), 0);
+}
+
 TEST(Assignment, LargestSubtreeFirst) {
   EXPECT_EQ(place_shards(std::vector{4, 4}), (Assignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
   EXPECT_EQ(place_shards(std::vector{3, 5}), (Assignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));

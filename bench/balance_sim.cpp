@@ -1,0 +1,48 @@
+// balance_sim [events.jsonl ...]: the balancer against simulated ranks; a table in Markdown. Each file of a run on
+// several ranks adds a scenario of its recorded speeds.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "balance/simulator.hpp"
+
+namespace {
+
+using lockstep::balance::Scenario;
+
+// The `shard_seconds` of the run's step events, for as many shards as its start event says.
+Scenario read_run(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::vector<double>> seconds;
+  int shards = 32;
+  for (std::string line; std::getline(file, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (event.value("event", "") == "start") shards = event.at("shards");
+    if (!event.contains("shard_seconds")) continue;
+    const auto& by_rank = event["shard_seconds"];
+    auto& row = seconds.emplace_back();
+    for (std::size_t r = 0; r < by_rank.size(); ++r) row.push_back(by_rank.at(std::to_string(r)));
+  }
+  if (seconds.empty()) throw std::runtime_error(path + ": no step of several ranks in it");
+  return lockstep::balance::recorded_scenario(path, shards, std::move(seconds));
+}
+
+void print(const Scenario& scenario) {
+  const auto outcome = lockstep::balance::simulate(scenario);
+  const auto excess = [](double ratio) { return 100 * (ratio - 1); };
+  fmt::print("| {} | {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {} | {} |\n", scenario.name,
+             scenario.ranks, scenario.shards, scenario.workers, excess(outcome.settled), excess(outcome.overall),
+             excess(outcome.equal), excess(outcome.best_static), outcome.moves, outcome.shards_moved);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto scenarios = lockstep::balance::standard_scenarios();
+  for (int i = 1; i < argc; ++i) scenarios.push_back(read_run(argv[i]));
+  fmt::print(
+      "| scenario | ranks | shards | workers | settled | overall | equal split | best unchanging | moves | shards "
+      "moved |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const auto& scenario : scenarios) print(scenario);
+}

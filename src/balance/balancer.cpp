@@ -1,0 +1,195 @@
+#include "balance/balancer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "balance/split.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::balance {
+
+namespace {
+
+constexpr double kSlack = 0.01;       // of the predicted step, for fewer moves of shards
+constexpr int kMostLevel = 6;         // 3 << 6 samples of patience
+constexpr int kReversalSamples = 50;  // << level: a move that takes back one not older than this
+constexpr int kQuietSamples = 100;    // << level: after so many without a reversal the patience is halved
+
+double median_of_known(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !(value > 0); });
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+constexpr double kErrorOfScatter = 1.5;  // a deviation is 1.25 mean distances, and a mean of medians is no mean
+
+int partial_sums(int shards) {
+  return std::popcount(static_cast<unsigned>(shards)) + 1;
+}
+
+}  // namespace
+
+Balancer::Balancer(BalancerOptions options, std::vector<int> counts)
+    : options_(std::move(options)), counts_(std::move(counts)), sums_(counts_.size()) {
+  LOCKSTEP_CHECK(options_.workers.size() == ranks() && options_.most_shards.size() == ranks(), "a value for each rank");
+  speeds_.assign(ranks(), SpeedModel(options_.speed));
+  fixed_ = speeds_;
+  direction_.assign(ranks(), 0);
+  moved_at_.assign(ranks(), 0);
+}
+
+std::optional<Decision> Balancer::start(std::span<const double> seconds_per_shard, double least_gain,
+                                        const std::string& from) {
+  LOCKSTEP_CHECK(seconds_per_shard.size() == ranks(), "a speed for each rank");
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    if (seconds_per_shard[r] > 0) speeds_[r].start(seconds_per_shard[r]);
+  }
+  const auto ranks_now = costs();
+  if (ranks_now.empty()) return std::nullopt;
+  Decision decision;
+  decision.counts = best_split(ranks_now, options_.shards, 0, counts_, kSlack);
+  decision.predicted_before = step_seconds(ranks_now, counts_, 0);
+  decision.predicted = step_seconds(ranks_now, decision.counts, 0);
+  if (decision.counts == counts_ || decision.predicted_before <= decision.predicted * (1 + least_gain))
+    return std::nullopt;
+  decision.reason = from;
+  decision.seconds_per_shard = this->seconds_per_shard();
+  counts_ = decision.counts;
+  return decision;
+}
+
+std::vector<double> Balancer::seconds_per_shard() const {
+  std::vector<double> seconds;
+  for (const SpeedModel& speed : speeds_) seconds.push_back(speed.known() ? speed.seconds() : 0);
+  return seconds;
+}
+
+// Empty while nothing is known. A rank that was never measured (it had no shard) is taken for an ordinary one.
+std::vector<RankCost> Balancer::costs() const {
+  std::vector<double> seconds = seconds_per_shard();
+  if (level_ > 0) {
+    for (std::size_t r = 0; r < ranks(); ++r) seconds[r] = speeds_[r].long_mean(horizon());
+  }
+  const double ordinary = median_of_known(seconds);
+  std::vector<RankCost> costs;
+  for (std::size_t r = 0; r < ranks() && ordinary > 0; ++r) {
+    costs.push_back({.seconds_per_shard = seconds[r] > 0 ? seconds[r] : ordinary,
+                     .fixed_seconds = fixed_[r].known() ? fixed_[r].seconds() : 0,
+                     .workers = options_.workers[r],
+                     .most_shards = options_.most_shards[r]});
+  }
+  return costs;
+}
+
+std::optional<Decision> Balancer::observe(std::span<const int> counts, std::span<const RankMeasure> ranks,
+                                          double seconds) {
+  LOCKSTEP_CHECK(ranks.size() == this->ranks(), "a measure of each rank");
+  if (!std::equal(counts.begin(), counts.end(), counts_.begin(), counts_.end())) return std::nullopt;
+  add(ranks, seconds);
+  if (seconds_ < options_.sample_seconds) return std::nullopt;
+  take_sample();
+  auto decision = evaluate();
+  std::fill(sums_.begin(), sums_.end(), RankMeasure{});
+  seconds_ = exchange_sum_ = 0;
+  steps_ = 0;
+  return decision;
+}
+
+void Balancer::add(std::span<const RankMeasure> ranks, double seconds) {
+  std::size_t last = 0;  // who came last waited for nobody: what it waited is the exposed exchange
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    sums_[r].shards += ranks[r].shards;
+    sums_[r].compute += ranks[r].compute;
+    sums_[r].typical += ranks[r].typical * ranks[r].shards;
+    sums_[r].fixed += ranks[r].fixed;
+    if (ranks[r].exchange < ranks[last].exchange) last = r;
+  }
+  exchange_sum_ += ranks[last].exchange / partial_sums(counts_[last]);
+  seconds_ += seconds;
+  ++steps_;
+}
+
+void Balancer::take_sample() {
+  ++samples_;
+  jumped_ = -1;
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    const RankMeasure& sum = sums_[r];
+    if (sum.fixed > 0) fixed_[r].add(sum.fixed / steps_, sum.fixed / steps_, false);
+    if (!(sum.shards > 0) || !(sum.compute > 0)) continue;
+    const double before = speeds_[r].seconds(), mean = sum.compute / sum.shards;
+    if (!speeds_[r].add(mean, sum.typical / sum.shards, level_ == 0)) continue;
+    jumped_ = static_cast<int>(r);
+    jump_factor_ = mean / before;
+  }
+  if (exchange_sum_ > 0) exchange_.add(exchange_sum_ / steps_, exchange_sum_ / steps_, false);
+  if (level_ > 0 && samples_ - reversed_at_ > kQuietSamples << level_) {
+    --level_;
+    reversed_at_ = samples_;
+  }
+}
+
+// By how much the slowest of some equal ranks seems to be slower than it is: the error of an estimate, and of many the
+// worst.
+double Balancer::threshold(std::span<const RankCost> costs) const {
+  std::size_t slowest = 0;
+  double most = 0;
+  std::vector<double> scatters;
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    const double seconds = rank_seconds(costs[r], counts_[r], exchange());
+    if (seconds > most) most = seconds, slowest = r;
+    scatters.push_back(speeds_[r].scatter());
+  }
+  const int samples = level_ > 0 ? horizon() : std::max(1, speeds_[slowest].age());
+  const double error = kErrorOfScatter * median_of_known(scatters) / std::sqrt(samples);
+  return options_.least_gain + error * std::sqrt(2 * std::log(static_cast<double>(ranks())));
+}
+
+std::optional<Decision> Balancer::evaluate() {
+  const auto ranks_now = costs();
+  if (ranks_now.empty()) return std::nullopt;
+  const double now = step_seconds(ranks_now, counts_, exchange()), least = threshold(ranks_now);
+  const auto gains = [&](double other) { return now > other * (1 + least); };
+  if (!gains(fastest_step(ranks_now, options_.shards, exchange()))) return in_a_row_ = 0, std::nullopt;
+  Decision decision;
+  decision.counts = best_split(ranks_now, options_.shards, exchange(), counts_, kSlack);
+  decision.predicted = step_seconds(ranks_now, decision.counts, exchange());
+  if (!gains(decision.predicted)) return in_a_row_ = 0, std::nullopt;
+  ++in_a_row_;
+  if (jumped_ < 0 && in_a_row_ < horizon()) return std::nullopt;
+  decision.reason = reason();
+  for (const RankCost& rank : ranks_now) decision.seconds_per_shard.push_back(rank.seconds_per_shard);
+  decision.exchange_seconds = exchange();
+  decision.measured = seconds_ / steps_;
+  decision.predicted_before = now;
+  note_directions(decision.counts);
+  counts_ = decision.counts;
+  in_a_row_ = 0;
+  return decision;
+}
+
+void Balancer::note_directions(const std::vector<int>& counts) {
+  bool reversed = false;
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    const int direction = (counts[r] > counts_[r]) - (counts[r] < counts_[r]);
+    if (direction == 0) continue;
+    reversed |= direction == -direction_[r] && samples_ - moved_at_[r] <= kReversalSamples << level_;
+    direction_[r] = direction;
+    moved_at_[r] = samples_;
+  }
+  if (!reversed) return;
+  level_ = std::min(level_ + 1, kMostLevel);
+  reversed_at_ = samples_;
+}
+
+std::string Balancer::reason() const {
+  if (jumped_ < 0) return fmt::format("a faster split, {} samples in a row", in_a_row_);
+  return jump_factor_ > 1 ? fmt::format("rank {} became {:.2f} times slower", jumped_, jump_factor_)
+                          : fmt::format("rank {} became {:.2f} times faster", jumped_, 1 / jump_factor_);
+}
+
+}  // namespace lockstep::balance

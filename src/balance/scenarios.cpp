@@ -1,0 +1,119 @@
+// The scenarios of the simulator.
+#include <algorithm>
+#include <cmath>
+
+#include "balance/simulator.hpp"
+
+namespace lockstep::balance {
+
+namespace {
+
+constexpr double kShard = 0.05;   // seconds
+constexpr int kMedianReach = 15;  // steps before and after, of a recording's moving median
+
+Scenario named(const std::string& name, int ranks, int shards, std::function<double(int, int)> seconds) {
+  Scenario scenario;
+  scenario.name = name;
+  scenario.ranks = ranks;
+  scenario.shards = shards;
+  scenario.noise = 0.1;
+  scenario.unsettled = {0};
+  scenario.seconds_per_shard = std::move(seconds);
+  return scenario;
+}
+
+double same(int /*rank*/, int /*step*/) {
+  return kShard;
+}
+
+/// One rank at half its speed from a step on.
+std::function<double(int, int)> slow_from(int slow_rank, int from, double factor) {
+  return [=](int rank, int step) { return rank == slow_rank && step >= from ? factor * kShard : kShard; };
+}
+
+Scenario noisy(const std::string& name, int ranks, int shards, double noise, double hiccup) {
+  auto scenario = named(name, ranks, shards, same);
+  scenario.noise = noise;
+  scenario.hiccup = hiccup;
+  scenario.steps = 2000;
+  return scenario;
+}
+
+Scenario step_change(int ranks, int shards, int workers, double factor) {
+  auto scenario = named("one rank slows down to 1/" + std::to_string(static_cast<int>(factor)), ranks, shards,
+                        slow_from(ranks / 2, 100, factor));
+  scenario.workers = workers;
+  scenario.unsettled = {0, 100};
+  return scenario;
+}
+
+Scenario ramp(int ranks, int shards) {
+  return named("one rank slows down bit by bit, to a third", ranks, shards, [](int rank, int step) {
+    return rank == 1 ? kShard * (1 + 2 * std::clamp((step - 50) / 200.0, 0.0, 1.0)) : kShard;
+  });
+}
+
+Scenario flapping(int ranks, int shards, int half_period) {
+  auto scenario = named(
+      "one rank flaps, " + std::to_string(half_period) + " steps each", ranks, shards,
+      [half_period](int rank, int step) { return rank == 0 && step / half_period % 2 == 1 ? 2 * kShard : kShard; });
+  scenario.steps = 2000;
+  return scenario;
+}
+
+/// Four generations of devices, each 1.6 times as fast as the one before.
+Scenario generations(int ranks, int shards) {
+  return named("four generations", ranks, shards,
+               [](int rank, int /*step*/) { return kShard / std::pow(1.6, rank % 4); });
+}
+
+}  // namespace
+
+std::vector<Scenario> standard_scenarios() {
+  return {noisy("noise of 10 %", 4, 32, 0.1, 0),
+          noisy("noise of 30 %, hiccups", 4, 32, 0.3, 0.005),
+          noisy("noise of 10 %", 16, 256, 0.1, 0),
+          noisy("noise of 30 %, hiccups", 64, 512, 0.3, 0.005),
+          noisy("noise of 10 %", 256, 2048, 0.1, 0),
+          step_change(4, 32, 1, 2),
+          step_change(8, 64, 1, 2),
+          step_change(4, 64, 4, 2),
+          step_change(16, 256, 1, 3),
+          step_change(64, 512, 1, 2),
+          step_change(256, 2048, 1, 2),
+          ramp(4, 64),
+          ramp(16, 256),
+          flapping(4, 32, 5),
+          flapping(4, 32, 20),
+          flapping(8, 64, 100),
+          generations(4, 32),
+          generations(8, 64),
+          generations(64, 512),
+          generations(256, 2048)};
+}
+
+Scenario recorded_scenario(std::string name, int shards, std::vector<std::vector<double>> seconds) {
+  std::vector<std::vector<double>> smooth = seconds;
+  for (std::size_t step = 0; step < seconds.size(); ++step) {
+    const std::size_t from = step > kMedianReach ? step - kMedianReach : 0;
+    const std::size_t end = std::min(seconds.size(), step + kMedianReach + 1);
+    for (std::size_t r = 0; r < seconds[step].size(); ++r) {
+      std::vector<double> near;
+      for (std::size_t i = from; i < end; ++i) near.push_back(seconds[i].at(r));
+      std::nth_element(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(near.size() / 2), near.end());
+      smooth[step][r] = near[near.size() / 2];
+    }
+  }
+  const auto play = [](std::vector<std::vector<double>> recording) {
+    return [recording = std::move(recording)](int rank, int step) {
+      return recording[static_cast<std::size_t>(step) % recording.size()][static_cast<std::size_t>(rank)];
+    };
+  };
+  auto scenario = named(std::move(name), static_cast<int>(seconds.at(0).size()), shards, play(std::move(smooth)));
+  scenario.steps = std::max(300, static_cast<int>(seconds.size()));
+  scenario.noise = 0;
+  scenario.measured = play(std::move(seconds));
+  return scenario;
+}
+
+}  // namespace lockstep::balance

@@ -1,0 +1,160 @@
+#include "balance/simulator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "balance/split.hpp"
+#include "comm/assignment.hpp"
+#include "core/philox.hpp"
+
+namespace lockstep::balance {
+
+namespace {
+
+constexpr int kLatency = 2;     // steps from the measure to the new split
+constexpr int kIdleTries = 16;  // a rank without a share tries a shard every so many steps
+
+bool same_seconds(const std::vector<RankCost>& a, const std::vector<RankCost>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const RankCost& x, const RankCost& y) { return x.seconds_per_shard == y.seconds_per_shard; });
+}
+
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario)
+      : scenario_(scenario),
+        random_(scenario.seed, 0),
+        counts_(comm::equal_counts(scenario.shards, scenario.ranks)),
+        assignment_(comm::place_shards(counts_)) {}
+
+  Outcome run();
+
+ private:
+  [[nodiscard]] std::vector<RankCost> truth(int step) const;
+  [[nodiscard]] RankMeasure measure(int rank, int step, double fixed);
+  [[nodiscard]] double draw(double seconds);
+  [[nodiscard]] bool settled(int step) const;
+  void move(const std::vector<int>& counts);
+
+  const Scenario& scenario_;
+  RandomStream random_;
+  std::vector<int> counts_;
+  comm::Assignment assignment_;
+  Outcome outcome_;
+};
+
+std::vector<RankCost> Simulation::truth(int step) const {
+  std::vector<RankCost> ranks;
+  for (int r = 0; r < scenario_.ranks; ++r) {
+    const double seconds = scenario_.seconds_per_shard(r, step);
+    const double slower = seconds / scenario_.seconds_per_shard(r, 0);
+    ranks.push_back({seconds, scenario_.fixed * slower, scenario_.workers, scenario_.shards});
+  }
+  return ranks;
+}
+
+double Simulation::draw(double seconds) {
+  double normal = -6;  // the sum of twelve uniform numbers is as good as normal here
+  for (int i = 0; i < 12; ++i) normal += static_cast<double>(to_unit(random_.word()));
+  const bool hiccup = static_cast<double>(to_unit(random_.word())) < scenario_.hiccup;
+  return seconds * std::exp(scenario_.noise * normal) * (hiccup ? scenario_.hiccup_factor : 1);
+}
+
+// `exchange` of the result is the rank's time until its last shard is done; run() turns it into waiting.
+RankMeasure Simulation::measure(int rank, int step, double fixed) {
+  const int share = counts_[static_cast<std::size_t>(rank)];
+  const int shards = share > 0 ? share : step % kIdleTries == 0 ? 1 : 0;
+  const double seconds = scenario_.measured ? scenario_.measured(rank, step) : scenario_.seconds_per_shard(rank, step);
+  RankMeasure measure;
+  measure.shards = shards;
+  measure.fixed = draw(fixed);
+  std::vector<double> times, free_at(static_cast<std::size_t>(scenario_.workers), 0);
+  for (int i = 0; i < shards; ++i) {
+    times.push_back(draw(seconds));
+    measure.compute += times.back();
+    *std::min_element(free_at.begin(), free_at.end()) += times.back();
+  }
+  measure.exchange = measure.fixed + (share > 0 ? *std::max_element(free_at.begin(), free_at.end()) : 0);
+  if (times.empty()) return measure;
+  const auto middle = times.begin() + shards / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  measure.typical = *middle;
+  return measure;
+}
+
+bool Simulation::settled(int step) const {
+  return std::none_of(scenario_.unsettled.begin(), scenario_.unsettled.end(),
+                      [&](int from) { return step >= from && step < from + scenario_.settling; });
+}
+
+void Simulation::move(const std::vector<int>& counts) {
+  const comm::Assignment before = assignment_;
+  assignment_ = comm::place_shards(counts, before);
+  counts_ = counts;
+  ++outcome_.moves;
+  outcome_.shards_moved += comm::shards_moved(before, assignment_);
+}
+
+Outcome Simulation::run() {
+  Balancer balancer({.shards = scenario_.shards,
+                     .workers = std::vector<int>(counts_.size(), scenario_.workers),
+                     .most_shards = std::vector<int>(counts_.size(), scenario_.shards)},
+                    counts_);
+  const auto equal = counts_;
+  std::vector<RankCost> before;
+  double best_now = 0, best = 0, settled_best = 0, mine = 0, settled_mine = 0, settled_equal = 0;
+  std::vector<double> mean(counts_.size(), 0);
+  std::vector<std::vector<RankCost>> settled_truth;
+  std::optional<std::pair<int, std::vector<int>>> due;
+  for (int step = 0; step < scenario_.steps; ++step) {
+    if (due && due->first == step) move(due->second), due.reset();
+    const auto ranks = truth(step);
+    if (step == 0 || !same_seconds(ranks, before)) {
+      best_now = step_seconds(ranks, best_split(ranks, scenario_.shards, scenario_.exchange), scenario_.exchange);
+    }
+    before = ranks;
+    const double now = step_seconds(ranks, counts_, scenario_.exchange);
+    best += best_now, mine += now;
+    if (settled(step)) {
+      settled_best += best_now, settled_mine += now;
+      settled_equal += step_seconds(ranks, equal, scenario_.exchange);
+      for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += ranks[r].seconds_per_shard;
+      settled_truth.push_back(ranks);
+    }
+
+    std::vector<RankMeasure> measures;
+    double last = 0;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      measures.push_back(measure(static_cast<int>(r), step, ranks[r].fixed_seconds));
+      last = std::max(last, measures.back().exchange);
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const double sums = rank_seconds({}, counts_[r], scenario_.exchange);
+      measures[r].exchange = last - measures[r].exchange + draw(sums);
+    }
+    if (auto decision = balancer.observe(counts_, measures, last)) due = {step + kLatency, decision->counts};
+  }
+  // The best split for the mean speeds stands for the best one that never changes.
+  auto ranks = settled_truth.front();
+  for (std::size_t r = 0; r < mean.size(); ++r) {
+    ranks[r].seconds_per_shard = mean[r] / static_cast<double>(settled_truth.size());
+  }
+  const auto unchanging = best_split(ranks, scenario_.shards, scenario_.exchange);
+  double settled_static = 0;
+  for (const auto& then : settled_truth) settled_static += step_seconds(then, unchanging, scenario_.exchange);
+  outcome_.settled = settled_mine / settled_best;
+  outcome_.overall = mine / best;
+  outcome_.equal = settled_equal / settled_best;
+  outcome_.best_static = settled_static / settled_best;
+  return outcome_;
+}
+
+}  // namespace
+
+Outcome simulate(const Scenario& scenario) {
+  return Simulation(scenario).run();
+}
+
+}  // namespace lockstep::balance

@@ -1,0 +1,53 @@
+// The simulator: the balancer against ranks whose speeds are made up or recorded. Time is what the cost says, with
+// noise; a decision takes effect two steps later, as in training.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "balance/balancer.hpp"
+
+namespace lockstep::balance {
+
+struct Scenario {
+  std::string name;
+  int ranks = 2;
+  int shards = 32;
+  int workers = 1;
+  int steps = 300;
+  /// True seconds a shard of a rank in a step.
+  std::function<double(int rank, int step)> seconds_per_shard;
+  /// What the rank measures, before noise; empty: the truth.
+  std::function<double(int rank, int step)> measured;
+  double noise = 0;   ///< deviation of a shard's time, relative (log-normal)
+  double hiccup = 0;  ///< chance that a shard takes `hiccup_factor` times as long
+  double hiccup_factor = 5;
+  double exchange = 0.001;     ///< exposed seconds of a partial sum
+  double fixed = 0.01;         ///< seconds of the update, while the rank has its first speed
+  std::vector<int> unsettled;  ///< steps at which speeds change: the `settling` steps from there do not count
+  int settling = 10;
+  std::uint64_t seed = 1;
+};
+
+struct Outcome {
+  double settled = 0;      ///< seconds of all settled steps, of those with the best split in each step
+  double overall = 0;      ///< the same, of all steps
+  double equal = 0;        ///< settled, had the split stayed equal
+  double best_static = 0;  ///< settled, of the best split that never changes, over those of the best in each step
+  int moves = 0;
+  int shards_moved = 0;
+};
+
+/// Ratios are of expected times (without noise): they judge the splits, not the luck of the draw.
+[[nodiscard]] Outcome simulate(const Scenario& scenario);
+
+/// The scenarios of docs/balancing.md: noise, a step change, a ramp, a flapping rank, mixed generations; 4 to 256
+/// ranks.
+[[nodiscard]] std::vector<Scenario> standard_scenarios();
+
+/// Recorded measures, seconds[step][rank], played again and again; the truth is taken to be their moving median.
+[[nodiscard]] Scenario recorded_scenario(std::string name, int shards, std::vector<std::vector<double>> seconds);
+
+}  // namespace lockstep::balance

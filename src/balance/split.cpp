@@ -1,0 +1,158 @@
+#include "balance/split.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <utility>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::balance {
+
+namespace {
+
+// Shard after shard to the rank that is done with it first: a good split, if not the best.
+double greedy_step(std::span<const RankCost> ranks, int shards, double exchange) {
+  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  std::vector<int> counts(ranks.size(), 0);
+  const auto offer = [&](std::size_t r) {
+    if (counts[r] < ranks[r].most_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
+  };
+  for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
+  for (int v = 0; v < shards; ++v) {
+    LOCKSTEP_CHECK(!queue.empty(), "the ranks' memory must hold all shards");
+    const std::size_t r = queue.top().second;
+    queue.pop();
+    ++counts[r];
+    offer(r);
+  }
+  return step_seconds(ranks, counts, exchange);
+}
+
+// The seconds of each rank for each count that may be in a best split. Not monotone: 7 shards are three partial sums,
+// 8 are one.
+class Table {
+ public:
+  Table(std::span<const RankCost> ranks, int shards, double exchange, double slack) : shards_(shards) {
+    const double most = greedy_step(ranks, shards, exchange) * (1 + slack);
+    for (const RankCost& rank : ranks) {
+      auto& row = seconds_.emplace_back();
+      for (int n = 0; n <= std::min(shards, rank.most_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
+        row.push_back(rank_seconds(rank, n, exchange));
+      }
+    }
+  }
+  [[nodiscard]] std::size_t ranks() const { return seconds_.size(); }
+  [[nodiscard]] int shards() const { return shards_; }
+
+  /// The counts with which a rank is done by `limit`.
+  [[nodiscard]] std::vector<int> allowed(std::size_t rank, double limit) const {
+    std::vector<int> counts;
+    const auto& row = seconds_[rank];
+    for (std::size_t n = 0; n < row.size(); ++n) {
+      if (row[n] <= limit) counts.push_back(static_cast<int>(n));
+    }
+    return counts;
+  }
+
+  /// Every time at which some rank is done, ascending.
+  [[nodiscard]] std::vector<double> limits() const {
+    std::vector<double> all;
+    for (const auto& row : seconds_) all.insert(all.end(), row.begin(), row.end());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+ private:
+  int shards_;
+  std::vector<std::vector<double>> seconds_;
+};
+
+// Together they may take at least all shards: necessary, and sufficient but for gaps between allowed counts.
+bool is_enough(const Table& table, double limit) {
+  std::int64_t sum = 0;
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    const auto counts = table.allowed(r, limit);
+    if (counts.empty()) return false;
+    sum += counts.back();
+  }
+  return sum >= table.shards();
+}
+
+// Whether allowed counts add up to all shards. Bit s of `sums`: some choice of the ranks so far adds up to s.
+bool is_feasible(const Table& table, double limit) {
+  if (!is_enough(table, limit)) return false;
+  const auto bits = static_cast<std::size_t>(table.shards()) + 1, words = (bits + 63) / 64;
+  std::vector<std::uint64_t> sums(words, 0), next(words);
+  sums[0] = 1;
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    std::fill(next.begin(), next.end(), 0);
+    for (const int n : table.allowed(r, limit)) {
+      const std::size_t far = static_cast<std::size_t>(n) / 64, near = static_cast<std::size_t>(n) % 64;
+      for (std::size_t w = far; w < words; ++w) {
+        next[w] |= sums[w - far] << near;
+        if (near != 0 && w > far) next[w] |= sums[w - far - 1] >> (64 - near);
+      }
+    }
+    sums.swap(next);
+  }
+  return (sums[(bits - 1) / 64] >> ((bits - 1) % 64) & 1U) != 0;
+}
+
+template <class Holds>
+double smallest(const std::vector<double>& limits, const Holds& holds) {
+  const auto found = std::partition_point(limits.begin(), limits.end(), [&](double limit) { return !holds(limit); });
+  LOCKSTEP_CHECK(found != limits.end(), "the ranks' memory must hold all shards");
+  return *found;
+}
+
+// The allowed counts that are nearest to `near`: least[s] is the smallest sum of |count - near| with which the ranks
+// so far take s shards.
+std::vector<int> nearest(const Table& table, double limit, std::span<const int> near) {
+  constexpr int kNever = std::numeric_limits<int>::max() / 2;
+  const auto size = static_cast<std::size_t>(table.shards()) + 1;
+  std::vector<int> least(size, kNever);
+  least[0] = 0;
+  std::vector<std::vector<int>> chosen;
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    std::vector<int> next(size, kNever);
+    auto& choice = chosen.emplace_back(size, 0);
+    for (const int n : table.allowed(r, limit)) {
+      const int distance = near.empty() ? 0 : std::abs(n - near[r]);
+      for (std::size_t s = static_cast<std::size_t>(n); s < size; ++s) {
+        const int sum = least[s - static_cast<std::size_t>(n)] + distance;
+        if (sum < next[s]) next[s] = sum, choice[s] = n;
+      }
+    }
+    least = std::move(next);
+  }
+  LOCKSTEP_CHECK(least.back() < kNever, "the limit is feasible");
+  std::vector<int> counts(table.ranks());
+  auto left = static_cast<std::size_t>(table.shards());
+  for (std::size_t r = table.ranks(); r-- > 0;) {
+    counts[r] = chosen[r][left];
+    left -= static_cast<std::size_t>(counts[r]);
+  }
+  return counts;
+}
+
+}  // namespace
+
+double fastest_step(std::span<const RankCost> ranks, int shards, double exchange) {
+  const Table table(ranks, shards, exchange, 0);
+  return smallest(table.limits(), [&](double limit) { return is_enough(table, limit); });
+}
+
+std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange, std::span<const int> near,
+                            double slack) {
+  const Table table(ranks, shards, exchange, slack);
+  const double best = smallest(table.limits(), [&](double limit) { return is_feasible(table, limit); });
+  return nearest(table, best * (1 + slack), near);
+}
+
+}  // namespace lockstep::balance

@@ -1,0 +1,20 @@
+// The integer split: how many shards each rank gets.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "balance/cost.hpp"
+
+namespace lockstep::balance {
+
+/// Counts that add up to `shards`, none above its rank's most_shards, with the smallest step_seconds there is. Among
+/// those within `slack` (a fraction) of it, the ones nearest to `near` (empty: any), so that few shards move. The sum
+/// of all most_shards must be at least `shards`.
+[[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange,
+                                          std::span<const int> near = {}, double slack = 0);
+
+/// No split is faster than this; cheap, and most often it is reached.
+[[nodiscard]] double fastest_step(std::span<const RankCost> ranks, int shards, double exchange);
+
+}  // namespace lockstep::balance

@@ -1,0 +1,133 @@
+#include "balance/balancer.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::balance {
+namespace {
+
+BalancerOptions two_ranks(int shards) {
+  return {.shards = shards, .workers = {1, 1}, .most_shards = {shards, shards}};
+}
+
+// A step of ranks with these seconds a shard.
+std::optional<Decision> step(Balancer& balancer, const std::vector<int>& counts, const std::vector<double>& seconds) {
+  std::vector<RankMeasure> ranks;
+  double last = 0;
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    const double compute = counts[r] * seconds[r];
+    ranks.push_back({.shards = static_cast<double>(counts[r]), .compute = compute, .typical = seconds[r]});
+    last = std::max(last, compute);
+  }
+  for (auto& rank : ranks) rank.exchange = last - rank.compute + 1e-6;
+  return balancer.observe(counts, ranks, last);
+}
+
+}  // namespace
+
+TEST(Balancer, EqualRanksKeepEqualShares) {
+  Balancer balancer(two_ranks(8), {4, 4});
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(step(balancer, {4, 4}, {0.1, 0.1}));
+}
+
+TEST(Balancer, AnswersAJumpAtOnceAndSaysWhy) {
+  Balancer balancer(two_ranks(12), {6, 6});
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
+  const auto decision = step(balancer, {6, 6}, {0.1, 0.21});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->counts, (std::vector{8, 4}));
+  EXPECT_EQ(decision->reason, "rank 1 became 2.10 times slower");
+  EXPECT_NEAR(decision->seconds_per_shard.at(0), 0.1, 1e-9);
+  EXPECT_NEAR(decision->seconds_per_shard.at(1), 0.21, 1e-9);
+  EXPECT_NEAR(decision->measured, 1.26, 1e-9);
+  EXPECT_NEAR(decision->predicted_before, 1.26, 1e-4);
+  EXPECT_NEAR(decision->predicted, 0.84, 1e-4);
+  EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.21})) << "the old split while the ranks are told";
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 4}, {0.1, 0.21}));
+}
+
+TEST(Balancer, OneSlowShardIsNoJump) {
+  Balancer balancer(two_ranks(12), {6, 6});
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
+  const std::vector<RankMeasure> ranks = {{.shards = 6, .compute = 0.6, .typical = 0.1, .exchange = 0.9},
+                                          {.shards = 6, .compute = 1.5, .typical = 0.1, .exchange = 1e-6}};
+  EXPECT_FALSE(balancer.observe(std::vector{6, 6}, ranks, 1.5));
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
+}
+
+TEST(Balancer, ASmallLastingDifferenceIsAnsweredAfterAWhile) {
+  Balancer balancer(two_ranks(32), {16, 16});
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {16, 16}, {0.1, 0.1}));
+  std::optional<Decision> decision;
+  int steps = 0;
+  while (!decision && steps < 50) decision = step(balancer, {16, 16}, {0.1, 0.14}), ++steps;
+  ASSERT_TRUE(decision);
+  EXPECT_GT(steps, 3);
+  EXPECT_LE(steps, 8);
+  EXPECT_EQ(decision->counts, (std::vector{19, 13}));
+  EXPECT_EQ(decision->reason, "a faster split, 3 samples in a row");
+}
+
+TEST(Balancer, ShortStepsAreAddedUpToSamples) {
+  Balancer balancer(two_ranks(8), {4, 4});
+  int steps = 0;
+  for (; !step(balancer, {4, 4}, {0.001, 0.002}); ++steps) ASSERT_LT(steps, 100);
+  EXPECT_GE(steps, 3 * 0.1 / 0.008 - 3);
+}
+
+TEST(Balancer, WorkersComputeInRounds) {
+  // Ten shards on four workers are three rounds, eight are two: 8 + 2 takes 2 s of the fast rank's 1 s rounds.
+  Balancer balancer({.shards = 10, .workers = {4, 1}, .most_shards = {10, 10}}, {5, 5});
+  const auto decision = balancer.start(std::vector{1.0, 1.0}, 0.05, "a probe");
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->counts, (std::vector{8, 2}));
+  EXPECT_EQ(decision->predicted, 2);
+}
+
+TEST(Balancer, MemoryLimitsAShare) {
+  Balancer balancer({.shards = 8, .workers = {1, 1}, .most_shards = {5, 8}}, {4, 4});
+  const auto decision = balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->counts, (std::vector{5, 3}));
+}
+
+TEST(Balancer, StartsFromWhatIsKnown) {
+  Balancer balancer({.shards = 12, .workers = {1, 1, 1}, .most_shards = {12, 12, 12}}, {4, 4, 4});
+  EXPECT_FALSE(balancer.start(std::vector{1.0, 1.05, 1.0}, 0.1, "a probe")) << "no gain";
+  const auto decision = balancer.start(std::vector{1.0, 2.0, 0.0}, 0.1, "the checkpoint's record");
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->reason, "the checkpoint's record");
+  EXPECT_EQ(decision->counts, (std::vector{5, 2, 5})) << "a rank that is not known is an ordinary one";
+}
+
+TEST(Balancer, ARankTenTimesSlowerGetsNothingAndComesBack) {
+  Balancer balancer(two_ranks(8), {4, 4});
+  auto decision = step(balancer, {4, 4}, {0.1, 0.1});
+  decision = step(balancer, {4, 4}, {0.1, 1.0});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->counts, (std::vector{8, 0}));
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 0}, {0.1, 0.1})) << "nobody measured rank 1";
+  // It tries a shard now and then.
+  const std::vector<RankMeasure> ranks = {{.shards = 8, .compute = 0.8, .typical = 0.1, .exchange = 1e-6},
+                                          {.shards = 1, .compute = 0.1, .typical = 0.1, .exchange = 0.7}};
+  decision = balancer.observe(std::vector{8, 0}, ranks, 0.8);
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->counts, (std::vector{4, 4}));
+}
+
+TEST(Balancer, AFlappingRankIsAnsweredEverMoreRarely) {
+  Balancer balancer(two_ranks(12), {6, 6});
+  std::vector<int> counts = {6, 6};
+  std::vector<int> moves(4, 0);
+  for (int i = 0; i < 2000; ++i) {
+    const bool slow = i / 10 % 2 == 1;
+    const auto decision = step(balancer, counts, {0.1, slow ? 0.25 : 0.1});
+    if (!decision) continue;
+    counts = decision->counts;
+    ++moves.at(static_cast<std::size_t>(i / 500));
+  }
+  EXPECT_GE(moves[0], 2);
+  EXPECT_LE(moves[0], 8);
+  EXPECT_LE(moves[1] + moves[2] + moves[3], 9);
+}
+
+}  // namespace lockstep::balance
