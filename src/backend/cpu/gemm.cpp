@@ -1,23 +1,121 @@
+// Panels of b are packed, as they come or ahead; for each, a's rows go through tiles of registers (gemm_tile.hpp).
 #include "backend/cpu/gemm.hpp"
 
-#include <dnnl.h>
+#include <algorithm>
+#include <dnnl.hpp>
 
+#include "backend/cpu/gemm_tiles.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::backend {
 
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, MatrixView a, MatrixView b, float beta, float* c,
-          std::int64_t stride) {
-  if (m == 0 || n == 0) return;
-  if (k == 0) {
-    for (std::int64_t row = 0; row < m; ++row) {
-      for (std::int64_t i = 0; i < n; ++i) c[row * stride + i] = beta == 0 ? 0 : beta * c[row * stride + i];
+namespace {
+
+bool has(dnnl::cpu_isa isa, dnnl::cpu_isa wanted) {
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(isa) & bits) == bits;
+}
+
+/// The same instruction set as oneDNN's, so that one setting (ONEDNN_MAX_CPU_ISA) and one fingerprint cover both.
+GemmTiles choose_tiles() {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  if (has(isa, dnnl::cpu_isa::avx512_core)) return gemm_tiles_avx512();
+  if (has(isa, dnnl::cpu_isa::avx2)) return gemm_tiles_avx2();
+  return gemm_tiles_portable();
+}
+
+const GemmTiles& tiles() {
+  static const GemmTiles kTiles = choose_tiles();
+  return kTiles;
+}
+
+std::int64_t panels(std::int64_t n) {
+  return (n + tiles().panel - 1) / tiles().panel;
+}
+
+const float* element(const MatrixView& matrix, std::int64_t row, std::int64_t column) {
+  return matrix.data + (matrix.transposed ? column * matrix.stride + row : row * matrix.stride + column);
+}
+
+void pack_panel(const MatrixView& b, std::int64_t row, std::int64_t column, std::int64_t k, std::int64_t columns,
+                float* to) {
+  tiles().pack({element(b, row, column), b.stride, b.transposed, k, columns}, to);
+}
+
+/// panel_at(row, column, depth, columns): the packed panel. `next_at`: the same of the one that comes after, or null.
+template <class PanelAt, class NextAt>
+void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixResult& c,
+         const PanelAt& panel_at, const NextAt& next_at) {
+  for (std::int64_t row = 0; row < k; row += kGemmDepth) {
+    const std::int64_t depth = std::min(kGemmDepth, k - row);
+    for (std::int64_t column = 0; column < n; column += tiles().panel) {
+      const std::int64_t columns = std::min(tiles().panel, n - column);
+      PanelProduct product;
+      product.a = element(a, 0, row);
+      product.a_stride = a.stride;
+      product.a_transposed = a.transposed;
+      product.b = panel_at(row, column, depth, columns);
+      product.next_b = next_at(row, column + columns);
+      product.rows = m;
+      product.columns = columns;
+      product.k = depth;
+      product.c = c.data + column;
+      product.c_stride = c.stride;
+      product.scale = c.scale;
+      product.add = c.add || row > 0;
+      tiles().multiply(product);
     }
-    return;
   }
-  const auto status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride,
-                                 b.data, b.stride, beta, c, stride);
-  LOCKSTEP_CHECK(status == dnnl_success, "dnnl_sgemm");
+}
+
+void clear(std::int64_t m, std::int64_t n, const MatrixResult& c) {
+  if (c.add) return;
+  for (std::int64_t row = 0; row < m; ++row) std::fill_n(c.data + row * c.stride, n, 0.0F);
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(std::int64_t k, std::int64_t n)
+    : k_(k), n_(n), bytes_(static_cast<std::size_t>(k * panels(n) * tiles().panel) * sizeof(float)) {}
+
+float* PackedMatrix::place(std::int64_t row, std::int64_t column) const {
+  const std::int64_t depth = std::min(kGemmDepth, k_ - row);
+  return reinterpret_cast<float*>(bytes_.data()) + row * panels(n_) * tiles().panel + column * depth;
+}
+
+const float* PackedMatrix::panel(std::int64_t row, std::int64_t column) const {
+  return place(row, column);
+}
+
+void PackedMatrix::pack(MatrixView b) {
+  for (std::int64_t row = 0; row < k_; row += kGemmDepth) {
+    for (std::int64_t column = 0; column < n_; column += tiles().panel) {
+      pack_panel(b, row, column, std::min(kGemmDepth, k_ - row), std::min(tiles().panel, n_ - column),
+                 place(row, column));
+    }
+  }
+}
+
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c) {
+  if (k == 0) return clear(m, n, c);
+  alignas(64) float packed[kGemmDepth * kWidestPanel];
+  run(
+      m, n, k, a, c,
+      [&](std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns) {
+        pack_panel(b, row, column, depth, columns, packed);
+        return packed;
+      },
+      [](std::int64_t /*row*/, std::int64_t /*column*/) -> const float* { return nullptr; });
+}
+
+void gemm(std::int64_t m, MatrixView a, const PackedMatrix& b, MatrixResult c) {
+  if (b.rows() == 0) return clear(m, b.columns(), c);
+  run(
+      m, b.columns(), b.rows(), a, c,
+      [&](std::int64_t row, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*columns*/) {
+        return b.panel(row, column);
+      },
+      [&](std::int64_t row, std::int64_t column) { return column < b.columns() ? b.panel(row, column) : nullptr; });
 }
 
 }  // namespace lockstep::backend

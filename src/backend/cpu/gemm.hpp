@@ -1,10 +1,15 @@
 // Single-precision matrix product for kernels: row-major, single-threaded, the same bits on each call and on
-// each thread.
+// each thread. An element is a chain of multiply-adds over k (fused where the instruction set has it), cut into blocks
+// of kGemmDepth; so a row of the result does not depend on how many rows there are, nor on packing.
 #pragma once
 
 #include <cstdint>
 
+#include "lockstep/tensor.hpp"
+
 namespace lockstep::backend {
+
+inline constexpr std::int64_t kGemmDepth = 256;
 
 /// A row-major matrix in memory; `transposed`: the product reads it as its transpose.
 struct MatrixView {
@@ -13,8 +18,34 @@ struct MatrixView {
   bool transposed = false;
 };
 
-/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c. With beta 0, c is only written. Sizes may be 0.
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, MatrixView a, MatrixView b, float beta, float* c,
-          std::int64_t stride);
+/// Where the product goes: c = scale * product, or c += scale * product.
+struct MatrixResult {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+  bool add = false;
+  float scale = 1;
+};
+
+/// The right factor b[k, n] in the order in which gemm reads it, for one that is used many times.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  PackedMatrix(std::int64_t k, std::int64_t n);
+  void pack(MatrixView b);
+  [[nodiscard]] std::int64_t rows() const { return k_; }
+  [[nodiscard]] std::int64_t columns() const { return n_; }
+  /// The rows of one block of kGemmDepth from `row` on and the panel of columns from `column` on.
+  [[nodiscard]] const float* panel(std::int64_t row, std::int64_t column) const;
+
+ private:
+  [[nodiscard]] float* place(std::int64_t row, std::int64_t column) const;
+
+  std::int64_t k_ = 0, n_ = 0;
+  AlignedBytes bytes_;
+};
+
+/// c[m, n] = a[m, k] * b[k, n]. Sizes may be 0. c overlaps neither a nor b.
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c);
+void gemm(std::int64_t m, MatrixView a, const PackedMatrix& b, MatrixResult c);
 
 }  // namespace lockstep::backend

@@ -105,8 +105,8 @@ class AttentionCpu final : public Kernel {
   }
 
   void scores(const Heads<const float>& in, const Block& block, float* to) const {
-    gemm(block.queries, block.keys, sizes_.size, scale_, in.q.view(block.query), in.k.view(block.key, true), 0, to,
-         kAttentionBlock);
+    gemm(block.queries, block.keys, sizes_.size, in.q.view(block.query), in.k.view(block.key, true),
+         {to, kAttentionBlock, false, scale_});
   }
 
   void forward_head(const Heads<const float>& in, const Head<float>& out, float* log_sums, float* probabilities) const {
@@ -119,8 +119,8 @@ class AttentionCpu final : public Kernel {
         scores(in, block, probabilities);
         attention_softmax(probabilities, shape_of(block), known, key == 0);
         if (key > 0) scale_rows(out.row(query), out.stride, known.rescale, queries, sizes_.size);
-        gemm(queries, sizes_.size, block.keys, 1, {probabilities, kAttentionBlock}, in.v.view(key), key == 0 ? 0 : 1,
-             out.row(query), out.stride);
+        gemm(queries, sizes_.size, block.keys, {probabilities, kAttentionBlock}, in.v.view(key),
+             {out.row(query), out.stride, key > 0});
       }
       finish_rows(out.row(query), out.stride, known, log_sums == nullptr ? nullptr : log_sums + query, queries,
                   sizes_.size);
@@ -139,7 +139,7 @@ class AttentionCpu final : public Kernel {
         if (key >= seen) continue;
         const Block block{query, queries, key, std::min(kAttentionBlock, sizes_.keys - key)};
         scores(in, block, p);
-        gemm(queries, block.keys, sizes_.size, 1, dout.view(query), in.v.view(key, true), 0, d, kAttentionBlock);
+        gemm(queries, block.keys, sizes_.size, dout.view(query), in.v.view(key, true), {d, kAttentionBlock});
         attention_gradient(p, d, shape_of(block), rows.log_sums + query, rows.dots + query, scale_);
         add_gradients(in, gradients, dout, block, {p, d}, first);
         first = false;
@@ -155,16 +155,16 @@ class AttentionCpu final : public Kernel {
                      const Block& block, const Products& made, bool first) const {
     const auto [query, queries, key, keys] = block;
     if (gradients.v.data != nullptr) {
-      gemm(keys, sizes_.size, queries, 1, {made.p, kAttentionBlock, true}, dout.view(query), first ? 0 : 1,
-           gradients.v.row(key), gradients.v.stride);
+      gemm(keys, sizes_.size, queries, {made.p, kAttentionBlock, true}, dout.view(query),
+           {gradients.v.row(key), gradients.v.stride, !first});
     }
     if (gradients.k.data != nullptr) {
-      gemm(keys, sizes_.size, queries, 1, {made.d, kAttentionBlock, true}, in.q.view(query), first ? 0 : 1,
-           gradients.k.row(key), gradients.k.stride);
+      gemm(keys, sizes_.size, queries, {made.d, kAttentionBlock, true}, in.q.view(query),
+           {gradients.k.row(key), gradients.k.stride, !first});
     }
     if (gradients.q.data != nullptr) {
-      gemm(queries, sizes_.size, keys, 1, {made.d, kAttentionBlock}, in.k.view(key), key == 0 ? 0 : 1,
-           gradients.q.row(query), gradients.q.stride);
+      gemm(queries, sizes_.size, keys, {made.d, kAttentionBlock}, in.k.view(key),
+           {gradients.q.row(query), gradients.q.stride, key > 0});
     }
   }
 

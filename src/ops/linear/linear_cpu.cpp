@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "backend/cpu/gemm.hpp"
 #include "backend/cpu/reduce.hpp"
@@ -22,24 +23,50 @@ LOCKSTEP_VECTORIZED void bias_gradient(const float* dy, float* db, std::int64_t 
   backend::sum_rows(dy, db, rows, n);
 }
 
+/// The weight as a product's right factor. Packed once for each version of the parameters, unless so many rows use it
+/// in each call that packing it there costs nothing to speak of.
+class Weight {
+ public:
+  Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool transposed)
+      : rows_(rows), k_(transposed ? in : out), n_(transposed ? out : in), in_(in), transposed_(transposed) {}
+
+  /// result[rows, n] = x[rows, k] * weight
+  void multiply(const float* x, const float* weight, std::uint64_t version, backend::MatrixResult result) {
+    const backend::MatrixView view{weight, in_, transposed_};
+    if (rows_ > kFewRows) return gemm(rows_, n_, k_, {x, k_}, view, result);
+    if (version_ != version) {
+      if (!version_) packed_ = backend::PackedMatrix(k_, n_);
+      packed_.pack(view);
+      version_ = version;
+    }
+    gemm(rows_, {x, k_}, packed_, result);
+  }
+
+ private:
+  static constexpr std::int64_t kFewRows = 1024;
+  std::int64_t rows_, k_, n_, in_;
+  bool transposed_;
+  backend::PackedMatrix packed_;
+  std::optional<std::uint64_t> version_;
+};
+
 class LinearCpu final : public Kernel {
  public:
   LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias)
-      : rows_(rows), in_(in), out_(out), bias_(bias) {}
+      : rows_(rows), in_(in), out_(out), bias_(bias), forward_(in, out, rows, true), backward_(in, out, rows, false) {}
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
-    gemm(rows_, out_, in_, 1, {input(call), in_}, {weight(call.parameters), in_, true}, bias_ ? 1 : 0, output(call),
-         out_);
+    forward_.multiply(input(call), weight(call.parameters), call.step->parameters_version, {output(call), out_, bias_});
   }
 
   void backward(const BackwardCall& call) override {
     const float* dy = output_gradient(call);
     if (float* dx = input_gradient(call); dx != nullptr) {
-      gemm(rows_, in_, out_, 1, {dy, out_}, {weight(call.parameters), in_}, 0, dx, in_);
+      backward_.multiply(dy, weight(call.parameters), call.step->parameters_version, {dx, in_});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      gemm(out_, in_, rows_, 1, {dy, out_, true}, {input(call), in_}, 0, dw, in_);
+      gemm(out_, in_, rows_, {dy, out_, true}, {input(call), in_}, {dw, in_});
     }
     if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_, out_);
   }
@@ -51,6 +78,7 @@ class LinearCpu final : public Kernel {
 
   std::int64_t rows_, in_, out_;
   bool bias_;
+  Weight forward_, backward_;
 };
 
 }  // namespace

@@ -1,0 +1,44 @@
+// The inner loops of gemm, once for each instruction set: gemm_avx512.cpp, gemm_avx2.cpp and gemm_portable.cpp build
+// gemm_tile.hpp with the flags that CMake gives them.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::backend {
+
+/// One panel of the product: c[rows, columns] = scale * a[rows, k] * b[k, columns], or += that.
+struct PanelProduct {
+  const float* a = nullptr;  ///< element (row, i) at a[row * a_stride + i], transposed a[row + i * a_stride]
+  std::int64_t a_stride = 0;
+  bool a_transposed = false;
+  const float* b = nullptr;  ///< packed
+  std::int64_t rows = 0, columns = 0, k = 0;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  float scale = 1;
+  bool add = false;
+  const float* next_b = nullptr;  ///< the packed panel that comes after this one: fetched into the cache meanwhile
+};
+
+/// The columns of b that make a panel: element (i, column) at b[i * b_stride + column], transposed
+/// b[i + column * b_stride].
+struct PanelSource {
+  const float* b = nullptr;
+  std::int64_t b_stride = 0;
+  bool b_transposed = false;
+  std::int64_t k = 0, columns = 0;
+};
+
+struct GemmTiles {
+  std::int64_t panel = 0;  ///< columns of a panel; packed, it is k rows of that many floats, 64-byte aligned
+  void (*multiply)(const PanelProduct& product) = nullptr;
+  void (*pack)(const PanelSource& source, float* to) = nullptr;  ///< columns that are not there become 0
+};
+
+inline constexpr std::int64_t kWidestPanel = 48;
+
+[[nodiscard]] GemmTiles gemm_tiles_avx512();  ///< needs AVX-512F, DQ, BW, VL
+[[nodiscard]] GemmTiles gemm_tiles_avx2();    ///< needs AVX2 and FMA
+[[nodiscard]] GemmTiles gemm_tiles_portable();
+
+}  // namespace lockstep::backend
