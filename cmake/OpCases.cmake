@@ -1,15 +1,7 @@
 # The op driver: every src/ops/<op>/<op>_cases.cpp defines `OpCases lockstep::ops::make_<op>_cases()`. Their list
 # is written here. ops_test checks the cases, one ctest entry an op; ops_bench times those marked `benchmark`.
-set(DECLARATIONS "")
-set(CALLS "")
-set(OPS "")
-foreach(FILE ${OP_CASES})
-  get_filename_component(STEM ${FILE} NAME_WE)
-  string(REGEX REPLACE "_cases$" "" OP ${STEM})
-  string(APPEND DECLARATIONS "OpCases make_${OP}_cases();\n")
-  string(APPEND CALLS "  list.push_back(make_${OP}_cases());\n")
-  list(APPEND OPS ${OP})
-endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
+lockstep_function_list(OpCases _cases _cases "list.push_back(@CALL@)" ${OP_CASES})
 set(LOCKSTEP_CASE_LIST ${CMAKE_BINARY_DIR}/generated/case_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_CASE_LIST} CONTENT
 "#include \"ops/op_driver.hpp\"
@@ -32,11 +24,11 @@ target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_f
 
 add_executable(ops_test ${OP_CHECKS} ops/allocation_counter.cpp)
 target_link_libraries(ops_test PRIVATE ops_driver lockstep_flags GTest::gtest_main)
-foreach(OP ${OPS})
+foreach(OP ${NAMES})
   add_test(NAME ops.${OP} COMMAND ops_test --gtest_filter=*/${OP}__*)
 endforeach()
 add_test(NAME ops.all COMMAND ops_test --gtest_filter=-*__*)
-list(TRANSFORM OPS PREPEND ops. OUTPUT_VARIABLE OP_TEST_NAMES)
+list(TRANSFORM NAMES PREPEND ops. OUTPUT_VARIABLE OP_TEST_NAMES)
 set_tests_properties(ops.all ${OP_TEST_NAMES} PROPERTIES LABELS ops)
 
 add_executable(ops_bench ops/ops_bench.cpp)

@@ -52,7 +52,7 @@ struct TrainResult {
   std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
   std::map<std::string, double> phases;   ///< seconds of this rank by name
   std::string parameters_sha256;
-  bool interrupted = false;  ///< by a signal; a checkpoint was written
+  bool interrupted = false;  ///< by a signal or stop_at; a checkpoint was written unless the job never writes one
 };
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)

@@ -2,58 +2,29 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backend/threads.hpp"
 #include "cli/commands.hpp"
+#include "cli/eval_set.hpp"
 #include "cli/ranks.hpp"
 #include "cli/saved_model.hpp"
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
-#include "data/open.hpp"
-#include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
+#include "train/shares.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-struct EvalArguments {
-  JobArgument job;
-  RankOptions ranks;
+struct EvalArguments : RunArguments {
   std::string checkpoint = "newest";
   std::string set = "validation";
-  std::string log = "people";
 };
-
-std::shared_ptr<const DataSet> choose_set(const std::string& name, const Job& job, const train::PreparedData& data) {
-  if (name == "train") return data.train;
-  if (name == "test") {
-    if (!job.data.test) {
-      throw Error(ExitCode::usage,
-                  "--set test: the job has no test data; add data.test to the job file, or choose --set validation");
-    }
-    data::IndexOptions options;
-    options.like = &data.train->info();
-    return data::open(*job.data.test, options);
-  }
-  if (!data.validation) {
-    throw Error(ExitCode::usage,
-                "--set validation: the job has no validation data; add data.validation to the job file, or "
-                "choose --set train");
-  }
-  return data.validation;
-}
-
-int worker_count(const Job& job, const Communicator& communicator) {
-  const int local = communicator.topology().local_size(communicator.rank());
-  return job.threads > 0 ? job.threads : std::max(1, backend::available_cores() / local);
-}
 
 void print_people(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
                   const std::map<std::string, double>& metrics, double seconds) {
@@ -78,13 +49,15 @@ void print_json(const EvalArguments& arguments, const SavedModel& model, std::in
   fmt::print("{}\n", line.dump());
 }
 
-int evaluate(const EvalArguments& arguments, Communicator& communicator, const Job& job, const Registries& registries) {
+int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& job, const Registries& registries) {
   const auto start = Clock::now();
-  const auto data = train::prepare_data(job, registries.augmentations, {});
-  const auto set = choose_set(arguments.set, job, data);
+  require_eval_set(arguments.set, job);
+  const std::string& given = arguments.job.checkpoint;
+  const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
+  const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries);
   const Graph graph = train::make_job_graph(job, data, registries);
-  const SavedModel model = load_saved_model(arguments.checkpoint, job, graph, communicator);
-  exec::WorkerPool pool(worker_count(job, communicator));
+  const SavedModel model = load_saved_model(files, graph);
+  exec::WorkerPool pool(train::worker_count(job, communicator, static_cast<std::size_t>(set->size())));
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
   options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
@@ -99,6 +72,7 @@ int evaluate(const EvalArguments& arguments, Communicator& communicator, const J
 }
 
 int eval(EvalArguments& arguments) {
+  arguments.ranks.need_data = false;
   return run_on_ranks(arguments.ranks, arguments.job,
                       [&](Communicator& communicator, const Job& job, const Registries& registries) {
                         return evaluate(arguments, communicator, job, registries);
@@ -110,17 +84,14 @@ int eval(EvalArguments& arguments) {
 void add_eval(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("eval", "Evaluate a trained job on every sample of a set, once.");
   command->footer(
-      "Examples:\n  lockstep eval examples/cifar10-resnet20.yaml --checkpoint best\n"
+      "Of the data only the set itself must be there, and the training data if it is a part of them.\n\n"
+      "Examples:\n  lockstep eval runs/cifar10-resnet20 --checkpoint best\n"
       "  lockstep eval job.yaml data.test.images=/data/test --set test --ranks 2 --log json");
   auto arguments = std::make_shared<EvalArguments>();
-  arguments->job.add_to(*command);
-  arguments->ranks.add_to(*command);
+  arguments->add_to(*command, "one object");
   command->add_option("--checkpoint", arguments->checkpoint, kCheckpointHelp)->capture_default_str();
   command->add_option("--set", arguments->set, "validation, test or train")
       ->check(one_of({"validation", "test", "train"}))
-      ->capture_default_str();
-  command->add_option("--log", arguments->log, "people, or json: one object on stdout")
-      ->check(one_of({"people", "json"}))
       ->capture_default_str();
   command->callback([&run, arguments] { run = [arguments] { return eval(*arguments); }; });
 }

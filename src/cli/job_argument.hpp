@@ -1,4 +1,4 @@
-// What every command that takes a job shares: the file, the overrides, the catalogue.
+// What every command that takes a job shares: the file or the directory of a run, the overrides, the catalogue.
 #pragma once
 
 #include <string>
@@ -17,12 +17,20 @@ namespace lockstep::cli {
 [[nodiscard]] bool is_override(const std::string& word);
 
 struct JobArgument {
-  std::string file;                    ///< empty: the embedded digits
+  std::string file;                    ///< empty: the embedded digits; else a job file, or a run's directory
   std::vector<std::string> overrides;  ///< key=value
   std::vector<std::string> words;      ///< as given; split into the two above by load()
 
+  std::string checkpoint;  ///< the checkpoint that was given instead of a job; by load()
+
   void add_to(CLI::App& command);
+  /// A job file is read. Of the directory of a run, or of a checkpoint, the job is the one that it was trained with.
   [[nodiscard]] Job load(const config::Catalogue& catalogue, bool need_data = true);
+  /// After load(): a run's directory or a checkpoint was given.
+  [[nodiscard]] bool is_saved() const;
+
+ private:
+  [[nodiscard]] Job load_saved(const config::Catalogue& catalogue, bool need_data);
 };
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
-// What `lockstep predict` does, by kind of data: classes of images, or text that goes on from a prompt.
+// What `lockstep predict` does, by kind of data: classes of images, or text that goes on from a prompt. The training
+// data need not be there: the checkpoint has what is needed of them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace lockstep::cli {
 
 struct PredictOptions {
   std::string checkpoint = "newest";
-  std::vector<std::string> files;  ///< images
+  std::vector<std::string> files;  ///< images, or CSV files that name them
   int top = 5;
   std::string prompt;
   bool has_prompt = false;
@@ -24,12 +25,12 @@ struct PredictOptions {
   bool json = false;
 };
 
-/// An opened job and where its models come from.
+/// A job, its trained model, and what there is to know of its data.
 struct PredictContext {
   const Job& job;
   const train::PreparedData& data;
+  const train::CheckpointFiles& files;
   const Registries& registries;
-  Communicator& communicator;
   const PredictOptions& options;
 };
 

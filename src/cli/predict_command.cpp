@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -26,11 +27,12 @@ bool has(const DataSetInfo& info, Feature::Kind kind) {
                      [kind](const Feature& feature) { return feature.kind == kind; });
 }
 
-// Words after the job are overrides or files: a job file ends in .yaml, .yml or .json.
+// Words after the job are overrides or files: a job file ends in .yaml, .yml or .json, a run is a directory.
 void take_files(PredictArguments& arguments) {
   std::vector<std::string> words;
   for (const auto& word : arguments.job.words) {
-    const bool is_job = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+    const bool is_job = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
+                        std::filesystem::is_directory(word);
     (is_job || is_override(word) ? words : arguments.options.files).push_back(word);
   }
   arguments.job.words = words;
@@ -40,10 +42,17 @@ int predict(PredictArguments& arguments) {
   take_files(arguments);
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
-  const Job job = arguments.job.load(train::catalogue_of(registries));
-  const auto data = train::prepare_data(job, registries.augmentations, {});
-  const auto communicator = make_single_communicator();
-  const PredictContext context{job, data, registries, *communicator, arguments.options};
+  Job job = arguments.job.load(train::catalogue_of(registries), false);
+  const auto files =
+      read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
+                       *make_single_communicator());
+  auto remembered = remembered_data(files, job, registries.augmentations);
+  if (!remembered) {  // weights alone: only the training data know the rest
+    job = arguments.job.load(train::catalogue_of(registries));
+    remembered = train::prepare_data(job, registries.augmentations, {});
+  }
+  const train::PreparedData& data = *remembered;
+  const PredictContext context{job, data, files, registries, arguments.options};
   const DataSetInfo& info = data.train->info();
   if (has(info, Feature::Kind::tokens)) return predict_text(context);
   if (arguments.options.has_prompt) {
@@ -56,7 +65,10 @@ int predict(PredictArguments& arguments) {
 
 void add_options(CLI::App& command, PredictArguments& arguments) {
   PredictOptions& options = arguments.options;
-  command.add_option("JOB", arguments.job.words, "a job file (.yaml, .yml, .json), overrides key=value, image files")
+  command
+      .add_option("JOB", arguments.job.words,
+                  "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, or CSV "
+                  "files that name them")
       ->expected(0, -1);
   command.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
   command.add_option("--top", options.top, "images: how many classes to print")
@@ -84,8 +96,11 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
 void add_predict(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("predict", "Classify image files, or write text, with a trained job.");
   command->footer(
-      "The job's training data must be there: they hold the classes' names, or the characters, and the statistics.\n\n"
-      "Examples:\n  lockstep predict examples/cifar10-resnet20.yaml cat.png dog.jpg --top 3\n"
+      "The training data need not be there, unless the weights are a bare .safetensors file. A sample of several "
+      "images "
+      "is as many files in a row, in the order of its features, or a row of a CSV file with a column for each.\n\n"
+      "Examples:\n  lockstep predict runs/cifar10-resnet20 cat.png dog.jpg --top 3\n"
+      "  lockstep predict runs/two-towers pairs.csv\n"
       "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40");
   auto arguments = std::make_shared<PredictArguments>();
   add_options(*command, *arguments);

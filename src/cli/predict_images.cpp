@@ -9,6 +9,7 @@
 
 #include "backend/threads.hpp"
 #include "cli/predict.hpp"
+#include "cli/sample_files.hpp"
 #include "data/readers/image_file.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/error.hpp"
@@ -17,6 +18,12 @@
 namespace lockstep::cli {
 
 namespace {
+
+std::vector<std::string> names_of(const std::vector<Feature>& features) {
+  std::vector<std::string> names;
+  for (const Feature& feature : features) names.push_back(feature.name);
+  return names;
+}
 
 std::vector<Feature> image_features(const DataSetInfo& info) {
   std::vector<Feature> images;
@@ -49,8 +56,8 @@ Tensor decode(const std::string& path, const Feature& feature) {
 class FileSource final : public exec::InputSource {
  public:
   FileSource(const PredictContext& context, const Graph& graph)
-      : files_(context.options.files),
-        images_(image_features(context.data.train->info())),
+      : images_(image_features(context.data.train->info())),
+        files_(sample_files(context.options.files, names_of(images_))),
         pipeline_(make_pipeline(context)) {
     for (const ValueId id : graph.inputs) {
       const auto& outputs = pipeline_.outputs();
@@ -64,40 +71,28 @@ class FileSource final : public exec::InputSource {
       }
       feature_of_.push_back(static_cast<std::size_t>(found - outputs.begin()));
     }
-    if (files_.empty() || files_.size() % images_.size() != 0) {
-      throw Error(ExitCode::usage,
-                  fmt::format("predict: expected image files, {} for each sample, found {}; give them after "
-                              "the job",
-                              images_.size(), files_.size()));
-    }
     buffers_.resize(files_.size());
   }
 
-  [[nodiscard]] std::size_t samples() const { return files_.size() / images_.size(); }
-  [[nodiscard]] std::vector<std::string> files_of(std::size_t sample) const {
-    const auto first = files_.begin() + static_cast<std::ptrdiff_t>(sample * images_.size());
-    return {first, first + static_cast<std::ptrdiff_t>(images_.size())};
-  }
+  [[nodiscard]] std::size_t samples() const { return files_.size(); }
+  [[nodiscard]] const SampleFiles& files_of(std::size_t sample) const { return files_[sample]; }
 
   void get(std::uint64_t /*step*/, int shard, exec::ShardInputs& inputs) override {
-    const std::size_t first = static_cast<std::size_t>(shard) * images_.size();
+    auto& buffers = buffers_[static_cast<std::size_t>(shard)];
     Sample sample;
     std::vector<std::byte*> outputs;
     for (std::size_t i = 0; i < images_.size(); ++i) {
-      sample.push_back({images_[i].name, decode(files_[first + i], images_[i])});
-      buffers_[first + i] = Tensor(pipeline_.outputs()[i].spec);
-      outputs.push_back(buffers_[first + i].bytes());
+      sample.push_back({images_[i].name, decode(files_[static_cast<std::size_t>(shard)][i], images_[i])});
+      buffers.emplace_back(pipeline_.outputs()[i].spec);
     }
+    for (const Tensor& buffer : buffers) outputs.push_back(buffer.bytes());
     data::PipelineScratch scratch;
     pipeline_.run(sample, shard, 0, scratch, outputs);
     inputs.tensors.clear();
     inputs.valid = 1;
-    for (const std::size_t feature : feature_of_) inputs.tensors.push_back(buffers_[first + feature].bytes());
+    for (const std::size_t feature : feature_of_) inputs.tensors.push_back(buffers[feature].bytes());
   }
-  void release(std::uint64_t /*step*/, int shard) override {
-    for (std::size_t i = 0; i < images_.size(); ++i)
-      buffers_[static_cast<std::size_t>(shard) * images_.size() + i] = {};
-  }
+  void release(std::uint64_t /*step*/, int shard) override { buffers_[static_cast<std::size_t>(shard)].clear(); }
 
  private:
   data::Pipeline make_pipeline(const PredictContext& context) const {
@@ -108,11 +103,11 @@ class FileSource final : public exec::InputSource {
     return {images_, options, context.registries.augmentations};
   }
 
-  const std::vector<std::string>& files_;
   std::vector<Feature> images_;
+  std::vector<SampleFiles> files_;  // by sample
   data::Pipeline pipeline_;
-  std::vector<std::size_t> feature_of_;  // by graph input
-  std::vector<Tensor> buffers_;          // by file
+  std::vector<std::size_t> feature_of_;       // by graph input
+  std::vector<std::vector<Tensor>> buffers_;  // by sample, while it is computed
 };
 
 using Scores = std::vector<double>;
@@ -160,7 +155,7 @@ void print_sample(const PredictContext& context, const std::vector<std::string>&
 int predict_images(const PredictContext& context) {
   const Graph graph = train::make_prediction_graph(context.job, context.data, context.registries, 1);
   FileSource source(context, graph);
-  const SavedModel model = load_saved_model(context.options.checkpoint, context.job, graph, context.communicator);
+  const SavedModel model = load_saved_model(context.files, graph);
   const auto scores = run(context, graph, model, source);
   for (std::size_t i = 0; i < scores.size(); ++i) print_sample(context, source.files_of(i), scores[i]);
   return 0;

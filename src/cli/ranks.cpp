@@ -44,7 +44,7 @@ void check_world(const RankOptions& options, int found) {
 }
 
 Job load(const RankOptions& options, JobArgument& argument, const Registries& registries, int ranks) {
-  Job job = argument.load(train::catalogue_of(registries));
+  Job job = argument.load(train::catalogue_of(registries), options.need_data);
   if (options.limited_by_shards) config::check_world_size(job, ranks);
   return job;
 }
@@ -65,6 +65,14 @@ int run_here(const RankOptions& options, JobArgument& argument, const RankBody& 
 void RankOptions::add_to(CLI::App& command) {
   command.add_option("--ranks", ranks, "start this many ranks on this machine (a number, or auto)");
   command.add_option("--expect-world-size", expected, "refuse any other number of ranks")->check(at_least(1));
+}
+
+void RunArguments::add_to(CLI::App& command, const std::string& json) {
+  job.add_to(command);
+  ranks.add_to(command);
+  command.add_option("--log", log, fmt::format("people, or json: {} on stdout", json))
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
 }
 
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {

@@ -14,8 +14,19 @@ struct RankOptions {
   std::string ranks;               ///< empty, a number, or auto
   int expected = 0;                ///< refuse any other number; 0: any
   bool limited_by_shards = false;  ///< more ranks than shards are a mistake
+  bool need_data = true;           ///< a job whose data are not there is a mistake
 
   void add_to(CLI::App& command);
+};
+
+/// What the commands of several ranks are told alike: the job, --ranks, --expect-world-size and --log.
+struct RunArguments {
+  JobArgument job;
+  RankOptions ranks;
+  std::string log = "people";
+
+  /// `json`: what --log json writes on stdout.
+  void add_to(CLI::App& command, const std::string& json);
 };
 
 using RankBody = std::function<int(Communicator&, const Job&, const Registries&)>;

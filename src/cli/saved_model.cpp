@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
 #include "lockstep/error.hpp"
-#include "train/checkpoint.hpp"
+#include "train/data_facts.hpp"
 #include "train/run_directory.hpp"
 #include "train/safetensors.hpp"
 
@@ -37,14 +36,14 @@ CheckpointFiles newest(const std::string& directory) {
 }
 
 CheckpointFiles best(const std::string& directory) {
-  std::ifstream file(directory + "/best");
-  std::string name, why;
-  if (!(file >> name)) {
+  const std::string name = train::best_checkpoint(directory);
+  if (name.empty()) {
     throw Error(ExitCode::data,
                 fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a metric "
                             "when training, or leave out --checkpoint best",
                             directory));
   }
+  std::string why;
   if (auto files = train::read_checkpoint(directory + "/" + name, why)) return *files;
   none_in(directory, why);
 }
@@ -77,19 +76,28 @@ void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
 
 }  // namespace
 
-SavedModel load_saved_model(const std::string& which, const Job& job, const Graph& graph, Communicator& communicator) {
+CheckpointFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   std::optional<CheckpointFiles> files;
   if (communicator.rank() == 0) {
     files = find(which, job);
     files->optimizer.clear();  // not needed here: not sent
   }
   const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
-  files = train::broadcast_files(std::move(files), communicator, timeout);
-  SavedModel model{.path = files->path,
-                   .step = files->manifest.empty() ? -1 : train::parse_progress(*files).step,
+  return *train::broadcast_files(std::move(files), communicator, timeout);
+}
+
+std::optional<train::PreparedData> remembered_data(const CheckpointFiles& files, const Job& job,
+                                                   const AugmentRegistry& registry) {
+  if (files.manifest.empty()) return std::nullopt;
+  return train::recall_data(train::parse_progress(files).data_facts, job, registry, files.path + "/manifest.json");
+}
+
+SavedModel load_saved_model(const CheckpointFiles& files, const Graph& graph) {
+  SavedModel model{.path = files.path,
+                   .step = files.manifest.empty() ? -1 : train::parse_progress(files).step,
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};
-  const auto file = train::SafetensorsFile::parse(files->model, files->path);
+  const auto file = train::SafetensorsFile::parse(files.model, files.path);
   fill(file, model.parameters);
   fill(file, model.states);
   return model;

@@ -1,13 +1,16 @@
-// A trained model: what eval and predict read from a run directory.
+// A trained model: what eval, predict and show read from a run directory.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "exec/parameters.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
+#include "train/checkpoint.hpp"
+#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
@@ -21,8 +24,15 @@ inline constexpr const char* kCheckpointHelp =
     "newest, best, a checkpoint's directory, or a .safetensors file; newest: of the job's run directory";
 
 /// `which`: "newest", "best" (as `checkpoint.best` chose), or a path. Rank 0 reads, the others are told. Throws
-/// Error(data) when there is none, when it is damaged, or when it does not fit the graph.
-[[nodiscard]] SavedModel load_saved_model(const std::string& which, const Job& job, const Graph& graph,
-                                          Communicator& communicator);
+/// Error(data) when there is none, or when it is damaged.
+[[nodiscard]] train::CheckpointFiles read_saved_files(const std::string& which, const Job& job,
+                                                      Communicator& communicator);
+
+/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file.
+[[nodiscard]] std::optional<train::PreparedData> remembered_data(const train::CheckpointFiles& files, const Job& job,
+                                                                 const AugmentRegistry& registry);
+
+/// Throws Error(data) when the checkpoint does not fit the graph.
+[[nodiscard]] SavedModel load_saved_model(const train::CheckpointFiles& files, const Graph& graph);
 
 }  // namespace lockstep::cli

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
+#include "cli/saved_model.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
 
@@ -31,10 +32,20 @@ void write_text(const std::string& path, const std::string& text) {
   }
 }
 
+/// A run remembers what its data are like; for a job file they must be there.
+train::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
+  if (!argument.is_saved()) {
+    return train::prepare_data(argument.load(train::catalogue_of(registries)), registries.augmentations, {});
+  }
+  const auto files =
+      read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job, *make_single_communicator());
+  return *remembered_data(files, job, registries.augmentations);
+}
+
 int show(JobArgument& argument, const std::string& dot) {
   const Registries registries = Registries::built_in();
-  const Job job = argument.load(train::catalogue_of(registries));
-  const auto data = train::prepare_data(job, registries.augmentations, {});
+  const Job job = argument.load(train::catalogue_of(registries), false);
+  const auto data = describe_data(argument, job, registries);
   const Graph graph = train::make_job_graph(job, data, registries);
   if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
@@ -46,9 +57,9 @@ int show(JobArgument& argument, const std::string& dot) {
 void add_show(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("show", "Print a job's model: layers, shapes, parameters, FLOPs.");
   command->footer(
-      "The job's data must be there: they decide shapes and the number of classes.\n\n"
+      "A job's data must be there: they decide shapes and the number of classes. A run's need not.\n\n"
       "Examples:\n  lockstep show examples/cifar10-resnet20.yaml\n"
-      "  lockstep show model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
+      "  lockstep show runs/cifar10-resnet20\n  lockstep show model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
   auto argument = std::make_shared<JobArgument>();
   auto dot = std::make_shared<std::string>();
   argument->add_to(*command);

@@ -19,11 +19,8 @@ namespace lockstep::cli {
 
 namespace {
 
-struct TrainArguments {
-  JobArgument job;
-  RankOptions ranks;
+struct TrainArguments : RunArguments {
   std::string resume = "auto";
-  std::string log = "people";
   std::int64_t stop_at = 0;
 };
 
@@ -40,6 +37,11 @@ std::string program_digest() {
 
 int train_rank(const TrainArguments& arguments, Communicator& communicator, const Job& job,
                const Registries& registries) {
+  if (arguments.stop_at > 0 && job.checkpoint.never) {
+    throw Error(ExitCode::usage,
+                "--stop-at: expected a job that writes checkpoints, found checkpoint: never; leave out "
+                "one of the two");
+  }
   TrainerOptions options;
   options.resume = arguments.resume;
   options.handle_signals = true;
@@ -52,7 +54,9 @@ int train_rank(const TrainArguments& arguments, Communicator& communicator, cons
     options.sink = sink.get();
   }
   const TrainResult result = train_job(job, communicator, registries, options);
-  return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::done);
+  if (!result.interrupted) return static_cast<int>(ExitCode::done);
+  // 75 promises a checkpoint. Where none is ever written, another run begins anew.
+  return static_cast<int>(job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted);
 }
 
 int train(TrainArguments& arguments) {
@@ -71,12 +75,8 @@ void add_train(CLI::App& program, Action& run) {
       "Examples:\n  lockstep train examples/cifar10-resnet20.yaml batch_size=256\n  lockstep train --ranks 2\n"
       "  mpirun -n 4 lockstep train job.yaml");
   auto arguments = std::make_shared<TrainArguments>();
-  arguments->job.add_to(*command);
-  arguments->ranks.add_to(*command);
+  arguments->add_to(*command, "a line an event");
   command->add_option("--resume", arguments->resume, "auto, never, or the path of a checkpoint")->capture_default_str();
-  command->add_option("--log", arguments->log, "people (on stderr) or json (a line an event on stdout)")
-      ->check(one_of({"people", "json"}))
-      ->capture_default_str();
   command->add_option("--stop-at", arguments->stop_at, "checkpoint after this step and end with 75, as after a signal")
       ->check(at_least(1));
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });

@@ -55,7 +55,7 @@ void throw_deadline(const Topology& topology, int rank, int peer, const Operatio
   throw Error(
       ExitCode::infrastructure,
       fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
-                  "ended, hangs or is much slower than this one (then a longer timeout helps)",
+                  "ended, hangs or is much slower than this one (then raise job.timeout)",
                   rank, host_name(topology, rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
                   operation.name, operation.step, missing.empty() ? "" : ": ", missing));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/slices.hpp"
 #include "graph/program.hpp"
 
 namespace lockstep::exec {
@@ -30,5 +31,8 @@ struct GradientLayout {
 
 /// A bucket is closed when it has reached `bucket_bytes`; a slot is never split.
 [[nodiscard]] GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_bytes);
+
+/// The same buckets, as the exchange of `shards` shards wants them described.
+[[nodiscard]] comm::ExchangeLayout exchange_layout(const GradientLayout& layout, std::int64_t shards);
 
 }  // namespace lockstep::exec

@@ -37,7 +37,8 @@ std::vector<std::string> keys(const Names& names) {
 }
 
 [[noreturn]] void fail_at(const Place& place, const std::string& message) {
-  throw Error(ExitCode::configuration, place.line > 0 ? fmt::format("{}: {}", place.text(), message) : message);
+  const std::string where = place.text();  // a line of the file, or the command line
+  throw Error(ExitCode::configuration, where.empty() ? message : fmt::format("{}: {}", where, message));
 }
 
 /// Layers of a list: each sees the earlier ones and the inputs by name.
@@ -133,6 +134,15 @@ void freeze(Graph& graph, const ModelOptions& model) {
   }
 }
 
+// What the loss leaves out (`ignored_index`), its metrics leave out, too.
+Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
+  Attributes shared;
+  for (const auto& spec : metric.attributes) {
+    if (of_loss.has(spec.name)) shared.set(spec.name, of_loss.all().at(spec.name));
+  }
+  return shared;
+}
+
 }  // namespace
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
@@ -182,7 +192,9 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   if (request.loss != nullptr) {
     builder.graph().loss = builder.add_node(request.loss->kind, {output, target_id}, request.loss->attributes, "loss");
     for (const auto& metric : request.metrics) {
-      builder.graph().metrics.push_back(builder.add_node(metric, {output, target_id}, {}, "metric." + metric));
+      builder.graph().metrics.push_back(builder.add_node(metric, {output, target_id},
+                                                         shared_attributes(ops.at(metric), request.loss->attributes),
+                                                         "metric." + metric));
     }
   }
   return std::move(builder.graph());

@@ -28,8 +28,8 @@ double steady_seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-std::string of_total(const std::string& name, double value, double total) {
-  const std::string text = fmt::format("{} {}", name, grouped(std::llround(value)));
+std::string of_total(double value, double total) {
+  const std::string text = grouped(std::llround(value));
   return total > 0 ? fmt::format("{}/{}", text, grouped(std::llround(total))) : text;
 }
 
@@ -38,7 +38,7 @@ std::string first_metric(const Record& record) {
   const Field* field = find(record, "metrics");
   const auto* metrics = field == nullptr ? nullptr : std::get_if<std::map<std::string, double>>(field);
   if (metrics == nullptr || metrics->empty()) return "";
-  return fmt::format("  {} {}", spaced(metrics->begin()->first), short_number(metrics->begin()->second));
+  return fmt::format("  {} {}", spaced(metrics->begin()->first), fixed_number(metrics->begin()->second));
 }
 
 class Progress : public Sink {
@@ -54,7 +54,8 @@ class Progress : public Sink {
       return;
     }
     if (name == "start") on_start(record);
-    std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "", event_text(name, record, palette_).c_str());
+    std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "",
+                 event_text(name, record, palette_, steps_).c_str());
     std::fflush(file_);
   }
 
@@ -73,10 +74,12 @@ class Progress : public Sink {
     }
     data_wait_ += number(record, "data_wait_seconds");
     if (!is_due(step, now)) return;
-    const std::string text = step_text(record, step, now);
+    std::string text = step_text(record, step, now, false);
     if (options_.terminal) {
       const int columns = options_.columns > 0 ? options_.columns : terminal_columns(file_);
-      std::fprintf(file_, "%s%s", kEraseLine, text.substr(0, static_cast<std::size_t>(columns - 1)).c_str());
+      const auto room = static_cast<std::size_t>(columns - 1);
+      if (text.size() > room) text = step_text(record, step, now, true);
+      std::fprintf(file_, "%s%s", kEraseLine, text.substr(0, room).c_str());
     } else {
       std::fprintf(file_, "%s\n", text.c_str());
     }
@@ -95,18 +98,22 @@ class Progress : public Sink {
 
   [[nodiscard]] double tenth_of(double step) const { return std::floor(10 * step / steps_); }
 
-  [[nodiscard]] std::string step_text(const Record& record, double step, double now) const {
-    std::string text;
-    if (find(record, "epoch") != nullptr) text += of_total("epoch", number(record, "epoch"), epochs_) + "  ";
-    text += of_total("step", step, steps_);
-    text += fmt::format("  loss {}", short_number(number(record, "loss", std::nan(""))));
-    text += first_metric(record);
-    text += fmt::format("  {} samples/s", short_number(number(record, "samples_per_second")));
+  /// `narrow`: the same in fewer words, for a terminal of 80 columns.
+  [[nodiscard]] std::string step_text(const Record& record, double step, double now, bool narrow) const {
+    std::string epoch;
+    if (find(record, "epoch") != nullptr) epoch = "epoch " + of_total(number(record, "epoch"), epochs_);
+    std::string text = narrow ? epoch + "  " + of_total(step, steps_) + "  " : step_columns(step, steps_, epoch);
+    text += "loss " + fixed_number(number(record, "loss", std::nan(""))) + first_metric(record);
+    text += fmt::format("  {:>{}}{}", short_number(number(record, "samples_per_second")), narrow ? 0 : 7,
+                        narrow ? "/s" : " samples/s");
     if (steps_ > step && step > first_step_) {
       const double seconds_per_step = (now - first_step_at_) / (step - first_step_);
-      text += fmt::format("  {} left", duration((steps_ - step) * seconds_per_step));
+      text += fmt::format("  {} left", clock_time((steps_ - step) * seconds_per_step));
     }
-    if (now > shown_) text += fmt::format("  data wait {:.0f} %", std::min(100.0, 100 * data_wait_ / (now - shown_)));
+    if (now > shown_) {
+      const double share = std::min(100.0, 100 * data_wait_ / (now - shown_));
+      text += fmt::format("  {} {:.0f} %", narrow ? "wait" : "data wait", share);
+    }
     return text;
   }
 

@@ -75,10 +75,20 @@ std::string short_number(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+std::string fixed_number(double value) {
+  const double size = std::abs(value);
+  if (size >= 1000 && size < 1e15) return grouped(std::llround(value));
+  return size == 0 || (size >= 0.001 && size < 1000) ? fmt::format("{:.4f}", value) : fmt::format("{:.2e}", value);
+}
+
 std::string duration(double seconds) {
   if (!std::isfinite(seconds)) return "?";
-  if (seconds < 59.95) return fmt::format("{:.3g} s", std::max(seconds, 0.0));
-  const auto whole = std::llround(seconds);
+  return seconds < 59.95 ? fmt::format("{:.3g} s", std::max(seconds, 0.0)) : clock_time(seconds);
+}
+
+std::string clock_time(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const auto whole = std::llround(std::max(seconds, 0.0));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }

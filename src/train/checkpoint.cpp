@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,23 @@ std::string optimizer_bytes(const Model& model, const std::vector<std::string>& 
   return to_safetensors(tensors, {{"format", "lockstep"}});
 }
 
+Json to_json(const BestValue& best) {
+  return {{"metric", best.metric}, {"value", best.value}};
+}
+
+BestValue parse_best(const Json& json) {
+  return {json.at("metric").get<std::string>(), json.at("value").get<double>()};
+}
+
+// JSON has no word for numbers that are not finite: they are written as null.
+std::map<std::string, double> parse_metrics(const Json& json) {
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : json.items()) {
+    metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+  }
+  return metrics;
+}
+
 Json to_json(const Progress& p) {
   return {{"format", kFormat},
           {"step", p.step},
@@ -91,9 +109,12 @@ Json to_json(const Progress& p) {
           {"job_digest", p.job_digest},
           {"job", p.job},
           {"data_digest", p.data_digest},
+          {"data", Json::parse(p.data_facts)},
           {"fingerprint", p.fingerprint},
-          {"best_metric", p.best_metric},
-          {"has_best", p.has_best},
+          {"instructions", p.instructions},
+          {"exactness", p.exactness},
+          {"best", to_json(p.best)},
+          {"stop_best", to_json(p.stop_best)},
           {"evaluations_without_improvement", p.evaluations_without_improvement},
           {"finished", p.finished},
           {"metrics", p.metrics}};
@@ -168,6 +189,13 @@ std::optional<CheckpointFiles> read_checkpoint(const std::string& directory, std
   return files;
 }
 
+std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
+  const Json json = Json::parse(slurp(manifest).value_or(""), nullptr, false);
+  if (json.is_object() && json.value("format", 0) == kFormat && json.contains("job")) return json["job"];
+  why = manifest + ": damaged, or of another version of lockstep";
+  return std::nullopt;
+}
+
 Progress parse_progress(const CheckpointFiles& files) {
   try {
     const Json json = Json::parse(files.manifest);
@@ -179,12 +207,15 @@ Progress parse_progress(const CheckpointFiles& files) {
     json.at("job_digest").get_to(p.job_digest);
     json.at("job").get_to(p.job);
     json.at("data_digest").get_to(p.data_digest);
+    p.data_facts = json.at("data").dump();
     json.at("fingerprint").get_to(p.fingerprint);
-    json.at("best_metric").get_to(p.best_metric);
-    json.at("has_best").get_to(p.has_best);
+    json.at("instructions").get_to(p.instructions);
+    json.at("exactness").get_to(p.exactness);
+    p.best = parse_best(json.at("best"));
+    p.stop_best = parse_best(json.at("stop_best"));
     json.at("evaluations_without_improvement").get_to(p.evaluations_without_improvement);
     json.at("finished").get_to(p.finished);
-    json.at("metrics").get_to(p.metrics);
+    p.metrics = parse_metrics(json.at("metrics"));
     return p;
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data, fmt::format("{}/manifest.json: {}", files.path, error.what()));

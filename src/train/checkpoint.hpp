@@ -18,6 +18,12 @@
 
 namespace lockstep::train {
 
+/// The best that a metric was in an evaluation.
+struct BestValue {
+  std::string metric;  ///< empty: not evaluated yet
+  double value = 0;
+};
+
 /// All that the bits of the rest of the run depend on, besides the tensors.
 struct Progress {
   std::int64_t step = 0;  ///< steps done
@@ -25,9 +31,11 @@ struct Progress {
   std::uint64_t seed = 0;
   std::int64_t shards = 0;
   std::string job_digest, job;  ///< canonical form
-  std::string data_digest, fingerprint;
-  double best_metric = 0;
-  bool has_best = false;
+  std::string data_digest, fingerprint, instructions;
+  std::string data_facts;  ///< JSON: what using the model needs to know of its data (data_facts.hpp)
+  std::string exactness;   ///< "bitwise" as long as one fingerprint computed all of it
+  BestValue best;          ///< of `checkpoint.best`
+  BestValue stop_best;     ///< of `early_stop.metric`
   std::int64_t evaluations_without_improvement = 0;
   bool finished = false;                  ///< by early stopping, before the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation
@@ -47,6 +55,9 @@ void write_checkpoint(const std::string& directory, const Progress& progress, co
 
 /// Reads and verifies; nullopt with the reason in `why` when it is damaged.
 [[nodiscard]] std::optional<CheckpointFiles> read_checkpoint(const std::string& directory, std::string& why);
+
+/// The job that the manifest holds, in canonical form; nullopt with the reason in `why` when it has none.
+[[nodiscard]] std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why);
 
 [[nodiscard]] Progress parse_progress(const CheckpointFiles& files);
 /// Fills the model; throws Error(data) when a tensor is missing or of another shape.

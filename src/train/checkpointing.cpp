@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
+#include "train/start_facts.hpp"
 
 namespace lockstep::train {
 
@@ -21,26 +22,41 @@ bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& m
   }
   files = broadcast_files(std::move(files), run_.communicator, run_.timeout());
   if (!files) return false;
-  const Progress saved = parse_progress(*files);
-  if (saved.data_digest != progress.data_digest) {
+  progress = going_on(parse_progress(*files), progress, files->path);
+  restore(*files, state_names, model);
+  written_step_ = resumed_at_ = progress.step;
+  resumed_from_ = files->path;
+  return true;
+}
+
+Progress Checkpointing::going_on(Progress saved, const Progress& now, const std::string& path) const {
+  if (saved.data_digest != now.data_digest) {
     throw Error(ExitCode::data,
                 fmt::format("{}: the data set is not the one that this run began with; restore it, or choose "
                             "a new run_directory",
-                            files->path));
+                            path));
   }
-  if (saved.fingerprint != progress.fingerprint && run_.job.exact == "required") {
-    throw Error(ExitCode::usage,
-                fmt::format("{}: it was written with {}, but this is {}; the bits would differ: use the same, "
-                            "or set exact: preferred",
-                            files->path, saved.fingerprint, progress.fingerprint));
+  if (saved.fingerprint != now.fingerprint) {
+    const std::string difference =
+        fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path, saved.fingerprint,
+                    saved.instructions, now.fingerprint, now.instructions);
+    if (run_.job.exact == "required") {
+      throw Error(ExitCode::usage, difference +
+                                       "; the bits would differ: use the same processor and libraries, or set "
+                                       "exact: preferred");
+    }
+    run_.emit("warning", {{"message", difference}});
+    if (saved.exactness == kBitwise) saved.exactness = kNotBitwise;
   }
-  restore(*files, state_names, model);
-  const std::string fingerprint = progress.fingerprint;
-  progress = saved;
-  progress.fingerprint = fingerprint;
-  written_step_ = progress.step;
-  run_.emit("restart", {{"step", progress.step}, {"path", files->path}});
-  return true;
+  if (now.exactness != kBitwise) saved.exactness = now.exactness;
+  saved.fingerprint = now.fingerprint;
+  saved.instructions = now.instructions;
+  return saved;
+}
+
+std::string Checkpointing::path(std::int64_t step) const {
+  if (!directory_ || !has_written(step)) return {};
+  return resumed_at_ == step ? resumed_from_ : directory_->checkpoint(step);
 }
 
 void Checkpointing::write(const Progress& progress, const Model& model, const std::vector<std::string>& state_names,
@@ -56,7 +72,9 @@ void Checkpointing::write(const Progress& progress, const Model& model, const st
     write_file(directory_->checkpoints() + "/best", best_name_ + "\n");
   }
   prune_checkpoints(directory_->checkpoints(), run_.job.checkpoint.keep, best_name_);
-  run_.emit("checkpoint", {{"step", progress.step}, {"path", path}, {"seconds", seconds_since(start)}});
+  telemetry::Record record = {{"step", progress.step}, {"path", path}, {"seconds", seconds_since(start)}};
+  if (best) record.emplace_back("best", run_.job.checkpoint.best);
+  run_.emit("checkpoint", record);
 }
 
 }  // namespace lockstep::train

@@ -19,7 +19,8 @@ class Checkpointing {
   explicit Checkpointing(const RunContext& run);
 
   /// Goes on from the checkpoint that `--resume` chooses: overwrites the model and the progress, but for the
-  /// fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or data set.
+  /// fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or data set, or,
+  /// where the job requires exact bits, of another fingerprint.
   bool resume(const std::vector<std::string>& state_names, Model& model, Progress& progress);
 
   /// Writes the checkpoint of `progress.step`, where there is none yet or this one is `best`, and removes old ones.
@@ -27,11 +28,17 @@ class Checkpointing {
              Phases& phases);
   /// Whether the checkpoint of this step stands.
   [[nodiscard]] bool has_written(std::int64_t step) const { return written_step_ == step; }
+  /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
+  [[nodiscard]] std::string path(std::int64_t step) const;
 
  private:
+  /// The saved progress, if this run may go on from it.
+  [[nodiscard]] Progress going_on(Progress saved, const Progress& now, const std::string& path) const;
+
   RunContext run_;
   std::unique_ptr<RunDirectory> directory_;  // rank 0
-  std::int64_t written_step_ = -1;
+  std::int64_t written_step_ = -1, resumed_at_ = -1;
+  std::string resumed_from_;
   std::string best_name_;
 };
 

@@ -59,6 +59,12 @@ data::Pipeline PreparedData::pipeline(const Job& job, const AugmentRegistry& reg
   return {set.info().features, options, registry};
 }
 
+void PreparedData::describe(const Job& job, const AugmentRegistry& registry) {
+  features = pipeline(job, registry, *train, true).outputs();
+  classes = static_cast<std::int64_t>(train->info().class_names.size());
+  vocabulary = train->info().vocabulary;
+}
+
 std::string PreparedData::digest() const {
   return sha256(train->info().digest + (validation ? validation->info().digest : ""));
 }
@@ -81,9 +87,7 @@ PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const
       data.deviation = statistics.deviation;
     }
   }
-  data.features = data.pipeline(job, registry, *data.train, true).outputs();
-  data.classes = static_cast<std::int64_t>(info.class_names.size());
-  data.vocabulary = info.vocabulary;
+  data.describe(job, registry);
   return data;
 }
 

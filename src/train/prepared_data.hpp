@@ -20,6 +20,8 @@ struct PreparedData {
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const Job& job, const AugmentRegistry& registry, const DataSet& set,
                                         bool training) const;
+  /// Fills what follows from the training set's info: features, classes, vocabulary.
+  void describe(const Job& job, const AugmentRegistry& registry);
   /// Hash of both sets: compared between ranks and kept in checkpoints.
   [[nodiscard]] std::string digest() const;
 };

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 
 #include "core/digest.hpp"
@@ -12,11 +12,21 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 64;
+constexpr std::size_t kWidth = 128;  // of a value, and of a detail
+
+std::string cell(std::string text) {
+  if (text.size() >= kWidth) text = sha256(text);
+  text.resize(kWidth, '\0');
+  return text;
+}
 
 std::string at(const std::string& table, std::size_t row) {
-  const std::string cell = table.substr(row * kWidth, kWidth);
-  return cell.substr(0, cell.find('\0'));
+  const std::string padded = table.substr(row * kWidth, kWidth);
+  return padded.substr(0, padded.find('\0'));
+}
+
+std::string told(const std::string& value, const std::string& detail) {
+  return detail.empty() ? value : fmt::format("{} ({})", value, detail);
 }
 
 std::string most_common(const std::vector<std::string>& values) {
@@ -35,9 +45,8 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
                                        Communicator& communicator, std::chrono::milliseconds timeout) {
   std::string mine;
   for (const auto& fact : facts) {
-    std::string cell = fact.value.size() < kWidth ? fact.value : sha256(fact.value).substr(0, kWidth - 1);
-    cell.resize(kWidth, '\0');
-    mine += cell;
+    mine += cell(fact.value);
+    mine += cell(fact.detail);
   }
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::string all(mine.size() * ranks, '\0');
@@ -47,14 +56,19 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
   const Topology& topology = communicator.topology();
   std::vector<std::string> warnings;
   for (std::size_t f = 0; f < facts.size(); ++f) {
-    std::vector<std::string> values;
-    for (std::size_t r = 0; r < ranks; ++r) values.push_back(at(all, r * facts.size() + f));
+    std::vector<std::string> values, details;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      values.push_back(at(all, 2 * (r * facts.size() + f)));
+      details.push_back(at(all, 2 * (r * facts.size() + f) + 1));
+    }
     const std::string expected = most_common(values);
+    const auto example = static_cast<std::size_t>(std::find(values.begin(), values.end(), expected) - values.begin());
     for (std::size_t r = 0; r < ranks; ++r) {
       if (values[r] == expected) continue;
       const std::string& host = topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(r)));
-      const std::string message = fmt::format("rank {} on {}: its {} differs: expected {}, found {}; {}", r, host,
-                                              facts[f].name, expected, values[r], facts[f].remedy);
+      const std::string message =
+          fmt::format("rank {} on {}: its {} differs: expected {}, found {}; {}", r, host, facts[f].name,
+                      told(expected, details[example]), told(values[r], details[r]), facts[f].remedy);
       if (exact_required || !facts[f].bits_only) throw Error(ExitCode::usage, message);
       warnings.push_back(message);
     }

@@ -1,4 +1,4 @@
-// What must be equal on all ranks before the first step: job, data, program and libraries.
+// What must be equal on all ranks before the first step: job, data, program and fingerprint.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,11 @@
 namespace lockstep::train {
 
 struct StartFact {
-  std::string name;        ///< "job", "data set", "program", "libraries"
-  std::string value;       ///< a digest, or text up to 63 characters
-  std::string remedy;      ///< what to try when it differs
-  bool bits_only = false;  ///< a difference is allowed when the job does not require exact bits
+  std::string name;         ///< "job", "data set", "program", "fingerprint"
+  std::string value;        ///< a digest, or a short text
+  std::string remedy;       ///< what to try when it differs
+  bool bits_only = false;   ///< a difference is allowed when the job does not require exact bits
+  std::string detail = {};  ///< told beside a value that differs, but not compared
 };
 
 /// Every rank calls it with the same names. Throws Error(usage) that names the rank and host that differ from the

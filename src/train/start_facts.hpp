@@ -7,8 +7,14 @@
 
 namespace lockstep::train {
 
-/// The progress of a run that has done nothing yet. Compares job, data, program and libraries between the ranks;
-/// throws Error(usage) that names the rank and host that differ.
+/// The progress of a run that has done nothing yet. Compares job, data, program and fingerprint between the ranks;
+/// throws Error(usage) that names the rank and host that differ. Where only fingerprints differ and the job does not
+/// require exact bits, it warns and says so in `exactness`.
 [[nodiscard]] Progress begin_progress(const RunContext& run, const PreparedData& data);
+
+/// What `exactness` says: in the start event and in checkpoints.
+inline constexpr const char* kBitwise = "bitwise";
+inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";
+inline constexpr const char* kAllReduce = "plain all-reduce";
 
 }  // namespace lockstep::train

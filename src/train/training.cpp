@@ -15,16 +15,6 @@ namespace lockstep::train {
 
 namespace {
 
-comm::ExchangeLayout exchange_layout(const exec::GradientLayout& layout, std::int64_t shards) {
-  comm::ExchangeLayout exchange;
-  exchange.shards = static_cast<int>(shards);
-  for (const auto& bucket : layout.buckets) {
-    exchange.bucket_elements.push_back(bucket.elements);
-    exchange.cuts.push_back(bucket.cuts);
-  }
-  return exchange;
-}
-
 std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
   return job.steps > 0 ? job.steps : std::llround(job.epochs * static_cast<double>(steps_per_epoch));
 }
@@ -50,18 +40,16 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   pool_ = std::make_unique<exec::WorkerPool>(worker_count(job, communicator, own_shards().size()));
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
-  exchange_layout_ = exchange_layout(layout_, job.shards);
+  exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   exchange_ = comm::make_exchange(communicator, exchange_layout_,
                                   {.exact = job.exact != "never", .timeout = context_.timeout()});
   updater_ = std::make_unique<Updater>(graph_, executor_->program(), layout_, job.optimizer, job.clip_norm,
                                        static_cast<int>(job.shards));
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);
-  if (checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_)) {
-    first_step_ = progress_.step;
-  } else if (job.initialize) {
-    initialize_from_file(*job.initialize, model_);
-  }
+  resumed_ = checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_);
+  if (!resumed_ && job.initialize) initialize_from_file(*job.initialize, model_);
+  first_step_ = progress_.step;
   executor_->use(model_.parameters, model_.states);
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
   make_loader();
@@ -89,8 +77,11 @@ void Training::make_loader() {
 
 TrainResult Training::run() {
   emit_start();
+  if (resumed_ && !is_done()) {
+    context_.emit("restart", {{"step", progress_.step}, {"path", checkpointing_->path(progress_.step)}});
+  }
   loop_start_ = Clock::now();
-  while (progress_.step < steps_ && !progress_.finished && !interrupted_) step();
+  while (!is_done() && !interrupted_) step();
   training_seconds_ = seconds_since(loop_start_);
   if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
   if (!checkpointing_->has_written(progress_.step)) write_checkpoint(false);
@@ -161,9 +152,12 @@ void Training::after_step(const StepSums& sums) {
 }
 
 void Training::evaluate() {
-  const PhaseTimer timer(phases_, "evaluate");
-  const bool best = validation_->run(model_, progress_);
-  if (best && !job_.checkpoint.best.empty() && !job_.checkpoint.never) write_checkpoint(true);
+  bool best = false;
+  {
+    const PhaseTimer timer(phases_, "evaluate");
+    best = validation_->run(model_, progress_);
+  }
+  if (best) write_checkpoint(true);
 }
 
 void Training::write_checkpoint(bool best) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/exchange.hpp"
@@ -38,12 +39,14 @@ class Training {
   void after_step(const StepSums& sums);
   void evaluate();
   void write_checkpoint(bool best);
+  [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
   [[nodiscard]] bool stop_asked() const;
   [[nodiscard]] bool due(const Span& every) const;
   [[nodiscard]] const std::vector<int>& own_shards() const;
   void emit_start() const;
   void emit_step(const StepSums& sums);
   void emit_end(TrainResult& result);
+  [[nodiscard]] std::string outcome(const TrainResult& result) const;
 
   const Job& job_;
   Communicator& communicator_;
@@ -72,7 +75,7 @@ class Training {
   std::unique_ptr<Validation> validation_;
   SignalGuard signals_;
   std::int64_t first_step_ = 0;
-  bool interrupted_ = false;
+  bool resumed_ = false, interrupted_ = false;
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
 };
 

@@ -25,6 +25,8 @@ void Training::emit_start() const {
                           {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},
                           {"samples", data_.train->size()},
                           {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
+                          {"fingerprint", progress_.fingerprint},
+                          {"exactness", progress_.exactness},
                           {"arena_bytes", executor_->program().arena_bytes},
                           {"seconds", seconds_since(start_)},
                           {"version", std::string(version())}});
@@ -70,20 +72,30 @@ void Training::emit_end(TrainResult& result) {
                            {"report", static_cast<std::uint64_t>(progress_.step), context_.timeout()});
   std::array<std::map<std::string, double>, 5> columns;
   for (std::size_t i = 0; i < all.size(); ++i) columns.at(i % mine.size())[fmt::format("{}", i / mine.size())] = all[i];
-  context_.emit("end", {{"steps", result.steps},
-                        {"samples", result.samples},
-                        {"seconds", result.seconds},
-                        {"samples_per_second", result.samples_per_second},
-                        {"loss", result.loss},
-                        {"metrics", result.metrics},
-                        {"phases", result.phases},
-                        {"interrupted", result.interrupted},
-                        {"parameters_sha256", result.parameters_sha256},
-                        {"shards_by_rank", columns[0]},
-                        {"bytes_sent_by_rank", columns[1]},
-                        {"bytes_by_formula_by_rank", columns[2]},
-                        {"compute_seconds_by_rank", columns[3]},
-                        {"bytes_read_by_rank", columns[4]}});
+  telemetry::Record record = {{"outcome", outcome(result)},
+                              {"steps", result.steps},
+                              {"samples", result.samples},
+                              {"seconds", result.seconds},
+                              {"samples_per_second", result.samples_per_second},
+                              {"loss", result.loss},
+                              {"metrics", result.metrics},
+                              {"phases", result.phases},
+                              {"interrupted", result.interrupted},
+                              {"parameters_sha256", result.parameters_sha256},
+                              {"shards_by_rank", columns[0]},
+                              {"bytes_sent_by_rank", columns[1]},
+                              {"bytes_by_formula_by_rank", columns[2]},
+                              {"compute_seconds_by_rank", columns[3]},
+                              {"bytes_read_by_rank", columns[4]}};
+  if (result.steps == first_step_) std::erase_if(record, [](const auto& field) { return field.first == "loss"; });
+  if (const auto path = checkpointing_->path(result.steps); !path.empty()) record.emplace_back("checkpoint", path);
+  context_.emit("end", record);
+}
+
+std::string Training::outcome(const TrainResult& result) const {
+  if (result.interrupted) return "interrupted";
+  if (result.steps == first_step_) return "already finished";
+  return progress_.finished ? "stopped early" : "done";
 }
 
 }  // namespace lockstep::train

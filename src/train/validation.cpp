@@ -2,9 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
+
+namespace {
+
+bool is_better(double value, double than, bool higher) {
+  return higher ? value > than : value < than;
+}
+
+}  // namespace
 
 Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool)
     : run_(run), data_(data), graph_(graph), pool_(pool) {}
@@ -26,38 +36,27 @@ bool Validation::run(const Model& model, Progress& progress) {
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();
   run_.emit("eval", {{"step", progress.step}, {"set", std::string("validation")}, {"loss", loss}, {"metrics", shown}});
-  return note_best(progress);
+  if (job.early_stop) {
+    const bool improved = note(job.early_stop->metric, progress, progress.stop_best);
+    progress.evaluations_without_improvement = improved ? 0 : progress.evaluations_without_improvement + 1;
+    progress.finished = progress.evaluations_without_improvement >= job.early_stop->patience;
+  }
+  return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, progress, progress.best);
 }
 
-const std::string& Validation::watched_metric() const {
-  return run_.job.early_stop ? run_.job.early_stop->metric : run_.job.checkpoint.best;
-}
-
-bool Validation::is_better(double value, const Progress& progress) const {
-  if (!progress.has_best) return true;
-  const OpDef* metric = watched_metric() == "loss" ? nullptr : run_.registries.ops.find(watched_metric());
-  const bool higher = metric != nullptr && metric->higher_is_better;
-  return higher ? value > progress.best_metric : value < progress.best_metric;
-}
-
-bool Validation::note_best(Progress& progress) const {
-  if (watched_metric().empty()) return false;
-  const auto found = progress.metrics.find(watched_metric());
+bool Validation::note(const std::string& metric, const Progress& progress, BestValue& best) const {
+  const auto found = progress.metrics.find(metric);
   if (found == progress.metrics.end()) {
-    throw Error(ExitCode::configuration,
-                fmt::format("job: '{}' is watched, but it is not among the job's metrics; add it to `metrics`",
-                            watched_metric()));
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("job: '{}' is watched, but it is not among the job's metrics; add it to `metrics`", metric));
   }
-  if (is_better(found->second, progress)) {
-    progress.best_metric = found->second;
-    progress.has_best = true;
-    progress.evaluations_without_improvement = 0;
-    return true;
-  }
-  ++progress.evaluations_without_improvement;
-  const auto& early_stop = run_.job.early_stop;
-  progress.finished = early_stop && progress.evaluations_without_improvement >= early_stop->patience;
-  return false;
+  const OpDef* op = metric == "loss" ? nullptr : run_.registries.ops.find(metric);
+  const bool higher = op != nullptr && op->higher_is_better;
+  const bool first = best.metric != metric;  // also when a resumed job watches another one
+  if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, higher))) return false;
+  best = {metric, found->second};
+  return true;
 }
 
 }  // namespace lockstep::train

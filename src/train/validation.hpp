@@ -1,4 +1,4 @@
-// Validation while training: evaluates, remembers the best value of the watched metric, and stops early.
+// Validation while training: evaluates, remembers the best values of the metrics that are watched, and stops early.
 #pragma once
 
 #include <memory>
@@ -19,14 +19,12 @@ class Validation {
 
   /// The job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
-  /// Evaluates and sets progress.metrics; every rank calls it. Returns whether the watched metric is the best so
-  /// far; sets progress.finished when it has not improved for `early_stop.patience` evaluations.
+  /// Evaluates and sets progress.metrics; every rank calls it. Returns whether the metric of `checkpoint.best` is the
+  /// best so far; sets progress.finished when that of `early_stop` has not improved for `patience` evaluations.
   bool run(const Model& model, Progress& progress);
 
  private:
-  [[nodiscard]] const std::string& watched_metric() const;
-  [[nodiscard]] bool is_better(double value, const Progress& progress) const;
-  bool note_best(Progress& progress) const;
+  bool note(const std::string& metric, const Progress& progress, BestValue& best) const;
 
   RunContext run_;
   const PreparedData& data_;

@@ -11,10 +11,10 @@ def chunk(kind, body):
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def png(width=8, height=8, colour=0):
+def png(width=8, height=8, colour=0, shade=0):
     head = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
     channels = 3 if colour == 2 else 1
-    rows = b"".join(b"\0" + bytes([y * 8 % 256]) * (width * channels) for y in range(height))
+    rows = b"".join(b"\0" + bytes([(y * 8 + shade * 31) % 256]) * (width * channels) for y in range(height))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The commands on digits after a very short training: show, eval, predict, data, and every exit code."""
 import fcntl
+import importlib.util
 import json
 import os
 import pathlib
@@ -30,6 +31,14 @@ def wait_for(path, process):
     raise AssertionError(f"{path} did not appear")
 
 
+def load_bad_data():
+    path = pathlib.Path(__file__).resolve().parent.parent / "bad" / "bad_data.py"
+    spec = importlib.util.spec_from_file_location("bad_data", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Trained(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -57,11 +66,7 @@ class Trained(unittest.TestCase):
         self.assertTrue(line["checkpoint"].startswith(self.folder.name))
 
     def test_predict_classifies_a_picture(self):
-        sys_path = pathlib.Path(__file__).resolve().parent.parent / "bad"
-        import importlib.util
-        spec = importlib.util.spec_from_file_location("bad_data", sys_path / "bad_data.py")
-        bad_data = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(bad_data)
+        bad_data = load_bad_data()
         picture = pathlib.Path(self.folder.name) / "picture.png"
         picture.write_bytes(bad_data.png(28, 28))
         line = json.loads(run("predict", *self.job, str(picture), "--top", "10", "--log", "json").stdout)
@@ -72,6 +77,25 @@ class Trained(unittest.TestCase):
         picture.write_bytes(bad_data.png(8, 8))
         error = run("predict", *self.job, str(picture), code=65).stderr
         self.assertIn("expected an image of [28, 28, 1]", error)
+
+    def test_predict_says_what_to_give(self):
+        error = run("predict", *self.job, code=64).stderr
+        self.assertEqual(error, "lockstep: predict: expected image files, 1 for each sample (image), or a CSV file, found "
+                                "0; give them after the job\n")
+        error = run("predict", *self.job, "--prompt", "a", code=64).stderr
+        self.assertEqual(error, "lockstep: --prompt: this job trains on digits (synthetic), not on text; give image files "
+                                "instead\n")
+
+    def test_a_run_directory_stands_for_its_job(self):
+        directory = f"{self.folder.name}/run"
+        self.assertEqual(run("show", directory).stdout, run("show", *self.job).stdout)
+        by_job = json.loads(run("eval", *self.job, "--log", "json").stdout)
+        for words in ([directory], [by_job["checkpoint"]]):
+            line = json.loads(run("eval", *words, "--log", "json").stdout)
+            self.assertEqual((line["loss"], line["metrics"]), (by_job["loss"], by_job["metrics"]))
+        error = run("eval", self.folder.name, code=65).stderr
+        self.assertEqual(error, f"lockstep: {self.folder.name}: expected a job file, or the directory of a run or "
+                                "checkpoint, found a folder with no checkpoints in it\n")
 
     def test_a_run_that_exists_is_not_begun_anew(self):
         self.assertIn("--resume never", run("train", *self.job, "--resume", "never", code=73).stderr)
@@ -84,6 +108,79 @@ class Trained(unittest.TestCase):
     def test_another_job_in_the_same_directory(self):
         error = run("train", *self.job, "seed=2", code=78).stderr
         self.assertIn("another job", error)
+
+
+class WithoutData(unittest.TestCase):
+    """What a trained run can do where its training data are not."""
+
+    def setUp(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.home.name)
+        (self.folder / "data").mkdir()
+
+    def tearDown(self):
+        self.home.cleanup()
+
+    def train(self, text, *words):
+        (self.folder / "job.yaml").write_text(text, encoding="utf-8")
+        run("train", "job.yaml", "run_directory=run", *words, folder=self.folder)
+
+    def images(self, count):
+        bad_data = load_bad_data()
+        for i in range(count):
+            (self.folder / "data" / f"{i}.png").write_bytes(bad_data.png(8, 8, shade=i))
+
+    def test_two_images_a_sample_and_csv(self):
+        self.images(8)
+        rows = [f"{i}.png,{(i + 1) % 8}.png,{('same', 'other')[i % 2]}" for i in range(8)]
+        table = self.folder / "data" / "pairs.csv"
+        table.write_text("\n".join(["left,right,label", *rows]) + "\n", encoding="utf-8")
+        self.train("job: {model: {inputs: [left, right], layers: [{flatten: {}, inputs: left, name: a}, {flatten: {}, "
+                   "inputs: right, name: b}, {concat: {inputs: [a, b]}}, {linear: {features: 2}}]}, data: {train: {csv: "
+                   "data/pairs.csv}}, batch_size: 4, shards: 4, steps: 3, optimizer: adam, learning_rate: 0.01}\n")
+        before = run("predict", "job.yaml", "run_directory=run", "data/pairs.csv", folder=self.folder).stdout
+        moved = self.folder / "moved"
+        (self.folder / "data").rename(moved)
+        self.assertEqual(run("predict", "run", "moved/pairs.csv", folder=self.folder).stdout,
+                         before.replace("data/", "moved/"))
+        files = [f"moved/{name}.png" for i in range(8) for name in (i, (i + 1) % 8)]
+        lines = run("predict", "run", *files, "--log", "json", folder=self.folder).stdout.splitlines()
+        self.assertEqual(len(lines), 8)
+        first = json.loads(lines[0])
+        self.assertEqual(first["files"], ["moved/0.png", "moved/1.png"])
+        self.assertEqual(sorted(entry["name"] for entry in first["classes"]), ["other", "same"])
+        self.assertIn("258 parameters", run("show", "run", folder=self.folder).stdout)  # 128 pixels, 2 classes
+        error = run("predict", "run", "moved/0.png", code=64, folder=self.folder).stderr
+        self.assertEqual(error, "lockstep: predict: expected image files, 2 for each sample (left, right), or a CSV file, "
+                                "found 1; give them after the job\n")
+        (moved / "odd.csv").write_text("left,rihgt\n0.png,1.png\n", encoding="utf-8")
+        error = run("predict", "run", "moved/odd.csv", code=65, folder=self.folder).stderr
+        self.assertEqual(error, "lockstep: moved/odd.csv:1: expected a column 'right', found left, rihgt\n")
+
+    def test_evaluation_needs_the_set_alone(self):
+        self.images(6)
+        for name in ("train", "test"):
+            rows = [f"{i}.png,{'abc'[i % 3]}" for i in range(6)]
+            (self.folder / "data" / f"{name}.csv").write_text("\n".join(["image,label", *rows]), encoding="utf-8")
+        self.train("job: {model: {layers: [flatten, {linear: {features: 3}}]}, data: {train: {csv: data/train.csv}}, "
+                   "batch_size: 3, shards: 3, steps: 2, metrics: accuracy, learning_rate: 0.01}\n")
+        words = ["eval", "run", "data.test.csv=data/te*.csv", "--set", "test", "--log", "json"]
+        before = json.loads(run(*words, folder=self.folder).stdout)
+        self.assertEqual(before["samples"], 6)
+        (self.folder / "data" / "train.csv").unlink()
+        self.assertEqual(json.loads(run(*words, folder=self.folder).stdout)["loss"], before["loss"])
+        self.assertIn("nothing at 'data/train.csv'",
+                      run("eval", "run", "--set", "train", folder=self.folder, code=78).stderr)
+
+    def test_text(self):
+        corpus = self.folder / "data" / "corpus.txt"
+        corpus.write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
+        self.train("job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: data/corpus.txt, "
+                   "context: 16}}}, batch_size: 8, shards: 4, steps: 4, optimizer: adamw, learning_rate: 0.01}\n")
+        corpus.unlink()
+        text = run("predict", "run", "--prompt", "to be", "--tokens", "20", folder=self.folder).stdout
+        self.assertTrue(text.startswith("to be"))
+        self.assertEqual(len(text), 26)
 
 
 class Codes(unittest.TestCase):

@@ -219,7 +219,7 @@ std::string error_of(const std::function<void()>& body) {
 }
 
 constexpr const char* kHint =
-    "; look at that rank's log: it ended, hangs or is much slower than this one (then a longer timeout helps)";
+    "; look at that rank's log: it ended, hangs or is much slower than this one (then raise job.timeout)";
 
 // Rank 2 maps the memory with the others in step 1 and never arrives in step 2.
 std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars) {

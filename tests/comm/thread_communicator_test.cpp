@@ -123,7 +123,7 @@ TEST(ThreadCommunicator, DeadlineNamesRankHostPeerOperationAndStep) {
                  {0, 0, 1});
   EXPECT_EQ(message,
             "rank 1 on host a: waited 0.1 s for rank 2 (host b) in 'exchange' of step 17; look at that rank's log: it "
-            "ended, hangs or is much slower than this one (then a longer timeout helps)");
+            "ended, hangs or is much slower than this one (then raise job.timeout)");
 }
 
 TEST(ThreadCommunicator, AFailedRankWakesTheOthersAndItsErrorIsTheJobs) {

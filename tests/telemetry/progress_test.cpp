@@ -29,33 +29,47 @@ class ProgressTest : public ::testing::Test {
 };
 
 TEST_F(ProgressTest, StartNamesWhatIsRun) {
-  make(false)->event("start", {{"job", std::string("digits")},
-                               {"ranks", std::int64_t{2}},
-                               {"threads", std::int64_t{1}},
-                               {"hosts", std::int64_t{1}},
-                               {"shards", std::int64_t{8}},
-                               {"batch_size", std::int64_t{128}},
-                               {"parameters", std::int64_t{52650}},
-                               {"steps", std::int64_t{3910}},
-                               {"epochs", 10.0},
-                               {"device", std::string("cpu")},
-                               {"arena_bytes", std::int64_t{1234567}},
-                               {"seconds", 0.0421},
-                               {"version", std::string("0.1.0")},
-                               {"resumed_at", std::int64_t{40}}});
-  EXPECT_EQ(captured_.take(),
-            "lockstep 0.1.0  digits  2 ranks  1 thread  1 host  8 shards  batch 128\n"
-            "  52,650 parameters  10 epochs  3,910 steps  device cpu  arena bytes 1.23 MB  seconds 0.0421 s  "
-            "resumed at 40\n");
+  Record record = {{"job", std::string("digits")},
+                   {"ranks", std::int64_t{2}},
+                   {"threads", std::int64_t{1}},
+                   {"hosts", std::int64_t{1}},
+                   {"shards", std::int64_t{8}},
+                   {"batch_size", std::int64_t{128}},
+                   {"parameters", std::int64_t{52650}},
+                   {"states", std::int64_t{0}},
+                   {"steps", std::int64_t{3910}},
+                   {"epochs", 10.0},
+                   {"device", std::string("a CPU, avx2")},
+                   {"samples", std::int64_t{50048}},
+                   {"validation_samples", std::int64_t{500}},
+                   {"exactness", std::string("bitwise")},
+                   {"arena_bytes", std::int64_t{1234567}},
+                   {"seconds", 0.0421},
+                   {"version", std::string("0.1.0")}};
+  make(false)->event("start", record);
+  const std::string expected =
+      "lockstep 0.1.0  digits\n"
+      "  model  52,650 parameters\n"
+      "  data   50,048 samples, 500 for validation\n"
+      "  length 3,910 steps of 128 samples, 10 epochs\n"
+      "  ranks  2 on 1 host, 1 thread each, 8 shards\n"
+      "  device a CPU, avx2\n";
+  EXPECT_EQ(captured_.take(), expected);
+  for (auto& [name, field] : record) {
+    if (name == "exactness") field = std::string("exact gradient, not bitwise");
+  }
+  record.emplace_back("stages", std::int64_t{2});
+  make(false)->event("start", record);
+  EXPECT_EQ(captured_.take(), expected + "  exact  exact gradient, not bitwise\n  also   stages 2\n");
 }
 
 TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {
   const auto progress = make(false);
   progress->event("start", start(100, 2));
-  EXPECT_EQ(captured_.take(), "digits\n  2 epochs  100 steps\n");
+  EXPECT_EQ(captured_.take(), "digits\n  length 100 steps, 2 epochs\n");
   now_ += 1;
   progress->event("step", step(1, 2.3, 0.5));
-  EXPECT_EQ(captured_.take(), "epoch 1/2  step 1/100  loss 2.3  1,235 samples/s  data wait 50 %\n");
+  EXPECT_EQ(captured_.take(), "step   1/100  epoch 1/2   loss 2.3000    1,235 samples/s  data wait 50 %\n");
   for (int i = 2; i < 10; ++i) {
     now_ += 1;
     progress->event("step", step(i, 2.0, 0.1));
@@ -63,7 +77,7 @@ TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {
   }
   now_ += 1;
   progress->event("step", step(10, 1.5, 0.1));  // 9 steps in 9 s, each waited for 0.1 s
-  EXPECT_EQ(captured_.take(), "epoch 1/2  step 10/100  loss 1.5  1,235 samples/s  1:30 left  data wait 10 %\n");
+  EXPECT_EQ(captured_.take(), "step  10/100  epoch 1/2   loss 1.5000    1,235 samples/s  1:30 left  data wait 10 %\n");
 }
 
 TEST_F(ProgressTest, AFileGetsALineEveryTenSecondsAndFewerInALongRun) {
@@ -95,7 +109,7 @@ TEST_F(ProgressTest, TheLastStepIsAlwaysShown) {
     progress->event("step", step(1, 2.3));
     (void)captured_.take();
     progress->event("step", step(2, 2.25));
-    EXPECT_NE(captured_.take().find("step 2/2  loss 2.25"), std::string::npos) << terminal;
+    EXPECT_NE(captured_.take().find("step 2/2  epoch 1/1   loss 2.2500"), std::string::npos) << terminal;
   }
 }
 
@@ -105,15 +119,35 @@ TEST_F(ProgressTest, ATerminalLineIsWrittenOverTenTimesASecondAndCutToTheWidth) 
   (void)captured_.take();
   now_ += 0.15;
   progress->event("step", step(1, 2.5));
-  EXPECT_EQ(captured_.take(), "\r\x1b[Kepoch 1/1  step 1/1");
+  EXPECT_EQ(captured_.take(), "\r\x1b[Kepoch 1/1  1/100  l");
   now_ += 0.05;
   progress->event("step", step(2, 2.5));
   EXPECT_EQ(captured_.take(), "");
   now_ += 0.1;
   progress->event("step", step(3, 2.5));
-  EXPECT_EQ(captured_.take(), "\r\x1b[Kepoch 1/1  step 3/1");
+  EXPECT_EQ(captured_.take(), "\r\x1b[Kepoch 1/1  3/100  l");
   progress->event("checkpoint", {{"step", std::int64_t{3}}, {"path", std::string("runs/a/3")}, {"seconds", 0.25}});
-  EXPECT_EQ(captured_.take(), "\r\x1b[Kstep 3  checkpoint runs/a/3  0.25 s\n");
+  EXPECT_EQ(captured_.take(), "\r\x1b[Kstep   3/100  checkpoint  runs/a/3\n");
+}
+
+TEST_F(ProgressTest, ANarrowTerminalGetsFewerWords) {
+  Record record = step(700, 0.05123, 0.001);
+  record.emplace_back("metrics", Map{{"accuracy", 0.9844}});
+  const std::string narrow = "\r\x1b[Kepoch 1/4  700/748  loss 0.0512  accuracy 0.9844  1,235/s  0:10 left  wait 0 %";
+  const std::string wide =
+      "\r\x1b[Kstep 700/748  epoch 1/4   loss 0.0512  accuracy 0.9844    1,235 samples/s  0:10 left  "
+      "data wait 0 %";
+  for (const int columns : {80, 120}) {
+    now_ = 100;
+    const auto progress = make(true, false, columns);
+    progress->event("start", start(748, 4));
+    now_ += 1;
+    progress->event("step", step(699, 0.06));
+    (void)captured_.take();
+    now_ += 0.2;
+    progress->event("step", record);
+    EXPECT_EQ(captured_.take(), columns == 80 ? narrow : wide);
+  }
 }
 
 TEST_F(ProgressTest, AnEvaluationIsALineThatStays) {
@@ -128,30 +162,111 @@ TEST_F(ProgressTest, TheStepLineHasTheFirstMetricOfTheBatch) {
   Record record = step(6, 1);
   record.emplace_back("metrics", Map{{"accuracy", 0.875}, {"top5", 1.0}});
   make(false)->event("step", record);
-  EXPECT_EQ(captured_.take(), "epoch 1  step 6  loss 1  accuracy 0.875  1,235 samples/s  data wait 0 %\n");
+  EXPECT_EQ(captured_.take(), "step 6  epoch 1     loss 1.0000  accuracy 0.8750    1,235 samples/s  data wait 0 %\n");
 }
 
-TEST_F(ProgressTest, TheEndHasMetricsPhasesAndTheHash) {
-  make(false)->event("end", {{"steps", std::int64_t{3910}},
-                             {"samples", std::int64_t{500480}},
-                             {"seconds", 62.0},
-                             {"samples_per_second", 8072.26},
-                             {"metrics", Map{{"accuracy", 0.975}}},
-                             {"phases", Map{{"exchange", 6.2}, {"compute", 50.0}}},
-                             {"loss", 0.0625},
-                             {"interrupted", false},
-                             {"parameters_sha256", std::string("abc123")},
-                             {"shards_by_rank", Map{{"0", 5}, {"1", 3}}},
-                             {"bytes_sent_by_rank", Map{{"0", 2.5e6}, {"1", 3e9}}},
-                             {"compute_seconds_by_rank", Map{{"0", 50.0}, {"1", 61.0}}}});
+Record end_of_two_ranks() {
+  return {{"outcome", std::string("done")},
+          {"steps", std::int64_t{3910}},
+          {"samples", std::int64_t{500480}},
+          {"seconds", 62.0},
+          {"samples_per_second", 8072.26},
+          {"metrics", Map{{"accuracy", 0.975}, {"loss", 0.0825}}},
+          {"phases", Map{{"exchange", 6.2}, {"compute", 50.0}, {"update", 0.1}}},
+          {"loss", 0.0625},
+          {"interrupted", false},
+          {"parameters_sha256", std::string("abc123")},
+          {"shards_by_rank", Map{{"0", 5}, {"1", 3}}},
+          {"bytes_sent_by_rank", Map{{"0", 2.5e6}, {"1", 3e9}}},
+          {"bytes_by_formula_by_rank", Map{{"0", 2.5e6}, {"1", 3e9}}},
+          {"compute_seconds_by_rank", Map{{"0", 50.0}, {"1", 61.0}}},
+          {"bytes_read_by_rank", Map{{"0", 0.0}, {"1", 0.0}}},
+          {"checkpoint", std::string("runs/a/checkpoints/step-00003910")}};
+}
+
+void set(Record& record, const std::string& name, Field value) {
+  for (auto& [key, field] : record) {
+    if (key == name) field = value;
+  }
+}
+
+TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
+  make(false)->event("end", end_of_two_ranks());
   EXPECT_EQ(captured_.take(),
-            "done  3,910 steps  500,480 samples  1:02  8,072 samples/s  loss 0.0625\n"
-            "  accuracy 0.975\n"
-            "  phases: compute 50 s (81 %)  exchange 6.2 s (10 %)\n"
-            "  shards by rank: 5, 3\n"
-            "  bytes sent by rank: 2.5 MB, 3 GB\n"
-            "  compute seconds by rank: 50 s, 1:01\n"
+            "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
+            "  validation  loss 0.0825  accuracy 0.9750\n"
+            "  time        compute 81 %, exchange 10 %\n"
+            "  shards      5, 3\n"
+            "  computing   50 s, 1:01\n"
+            "  sent        2.5 MB, 3 GB\n"
             "  parameters sha256: abc123\n");
+}
+
+TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiffer) {
+  Record record = end_of_two_ranks();
+  set(record, "bytes_by_formula_by_rank", Map{{"0", 2.5e6}, {"1", 2e9}});
+  make(false)->event("end", record);
+  EXPECT_NE(captured_.take().find("  sent        2.5 MB, 3 GB\n  by formula  2.5 MB, 2 GB\n"), std::string::npos);
+  for (const char* name : {"shards_by_rank", "bytes_sent_by_rank", "compute_seconds_by_rank"}) {
+    set(record, name, Map{{"0", 8}});
+  }
+  set(record, "bytes_read_by_rank", Map{{"0", 1e6}});
+  set(record, "metrics", Map{});
+  make(false)->event("end", record);
+  EXPECT_EQ(captured_.take(),
+            "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
+            "  last step   loss 0.0625\n"
+            "  time        compute 81 %, exchange 10 %\n"
+            "  read        1 MB\n"
+            "  parameters sha256: abc123\n");
+}
+
+TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
+  const auto progress = make(false);
+  progress->event("start", start(4000, 10));
+  (void)captured_.take();
+  Record record = end_of_two_ranks();
+  set(record, "outcome", std::string("stopped early"));
+  progress->event("end", record);
+  EXPECT_TRUE(captured_.take().starts_with("stopped early  step 3,910 of 4,000, 500,480 samples in 1:02: 8,072"));
+  set(record, "outcome", std::string("interrupted"));
+  set(record, "interrupted", true);
+  progress->event("end", record);
+  std::string text = captured_.take();
+  EXPECT_TRUE(text.starts_with("interrupted  step 3,910 of 4,000, 500,480 samples in 1:02: 8,072 samples/s\n"));
+  EXPECT_NE(text.find("  to go on    run the same command again; it resumes from runs/a/checkpoints/step-00003910\n"),
+            std::string::npos);
+  std::erase_if(record, [](const auto& field) { return field.first == "checkpoint"; });
+  progress->event("end", record);
+  text = captured_.take();
+  EXPECT_NE(text.find("  to go on    nothing was kept (checkpoint: never); another run begins anew\n"),
+            std::string::npos);
+}
+
+TEST_F(ProgressTest, ARunThatWasDoneBeforeSaysSo) {
+  make(false)->event("end", {{"outcome", std::string("already finished")},
+                             {"steps", std::int64_t{748}},
+                             {"samples", std::int64_t{0}},
+                             {"seconds", 3.2e-8},
+                             {"samples_per_second", 0.0},
+                             {"metrics", Map{{"accuracy", 0.975}, {"loss", 0.0825}}},
+                             {"phases", Map{{"data_wait", 0.0}}},
+                             {"interrupted", false},
+                             {"parameters_sha256", std::string("abc123")}});
+  EXPECT_EQ(captured_.take(),
+            "already finished at step 748: nothing to do\n"
+            "  validation  loss 0.0825  accuracy 0.9750\n"
+            "  parameters sha256: abc123\n");
+}
+
+TEST_F(ProgressTest, AWarningIsOneSentenceAndAResumedRunSaysFromWhere) {
+  const auto progress = make(false);
+  progress->event("warning", {{"message", std::string("passed over a damaged checkpoint: a")}});
+  EXPECT_EQ(captured_.take(), "warning: passed over a damaged checkpoint: a\n");
+  progress->event("restart", {{"step", std::int64_t{40}}, {"path", std::string("runs/a/checkpoints/step-00000040")}});
+  EXPECT_EQ(captured_.take(), "step 40  going on    from runs/a/checkpoints/step-00000040\n");
+  make(true, true)->event("warning", {{"message", std::string("a")}});
+  EXPECT_EQ(captured_.take(), "\r\x1b[K\x1b[33mwarning:\x1b[0m a\n");
 }
 
 TEST_F(ProgressTest, EventsThatAreNotKnownAreShownAsTheyAre) {
@@ -181,6 +296,16 @@ TEST(Text, ManyRanksAreARange) {
   EXPECT_EQ(to_text("shards_by_rank", values), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11");
   for (int rank = 12; rank < 20; ++rank) values[std::to_string(rank)] = rank;
   EXPECT_EQ(to_text("shards_by_rank", values), "0 to 19");
+}
+
+TEST(Text, NumbersInColumns) {
+  EXPECT_EQ(fixed_number(0), "0.0000");
+  EXPECT_EQ(fixed_number(0.65331), "0.6533");
+  EXPECT_EQ(fixed_number(12.5), "12.5000");
+  EXPECT_EQ(fixed_number(1.23e-5), "1.23e-05");
+  EXPECT_EQ(fixed_number(8071.9), "8,072");
+  EXPECT_EQ(clock_time(4.7), "0:05");
+  EXPECT_EQ(clock_time(3723), "1:02:03");
 }
 
 TEST(Text, Numbers) {

@@ -2,6 +2,7 @@
 #include <dnnl.hpp>
 
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "backend/device.hpp"
@@ -16,6 +17,17 @@ std::string model_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown";
+}
+
+// Instruction sets that oneDNN 2 has no names for, by oneDNN 3's numbers.
+std::string newer_isa_name(int isa) {
+  static const std::map<int, std::string> names = {{0x1f, "avx2_vnni_2"},
+                                                   {0x1ef, "avx512_core_fp16"},
+                                                   {0x1fef, "avx512_core_amx_fp16"},
+                                                   {0x201ff, "avx10_2_512"},
+                                                   {0x22fff, "avx10_2_512_amx_2"}};
+  const auto found = names.find(isa);
+  return found == names.end() ? fmt::format("isa {:#x}", isa) : found->second;
 }
 
 std::string isa_name() {
@@ -37,7 +49,7 @@ std::string isa_name() {
     case dnnl::cpu_isa::avx512_core_amx:
       return "avx512_core_amx";
     default:
-      return fmt::format("isa {}", static_cast<int>(dnnl::get_effective_cpu_isa()));
+      return newer_isa_name(static_cast<int>(dnnl::get_effective_cpu_isa()));
   }
 }
 

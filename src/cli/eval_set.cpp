@@ -1,0 +1,53 @@
+#include "cli/eval_set.hpp"
+
+#include "cli/saved_model.hpp"
+#include "config/expand.hpp"
+#include "data/open.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// A source of its own, or none for a set that is (a part of) the training data.
+const SourceOptions* own_source(const std::string& name, const Job& job) {
+  const auto& source = name == "test" ? job.data.test : job.data.validation;
+  return name != "train" && source ? &*source : nullptr;
+}
+
+std::shared_ptr<const DataSet> open_like(const SourceOptions& source, const train::PreparedData& data) {
+  data::IndexOptions options;
+  options.like = &data.train->info();
+  return data::open(source, options);
+}
+
+}  // namespace
+
+void require_eval_set(const std::string& name, const Job& job) {
+  if (name == "test" && !job.data.test) {
+    throw Error(ExitCode::usage,
+                "--set test: the job has no test data; add data.test to the job file, or choose --set validation");
+  }
+  const DataOptions& data = job.data;
+  if (name == "validation" && !data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
+    throw Error(ExitCode::usage,
+                "--set validation: the job has no validation data; add data.validation to the job file, or "
+                "choose --set train");
+  }
+}
+
+EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job,
+                      const train::CheckpointFiles& files, const Registries& registries) {
+  const SourceOptions* source = own_source(name, job);
+  if (auto remembered = remembered_data(files, job, registries.augmentations); remembered && source != nullptr) {
+    auto set = open_like(config::expanded(*source), *remembered);
+    return {std::move(set), std::move(*remembered)};
+  }
+  const Job whole = argument.load(train::catalogue_of(registries));
+  auto data = train::prepare_data(whole, registries.augmentations, {});
+  if (name == "test") return {open_like(*whole.data.test, data), data};
+  auto set = name == "train" ? data.train : data.validation;
+  return {std::move(set), std::move(data)};
+}
+
+}  // namespace lockstep::cli

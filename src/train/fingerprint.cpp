@@ -1,0 +1,111 @@
+#include "train/fingerprint.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "backend/device.hpp"
+#include "comm/exchange.hpp"
+#include "core/digest.hpp"
+#include "exec/executor.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "lockstep/random.hpp"
+#include "lockstep/version.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+using Int = std::int64_t;
+
+constexpr Int kBatch = 4, kClasses = 10;
+constexpr std::uint64_t kSeed = 1;
+
+// Convolutions of several channel blocks, products of matrices that are cut into blocks in each of their three
+// dimensions, and every kind of exponential, norm and sum that a layer can have.
+Graph probe(const OpRegistry& ops) {
+  GraphBuilder b(ops, kBatch);
+  const auto conv = [&](ValueId x, Int filters, Int stride) {
+    return b.apply("conv", {x}, Attributes({{"filters", filters}, {"kernel", Int{3}}, {"stride", stride}}));
+  };
+  const auto linear = [&](ValueId x, Int features) {
+    return b.apply("linear", {x}, Attributes({{"features", features}}));
+  };
+  ValueId x = b.input("image", {DType::f32, {14, 14, 16}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("gelu", {b.apply("batch_norm", {conv(x, 32, 1)})});
+  x = b.apply("silu", {conv(x, 48, 2)});
+  x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{49, 48}}}));
+  x = linear(b.apply("layer_norm", {x}), 3 * 48);
+  x = b.apply("tanh", {b.apply("attention", {x}, Attributes({{"heads", Int{3}}}))});
+  x = b.apply("rms_norm", {b.apply("sigmoid", {linear(b.apply("flatten", {x}), 96)})});
+  x = linear(b.apply("softmax", {x}), kClasses);
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  return std::move(b.graph());
+}
+
+class ProbeSource final : public exec::InputSource {
+ public:
+  ProbeSource() : image_({DType::f32, {kBatch, 14, 14, 16}}), label_({DType::i32, {kBatch}}) {
+    RandomStream random(hash_name("fingerprint"), 0);
+    for (float& value : image_.as<float>()) value = random.between(-1, 1);
+    for (std::int32_t& value : label_.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(kClasses));
+  }
+  void get(std::uint64_t /*step*/, int /*shard*/, exec::ShardInputs& inputs) override {
+    inputs.tensors = {image_.bytes(), label_.bytes()};
+    inputs.valid = kBatch;
+  }
+  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+
+ private:
+  Tensor image_, label_;
+};
+
+exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
+  exec::TensorBlock block(graph, ids);
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    exec::initialize(graph.at(ids[i]).initializer, kSeed, block.name(i), block.at(i));
+  }
+  return block;
+}
+
+std::string hash_of_kernels() {
+  OpRegistry ops;
+  ops::add_built_in(ops);
+  const Graph graph = probe(ops);
+  exec::WorkerPool pool(1);
+  exec::Executor executor(graph, Mode::training, DeviceKind::cpu, pool, kSeed);
+  const auto layout = exec::make_gradient_layout(executor.program(), Int{1} << 30);
+  const auto communicator = make_single_communicator();
+  const auto exchange = comm::make_exchange(*communicator, exec::exchange_layout(layout, 1));
+  const auto parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
+  executor.use(parameters, states);
+  ProbeSource source;
+  exchange->begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
+  const std::vector<int> shards = {0};
+  const double loss = executor.train({shards}, 0, source, layout, *exchange).at(0).loss;
+  exchange->finish();
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(&loss, 1)));
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {  // gradients and statistics; not the gaps between them
+    const auto& place = layout.slots[i];
+    const auto elements = static_cast<std::size_t>(executor.program().slots[i].elements);
+    hash.add(std::as_bytes(exchange->reduced(place.bucket).subspan(static_cast<std::size_t>(place.offset), elements)));
+  }
+  return hash.hex().substr(0, 16);
+}
+
+}  // namespace
+
+std::string Fingerprint::text() const {
+  return fmt::format("kernels {}, {}, lockstep {}", kernels, libraries, version);
+}
+
+Fingerprint take_fingerprint() {
+  const auto device = backend::cpu_info();
+  return {hash_of_kernels(), device.libraries, std::string(version()), device.isa};
+}
+
+}  // namespace lockstep::train

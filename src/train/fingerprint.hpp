@@ -1,0 +1,23 @@
+// The fingerprint: what the bits of a run depend on beside its job and data. It is the hash of what the compiled
+// kernels compute on a fixed input, forward and backward, and the versions of the library and of lockstep. Names of
+// instruction sets would not do: kernels are also chosen, and matrices cut, by the sizes of caches.
+#pragma once
+
+#include <string>
+
+namespace lockstep::train {
+
+struct Fingerprint {
+  std::string kernels;       ///< 16 hexadecimal digits
+  std::string libraries;     ///< "oneDNN 2.6.3"
+  std::string version;       ///< of lockstep
+  std::string instructions;  ///< what oneDNN dispatches to; told, but not compared
+
+  /// "kernels 0123456789abcdef, oneDNN 2.6.3, lockstep 0.1.0": what checkpoints keep and ranks compare.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Trains a small net for one step, on one thread; some milliseconds.
+[[nodiscard]] Fingerprint take_fingerprint();
+
+}  // namespace lockstep::train

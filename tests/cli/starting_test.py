@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""How runs start and stop under mpirun: what ranks compare, world sizes, other processors, signals."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+SMALL = ["data.train.digits.count=128", "data.validation.digits.count=32", "batch_size=32", "steps=4", "threads=1",
+         "learning_rate=0.002"]
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
+       "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+OTHER = "ONEDNN_MAX_CPU_ISA=SSE41"  # every processor that lockstep is used on has more
+
+
+def run(words, code=0, **settings):
+    environment = {**os.environ, **MPI, **settings.pop("env", {})}
+    result = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment,
+                            stdin=subprocess.DEVNULL, **settings)
+    assert result.returncode == code, f"{words}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
+def events(result, name):
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] == name]
+
+
+class WorldSizes(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.train = [PROGRAM, "train", *SMALL, f"run_directory={self.folder.name}/run", "--log", "json"]
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_mpirun_and_ranks_give_the_bits_of_one(self):
+        hashes = set()
+        for number, command in enumerate(([], [*MPIRUN, "-n", "3"])):
+            words = [*command, *self.train, f"run_directory={self.folder.name}/{number}"]
+            hashes.add(events(run(words), "end")[0]["parameters_sha256"])
+        for ranks in ("auto", "3"):
+            result = run([*self.train, "--ranks", ranks, f"run_directory={self.folder.name}/{ranks}"])
+            self.assertEqual(events(result, "start")[0]["ranks"], 1 if ranks == "auto" else 3)
+            hashes.add(events(result, "end")[0]["parameters_sha256"])
+        self.assertEqual(len(hashes), 1)
+
+    def test_another_world_size_is_refused(self):
+        run([*self.train, "--ranks", "2", "--expect-world-size", "2"])
+        error = run([*MPIRUN, "-n", "3", *self.train, "--expect-world-size", "2"], code=64).stderr
+        self.assertIn("lockstep: --expect-world-size: expected 2 ranks, found 3; check the hostfile and the "
+                      "launcher's -n\n", error)
+
+
+class Comparisons(unittest.TestCase):
+    """Two ranks, of which the second is not like the first."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.train = [PROGRAM, "train", *SMALL, f"run_directory={self.folder.name}/run", "--log", "json"]
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_a_stale_file_in_another_directory(self):
+        for name, text in (("a", "to be or not to be "), ("b", "to be or not so be ")):
+            folder = pathlib.Path(self.folder.name) / name
+            folder.mkdir()
+            (folder / "corpus.txt").write_text(text * 40, encoding="utf-8")
+            (folder / "job.yaml").write_text(
+                "job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: corpus.txt, "
+                "context: 16}}}, batch_size: 8, shards: 4, steps: 2, optimizer: adamw, learning_rate: 0.01}\n",
+                encoding="utf-8")
+        words = [PROGRAM, "train", "job.yaml", f"run_directory={self.folder.name}/run"]
+        error = run([*MPIRUN, "-n", "1", "--wdir", f"{self.folder.name}/a", *words, ":", "-n", "1", "--wdir",
+                     f"{self.folder.name}/b", *words], code=64).stderr
+        self.assertRegex(error, r"lockstep: rank 1 on \S+: its data set differs: expected [0-9a-f]{64}, found "
+                                r"[0-9a-f]{64}; copy the same data to every host\n")
+
+    def test_another_job(self):
+        error = run([*MPIRUN, "-n", "1", *self.train, ":", "-n", "1", *self.train, "seed=2"], code=64).stderr
+        self.assertRegex(error, r"rank 1 on \S+: its job differs: expected [0-9a-f]{64}, found [0-9a-f]{64}; give every "
+                                r"rank the same job file and overrides\n")
+
+    def mixed(self, code, *words):
+        train = [*self.train, *words]
+        return run([*MPIRUN, "-n", "1", *train, ":", "-n", "1", "env", OTHER, *train], code=code)
+
+    def test_another_instruction_set(self):
+        error = self.mixed(64).stderr
+        fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, lockstep [0-9.]+"
+        self.assertRegex(error, rf"lockstep: rank 1 on \S+: its fingerprint differs: expected {fingerprint} \(\w+\), "
+                                rf"found {fingerprint} \(sse41\); use one kind of processor and one version of the "
+                                r"libraries, or set exact: preferred\n")
+
+    def test_another_instruction_set_where_exact_is_preferred(self):
+        result = self.mixed(0, "exact=preferred")
+        self.assertEqual(events(result, "start")[0]["exactness"], "exact gradient, not bitwise")
+        self.assertIn("its fingerprint differs", events(result, "warning")[0]["message"])
+        manifest = next(pathlib.Path(self.folder.name).glob("run/checkpoints/*/manifest.json"))
+        self.assertEqual(json.loads(manifest.read_text())["exactness"], "exact gradient, not bitwise")
+
+    def test_resuming_on_another_instruction_set(self):
+        first = run([*self.train, "--stop-at", "2"], code=75)
+        self.assertEqual(events(first, "start")[0]["exactness"], "bitwise")
+        other = {"env": dict([OTHER.split("=")])}
+        error = run(self.train, code=64, **other).stderr
+        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .* \(\w+\), but here it is "
+                                r"kernels .* \(sse41\); the bits would differ: use the same processor and libraries, or "
+                                r"set exact: preferred\n")
+        second = run([*self.train, "exact=preferred"], **other)
+        self.assertEqual(events(second, "start")[0]["exactness"], "exact gradient, not bitwise")
+        self.assertEqual(events(second, "end")[0]["steps"], 4)
+
+
+class Signals(unittest.TestCase):
+    def begin(self, folder, *words, checkpoint="checkpoint.every=1000000 steps"):
+        command = [PROGRAM, "train", *SMALL, "steps=1000000", f"run_directory={folder}/run", checkpoint, "--log", "json",
+                   *words]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   stdin=subprocess.DEVNULL, env={**os.environ, **MPI}, start_new_session=True)
+        for line in process.stdout:
+            if json.loads(line)["event"] == "step":
+                return process
+        raise AssertionError(process.stderr.read())
+
+    def test_any_of_three_signals_checkpoints_on_any_ranks(self):
+        for ranks, number in (("1", signal.SIGINT), ("1", signal.SIGUSR1), ("2", signal.SIGTERM)):
+            with self.subTest(ranks=ranks, number=number), tempfile.TemporaryDirectory() as folder:
+                process = self.begin(folder, "--ranks", ranks)
+                process.send_signal(number)
+                output, error = process.communicate(timeout=120)
+                self.assertEqual(process.returncode, 75, error)
+                end = json.loads(output.splitlines()[-1])
+                self.assertEqual(end["outcome"], "interrupted")
+                self.assertTrue(pathlib.Path(end["checkpoint"], "manifest.json").exists())
+
+    def test_a_job_without_checkpoints_is_not_called_resumable(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = self.begin(folder, checkpoint="checkpoint=never")
+            process.send_signal(signal.SIGTERM)
+            output, error = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 1, error)
+            self.assertNotIn("checkpoint", json.loads(output.splitlines()[-1]))
+            self.assertFalse(pathlib.Path(folder, "run").exists())
+            refused = run([PROGRAM, "train", *SMALL, "checkpoint=never", "--stop-at", "2"], code=64).stderr
+            self.assertEqual(refused, "lockstep: --stop-at: expected a job that writes checkpoints, found checkpoint: "
+                                      "never; leave out one of the two\n")
+
+    def test_the_second_signal_leaves_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = self.begin(folder)
+            process.send_signal(signal.SIGSTOP)  # so that both come before the next step
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGUSR1)
+            process.send_signal(signal.SIGCONT)
+            process.communicate(timeout=120)
+            self.assertIn(process.returncode, (128 + signal.SIGTERM, 128 + signal.SIGUSR1))
+            self.assertEqual(list(pathlib.Path(folder).glob("run/checkpoints/*/manifest.json")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

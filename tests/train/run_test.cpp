@@ -1,0 +1,198 @@
+// Runs of a small job as people make them: early stopping, the best checkpoint, going on, starting again.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "config/config.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kJob = R"(
+job:
+  model: {layers: [flatten, {linear: {features: 10}}]}
+  data:
+    train: {digits: {count: 64}}
+    validation: {digits: {count: 40, first: 100000}}
+  batch_size: 16
+  shards: 4
+  steps: 12
+  metrics: [accuracy]
+  optimizer: adam
+  learning_rate: 0.01
+  evaluate: {every: 2 steps}
+  checkpoint: {every: 4 steps}
+)";
+
+class Folder {
+ public:
+  Folder() : path_((fs::temp_directory_path() / "lockstep-run-XXXXXX").string()) {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Keeps what a run says.
+class Events final : public telemetry::Sink {
+ public:
+  void event(const std::string& name, const telemetry::Record& record) override { all.emplace_back(name, record); }
+  [[nodiscard]] int count(const std::string& name) const {
+    int n = 0;
+    for (const auto& [event, record] : all) n += event == name ? 1 : 0;
+    return n;
+  }
+  /// A field of the last event of that name, as text.
+  [[nodiscard]] std::string text(const std::string& name, const std::string& field) const {
+    std::string found;
+    for (const auto& [event, record] : all) {
+      if (event != name) continue;
+      for (const auto& [key, value] : record) {
+        if (key == field && std::holds_alternative<std::string>(value)) found = std::get<std::string>(value);
+      }
+    }
+    return found;
+  }
+  std::vector<std::pair<std::string, telemetry::Record>> all;
+};
+
+TrainResult run(const std::string& directory, std::vector<std::string> overrides, Events& events,
+                TrainerOptions options = {}) {
+  const Registries registries = Registries::built_in();
+  overrides.push_back("run_directory=" + directory);
+  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  options.sink = &events;
+  return train_job(job, *make_single_communicator(), registries, options);
+}
+
+std::string best_of(const std::string& directory) {
+  std::ifstream file(directory + "/checkpoints/best");
+  std::string name;
+  file >> name;
+  return name;
+}
+
+std::vector<std::string> kept(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory + "/checkpoints")) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The step whose evaluation has the highest accuracy, the first of equal ones.
+std::string step_of_best_accuracy(const Events& events) {
+  double best = -1;
+  std::int64_t step = 0, of_best = 0;
+  for (const auto& [name, record] : events.all) {
+    if (name != "eval") continue;
+    for (const auto& [key, value] : record) {
+      if (key == "step") step = std::get<std::int64_t>(value);
+      if (key != "metrics") continue;
+      const double accuracy = std::get<std::map<std::string, double>>(value).at("accuracy");
+      if (accuracy > best) {
+        best = accuracy;
+        of_best = step;
+      }
+    }
+  }
+  return (of_best < 10 ? "step-0000000" : "step-000000") + std::to_string(of_best);
+}
+
+}  // namespace
+
+TEST(Run, EarlyStoppingAndTheBestCheckpointWatchTheirOwnMetrics) {
+  const Folder folder;
+  Events events;
+  // With a rate of 0 no loss ever improves, but the first accuracy is the best there is.
+  const auto result =
+      run(folder.path(), {"learning_rate=1e-30", "early_stop={metric: loss, patience: 3}", "checkpoint.best=accuracy"},
+          events);
+  EXPECT_EQ(result.steps, 8);  // evaluations at 2, 4, 6, 8; the last three do not improve
+  EXPECT_EQ(best_of(folder.path()), "step-00000002");
+  EXPECT_EQ(events.text("end", "outcome"), "stopped early");
+
+  const Folder other;
+  Events learning;
+  (void)run(other.path(), {"early_stop={metric: loss, patience: 100}", "checkpoint.best=accuracy", "checkpoint.keep=1"},
+            learning);
+  EXPECT_EQ(best_of(other.path()), step_of_best_accuracy(learning));
+}
+
+TEST(Run, TheBestCheckpointMayFallOnADueStep) {
+  const Folder folder;
+  Events events;
+  // Due at every step with an evaluation: the best is written once, named, and kept beside the newest.
+  (void)run(folder.path(), {"learning_rate=1e-30", "checkpoint={every: 2 steps, keep: 1, best: accuracy}"}, events);
+  EXPECT_EQ(events.count("checkpoint"), 6);
+  EXPECT_EQ(best_of(folder.path()), "step-00000002");
+  EXPECT_EQ(kept(folder.path()), (std::vector<std::string>{"step-00000002", "step-00000012"}));
+}
+
+TEST(Run, AFinishedRunIsNotTrainedAgain) {
+  const Folder folder;
+  Events first, second;
+  const auto done = run(folder.path(), {}, first);
+  EXPECT_EQ(first.text("end", "outcome"), "done");
+  const auto again = run(folder.path(), {}, second);
+  EXPECT_EQ(second.text("end", "outcome"), "already finished");
+  EXPECT_EQ(again.steps, 12);
+  EXPECT_EQ(again.samples, 0);
+  EXPECT_EQ(again.parameters_sha256, done.parameters_sha256);
+  EXPECT_EQ(again.metrics, done.metrics);
+  EXPECT_EQ(second.count("restart"), 0);
+  EXPECT_EQ(second.count("checkpoint"), 0);
+}
+
+TEST(Run, AnInterruptedRunSaysWhereItsCheckpointIs) {
+  const Folder folder;
+  Events events, on;
+  TrainerOptions options;
+  options.stop_at = 3;
+  EXPECT_TRUE(run(folder.path(), {}, events, options).interrupted);
+  EXPECT_EQ(events.text("end", "outcome"), "interrupted");
+  EXPECT_EQ(events.text("end", "checkpoint"), folder.path() + "/checkpoints/step-00000003");
+  (void)run(folder.path(), {}, on);
+  EXPECT_EQ(on.text("restart", "path"), folder.path() + "/checkpoints/step-00000003");
+
+  Events never;
+  EXPECT_TRUE(run(folder.path(), {"checkpoint=never"}, never, options).interrupted);
+  EXPECT_EQ(never.text("end", "checkpoint"), "");
+}
+
+TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
+  const Folder folder;
+  // The first update makes every parameter infinite or no number, so the evaluation after it has no number either.
+  for (const int evaluations : {1, 0}) {  // the second run goes on from the checkpoint of the first
+    Events events;
+    try {
+      (void)run(
+          folder.path(),
+          {"learning_rate=1e39", "optimizer=sgd", "evaluate.every=1 steps", "checkpoint={every: 1 steps, best: loss}"},
+          events);
+      ADD_FAILURE() << "expected it to diverge";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::diverged) << error.what();
+    }
+    EXPECT_EQ(events.count("eval"), evaluations);
+    EXPECT_EQ(kept(folder.path()), (std::vector<std::string>{"step-00000001"}));
+    EXPECT_EQ(best_of(folder.path()), "");
+  }
+}
+
+}  // namespace lockstep
