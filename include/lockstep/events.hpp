@@ -1,13 +1,13 @@
 // Events of a run: what the training loop says, once, to whoever listens. Rank 0 only, one thread.
 //
 // Events and their fields (a listener shows fields that it does not know, too):
-//   start       job, ranks, threads, hosts, shards, batch_size, parameters, steps, epochs, device, version
+//   start       job, ranks, threads, hosts, shards, batch_size, parameters, steps, epochs, device, exactness, version
 //   step        step, epoch (from 1), loss, learning_rate, samples_per_second, seconds (since the run's start),
 //               data_wait_seconds (since the step event before)
 //   eval        step, set, loss, metrics
-//   checkpoint  step, path, seconds
-//   balance, restart
-//   end         steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, and maps per rank
+//   checkpoint  step, path, seconds; best: the metric, where it is the best so far
+//   balance, restart (step, path), warning (message)
+//   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
 #pragma once
 
 #include <cstdint>

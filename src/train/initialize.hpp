@@ -6,8 +6,9 @@
 
 namespace lockstep::train {
 
-/// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data)
-/// when the file lacks one or has it in another shape, Error(configuration) when the patterns choose none.
-void initialize_from_file(const InitializeOptions& options, Model& model);
+/// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data) when
+/// the file lacks one or has it in another shape, Error(configuration) when a pattern chooses none; `place` is where
+/// the patterns were written.
+void initialize_from_file(const InitializeOptions& options, const Place& place, Model& model);
 
 }  // namespace lockstep::train

@@ -48,7 +48,10 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);
   resumed_ = checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_);
-  if (!resumed_ && job.initialize) initialize_from_file(*job.initialize, model_);
+  if (!resumed_ && job.initialize) {
+    const auto place = job.places.find("job.initialize.only");
+    initialize_from_file(*job.initialize, place == job.places.end() ? Place{} : place->second, model_);
+  }
   first_step_ = progress_.step;
   executor_->use(model_.parameters, model_.states);
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);

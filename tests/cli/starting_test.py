@@ -86,6 +86,14 @@ class Comparisons(unittest.TestCase):
         self.assertRegex(error, r"rank 1 on \S+: its job differs: expected [0-9a-f]{64}, found [0-9a-f]{64}; give every "
                                 r"rank the same job file and overrides\n")
 
+    def test_another_program(self):
+        other = pathlib.Path(self.folder.name) / "lockstep"
+        other.write_bytes(pathlib.Path(PROGRAM).read_bytes() + b"stale")
+        other.chmod(0o755)
+        error = run([*MPIRUN, "-n", "1", *self.train, ":", "-n", "1", str(other), *self.train[1:]], code=64).stderr
+        self.assertRegex(error, r"rank 1 on \S+: its program differs: expected [0-9a-f]{64}, found [0-9a-f]{64}; install "
+                                r"the same lockstep on every host\n")
+
     def mixed(self, code, *words):
         train = [*self.train, *words]
         return run([*MPIRUN, "-n", "1", *train, ":", "-n", "1", "env", OTHER, *train], code=code)

@@ -1,83 +1,15 @@
 // Runs of a small job as people make them: early stopping, the best checkpoint, going on, starting again.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
-#include "config/config.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/trainer.hpp"
-#include "train/catalogue.hpp"
+#include "train/small_run.hpp"
 
 namespace lockstep {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr const char* kJob = R"(
-job:
-  model: {layers: [flatten, {linear: {features: 10}}]}
-  data:
-    train: {digits: {count: 64}}
-    validation: {digits: {count: 40, first: 100000}}
-  batch_size: 16
-  shards: 4
-  steps: 12
-  metrics: [accuracy]
-  optimizer: adam
-  learning_rate: 0.01
-  evaluate: {every: 2 steps}
-  checkpoint: {every: 4 steps}
-)";
-
-class Folder {
- public:
-  Folder() : path_((fs::temp_directory_path() / "lockstep-run-XXXXXX").string()) {
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-/// Keeps what a run says.
-class Events final : public telemetry::Sink {
- public:
-  void event(const std::string& name, const telemetry::Record& record) override { all.emplace_back(name, record); }
-  [[nodiscard]] int count(const std::string& name) const {
-    int n = 0;
-    for (const auto& [event, record] : all) n += event == name ? 1 : 0;
-    return n;
-  }
-  /// A field of the last event of that name, as text.
-  [[nodiscard]] std::string text(const std::string& name, const std::string& field) const {
-    std::string found;
-    for (const auto& [event, record] : all) {
-      if (event != name) continue;
-      for (const auto& [key, value] : record) {
-        if (key == field && std::holds_alternative<std::string>(value)) found = std::get<std::string>(value);
-      }
-    }
-    return found;
-  }
-  std::vector<std::pair<std::string, telemetry::Record>> all;
-};
-
-TrainResult run(const std::string& directory, std::vector<std::string> overrides, Events& events,
-                TrainerOptions options = {}) {
-  const Registries registries = Registries::built_in();
-  overrides.push_back("run_directory=" + directory);
-  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
-  options.sink = &events;
-  return train_job(job, *make_single_communicator(), registries, options);
-}
 
 std::string best_of(const std::string& directory) {
   std::ifstream file(directory + "/checkpoints/best");
