@@ -34,6 +34,23 @@ LOCKSTEP_INLINE void store_part(float* to, const Lanes& from, std::int64_t count
   std::memcpy(to, &from, static_cast<std::size_t>(count) * sizeof(float));
 }
 
+/// The first `count` lanes, at most all of them; the others are 0.
+LOCKSTEP_INLINE void load_some(Lanes& to, const float* from, std::int64_t count) {
+  if (count == kLanes) {
+    load(to, from);
+  } else {
+    load_part(to, from, count, 0);
+  }
+}
+
+LOCKSTEP_INLINE void store_some(float* to, const Lanes& from, std::int64_t count) {
+  if (count == kLanes) {
+    store(to, from);
+  } else {
+    store_part(to, from, count);
+  }
+}
+
 /// y[i] = function(x[i]); `function` takes and gives Lanes. y may be x.
 template <class Function>
 LOCKSTEP_INLINE void map(const float* x, float* y, std::int64_t n, const Function& function) {

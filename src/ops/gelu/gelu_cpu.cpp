@@ -1,12 +1,16 @@
-// (1 + tanh(u)) / 2 is sigmoid(2u), which needs one exponential and one division.
+// (1 + tanh(u)) / 2 is sigmoid(2u), which needs one exponential and one division. Training makes the slope in forward,
+// where Phi(x) is at hand, and backward only multiplies by it.
+#include <memory>
+
 #include "backend/cpu/vector_math.hpp"
 #include "core/vectorize.hpp"
-#include "ops/activation.hpp"
+#include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
+using backend::kLanes;
 using backend::Lanes;
 
 constexpr float kTwice = 1.5957691216F;  // 2 * sqrt(2 / pi)
@@ -14,43 +18,84 @@ constexpr float kCube = 0.044715F;
 constexpr float kHalfRoot = 0.70710678119F;  // 1 / sqrt(2)
 constexpr float kDensity = 0.39894228040F;   // 1 / sqrt(2 pi)
 
-/// The approximation of Phi(x).
-LOCKSTEP_INLINE Lanes phi_tanh(const Lanes& x) {
-  return backend::vector_sigmoid((x + x * x * x * kCube) * kTwice);
+struct Tanh {
+  static LOCKSTEP_INLINE Lanes phi(const Lanes& x) {
+    return backend::vector_sigmoid(x * (x * x * (kTwice * kCube) + kTwice));
+  }
+  static LOCKSTEP_INLINE Lanes slope(const Lanes& x, const Lanes& phi) {
+    return phi + x * (phi * (1.0F - phi)) * (x * x * (3.0F * kTwice * kCube) + kTwice);
+  }
+};
+
+struct Exact {
+  static LOCKSTEP_INLINE Lanes phi(const Lanes& x) { return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F; }
+  static LOCKSTEP_INLINE Lanes slope(const Lanes& x, const Lanes& phi) {
+    return phi + x * (backend::vector_exp(x * x * -0.5F) * kDensity);
+  }
+};
+
+template <class Phi>
+LOCKSTEP_INLINE void forward(const float* x, float* y, std::int64_t n) {
+  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * Phi::phi(v); });
 }
-LOCKSTEP_INLINE Lanes phi_exact(const Lanes& x) {
-  return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F;
+
+template <class Phi>
+LOCKSTEP_INLINE void forward_with_slope(const float* x, float* y, float* slope, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const std::int64_t count = n - i < kLanes ? n - i : kLanes;
+    Lanes v;
+    backend::load_some(v, x + i, count);
+    const Lanes phi = Phi::phi(v);
+    backend::store_some(y + i, v * phi, count);
+    backend::store_some(slope + i, Phi::slope(v, phi), count);
+  }
 }
 
 LOCKSTEP_VECTORIZED void forward_tanh(const float* x, float* y, std::int64_t n) {
-  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * phi_tanh(v); });
+  forward<Tanh>(x, y, n);
 }
-
-LOCKSTEP_VECTORIZED void backward_tanh(const float* x, const float* dy, float* dx, std::int64_t n) {
-  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
-    const Lanes phi = phi_tanh(v);
-    const Lanes slope = (v * v * (3.0F * kCube) + 1.0F) * kTwice;
-    return dv * (phi + v * (phi * (1.0F - phi)) * slope);
-  });
-}
-
 LOCKSTEP_VECTORIZED void forward_exact(const float* x, float* y, std::int64_t n) {
-  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * phi_exact(v); });
+  forward<Exact>(x, y, n);
+}
+LOCKSTEP_VECTORIZED void training_tanh(const float* x, float* y, float* slope, std::int64_t n) {
+  forward_with_slope<Tanh>(x, y, slope, n);
+}
+LOCKSTEP_VECTORIZED void training_exact(const float* x, float* y, float* slope, std::int64_t n) {
+  forward_with_slope<Exact>(x, y, slope, n);
 }
 
-LOCKSTEP_VECTORIZED void backward_exact(const float* x, const float* dy, float* dx, std::int64_t n) {
-  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
-    const Lanes density = backend::vector_exp(v * v * -0.5F) * kDensity;
-    return dv * (phi_exact(v) + v * density);
-  });
+LOCKSTEP_VECTORIZED void multiply(const float* slope, const float* dy, float* dx, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * slope[i];
 }
+
+class GeluCpu final : public Kernel {
+ public:
+  GeluCpu(std::int64_t n, bool exact, bool training) : n_(n), exact_(exact), training_(training) {}
+
+  void forward(const ForwardCall& call) override {
+    const float* x = input(call);
+    if (training_) {
+      (exact_ ? training_exact : training_tanh)(x, output(call), static_cast<float*>(call.saved[0]), n_);
+    } else {
+      (exact_ ? forward_exact : forward_tanh)(x, output(call), n_);
+    }
+  }
+
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) == nullptr) return;
+    multiply(static_cast<const float*>(call.saved[0]), output_gradient(call), input_gradient(call), n_);
+  }
+
+ private:
+  std::int64_t n_;
+  bool exact_, training_;
+};
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_gelu_cpu(const KernelRequest& request) {
-  const bool exact = request.attributes->text("approximate") == "none";
-  return std::make_unique<ActivationCpu>(request.outputs[0].elements(), false, exact ? forward_exact : forward_tanh,
-                                         exact ? backward_exact : backward_tanh);
+  return std::make_unique<GeluCpu>(request.outputs[0].elements(), request.attributes->text("approximate") == "none",
+                                   request.mode == Mode::training);
 }
 
 }  // namespace lockstep::ops

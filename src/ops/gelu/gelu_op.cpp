@@ -1,4 +1,5 @@
 // gelu: x * Phi(x), where Phi is the normal distribution, exact (by erf) or by the usual tanh approximation.
+// Saved: the slope at x.
 #include "ops/activation.hpp"
 #include "ops/registry.hpp"
 
@@ -14,6 +15,12 @@ OpDef make_gelu() {
                     .fallback = std::string("tanh"),
                     .choices = {"tanh", "none"}}};
   op.shorthand = "approximate";
+  op.backward_reads = {};
+  op.infer = [infer = op.infer](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    Signature signature = infer(attributes, inputs);
+    signature.saved = {inputs[0]};
+    return signature;
+  };
   op.kernels[DeviceKind::cpu] = make_gelu_cpu;
   return op;
 }
