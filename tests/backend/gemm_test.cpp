@@ -141,6 +141,36 @@ TEST(Gemm, NothingToAddGivesZero) {
   EXPECT_EQ(c, std::vector<float>(6, 0.0F));
 }
 
+/// The skipped part of `a` is 0 here, as Band says; of `c`, only what is in the band is compared.
+TEST(Gemm, ABandIsThePartOfTheProductThatItNames) {
+  for (const std::int64_t visible : {-9, 0, 1, 5, 30}) {
+    for (const std::int64_t k : {40, 300}) {
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(fmt::format("visible {}, k {}, transposed {}", visible, k, transposed));
+        const std::int64_t m = 37, n = 70, rows = transposed ? k : m, columns = transposed ? m : k;
+        auto a = random_floats(rows * columns, 3);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t j = std::max<std::int64_t>(0, i + visible); j < columns; ++j)
+            a[static_cast<std::size_t>(i * columns + j)] = 0;
+        }
+        const auto b = random_floats(k * n, 4);
+        std::vector<float> whole(static_cast<std::size_t>(m * n), 0.5F), left = whole, result = whole;
+        const MatrixView av{a.data(), columns, transposed}, bv{b.data(), n};
+        gemm(m, n, k, av, bv, {whole.data(), n, true});
+        gemm(m, n, k, av, bv, {left.data(), n, true}, {Band::Of::left, visible});
+        EXPECT_EQ(left, whole);
+        gemm(m, n, k, av, bv, {result.data(), n, true}, {Band::Of::result, visible});
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < std::min(n, i + visible); ++j) {
+            const auto at = static_cast<std::size_t>(i * n + j);
+            ASSERT_EQ(result[at], whole[at]) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// One panel by the loops of one instruction set.
 void check_tiles(const GemmTiles& tiles) {
   alignas(64) static float packed[40 * kWidestPanel];

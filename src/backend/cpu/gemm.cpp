@@ -42,9 +42,33 @@ void pack_panel(const MatrixView& b, std::int64_t row, std::int64_t column, std:
   tiles().pack({element(b, row, column), b.stride, b.transposed, k, columns}, to);
 }
 
+/// One panel, a tile of rows at a time, without what the band leaves out. `row`, `column`: where the panel of b begins.
+void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t column) {
+  const std::int64_t height = tiles().rows;
+  for (std::int64_t first = 0; first < whole.rows; first += height) {
+    PanelProduct part = whole;
+    part.rows = std::min(height, whole.rows - first);
+    part.a += whole.a_transposed ? first : first * whole.a_stride;
+    part.c += first * whole.c_stride;
+    const std::int64_t end = first + part.rows - 1 + band.visible;  // of the last row's columns
+    if (band.of == Band::Of::result) {
+      part.columns = std::min(whole.columns, end - column);
+      if (part.columns <= 0) continue;
+    } else if (whole.a_transposed) {
+      const std::int64_t skip = std::clamp<std::int64_t>(first - band.visible + 1 - row, 0, whole.k);
+      part.a += skip * whole.a_stride;
+      part.b += skip * tiles().panel;
+      part.k -= skip;
+    } else {
+      part.k = std::clamp<std::int64_t>(end - row, 0, whole.k);
+    }
+    tiles().multiply(part);
+  }
+}
+
 /// panel_at(row, column, depth, columns): the packed panel. `next_at`: the same of the one that comes after, or null.
 template <class PanelAt, class NextAt>
-void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixResult& c,
+void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixResult& c, Band band,
          const PanelAt& panel_at, const NextAt& next_at) {
   for (std::int64_t row = 0; row < k; row += kGemmDepth) {
     const std::int64_t depth = std::min(kGemmDepth, k - row);
@@ -63,7 +87,11 @@ void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, co
       product.c_stride = c.stride;
       product.scale = c.scale;
       product.add = c.add || row > 0;
-      tiles().multiply(product);
+      if (band.of == Band::Of::nothing) {
+        tiles().multiply(product);
+      } else {
+        multiply_band(product, band, row, column);
+      }
     }
   }
 }
@@ -96,11 +124,11 @@ void PackedMatrix::pack(MatrixView b) {
   }
 }
 
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c) {
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c, Band band) {
   if (k == 0) return clear(m, n, c);
   alignas(64) float packed[kGemmDepth * kWidestPanel];
   run(
-      m, n, k, a, c,
+      m, n, k, a, c, band,
       [&](std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns) {
         pack_panel(b, row, column, depth, columns, packed);
         return packed;
@@ -111,7 +139,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixVi
 void gemm(std::int64_t m, MatrixView a, const PackedMatrix& b, MatrixResult c) {
   if (b.rows() == 0) return clear(m, b.columns(), c);
   run(
-      m, b.columns(), b.rows(), a, c,
+      m, b.columns(), b.rows(), a, c, {},
       [&](std::int64_t row, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*columns*/) {
         return b.panel(row, column);
       },

@@ -26,6 +26,13 @@ struct MatrixResult {
   float scale = 1;
 };
 
+/// A matrix of which row i has only columns j < i + visible. `left`: a as it lies in memory, the rest of it is 0.
+/// `result`: c, the rest of it is of no interest and may stay as it was. The rest is skipped where that is easy.
+struct Band {
+  enum class Of : std::uint8_t { nothing, left, result } of = Of::nothing;
+  std::int64_t visible = 0;
+};
+
 /// The right factor b[k, n] in the order in which gemm reads it, for one that is used many times.
 class PackedMatrix {
  public:
@@ -45,7 +52,7 @@ class PackedMatrix {
 };
 
 /// c[m, n] = a[m, k] * b[k, n]. Sizes may be 0. c overlaps neither a nor b.
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c);
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c, Band band = {});
 void gemm(std::int64_t m, MatrixView a, const PackedMatrix& b, MatrixResult c);
 
 }  // namespace lockstep::backend

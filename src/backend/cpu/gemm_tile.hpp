@@ -187,7 +187,7 @@ struct Tiles {
 
   static GemmTiles get() {
     static_assert(kPanel <= kWidestPanel);
-    return {kPanel, [](const PanelProduct& p) { multiply(p); }, pack};
+    return {kRows, kPanel, [](const PanelProduct& p) { multiply(p); }, pack};
   }
 };
 

@@ -30,6 +30,7 @@ struct PanelSource {
 };
 
 struct GemmTiles {
+  std::int64_t rows = 0;   ///< of a tile
   std::int64_t panel = 0;  ///< columns of a panel; packed, it is k rows of that many floats, 64-byte aligned
   void (*multiply)(const PanelProduct& product) = nullptr;
   void (*pack)(const PanelSource& source, float* to) = nullptr;  ///< columns that are not there become 0
