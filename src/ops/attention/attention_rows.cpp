@@ -25,8 +25,13 @@ LOCKSTEP_INLINE void load_visible(Lanes& to, const float* row, std::int64_t i, s
   to = kIndex < static_cast<std::int32_t>(columns - i) ? to : Lanes{} + rest;
 }
 
+/// Not a loop: the compiler would call memset, which costs more than the few stores.
 LOCKSTEP_INLINE void zero_from(float* row, std::int64_t i) {
-  for (; i < kAttentionBlock; i += kLanes) backend::store(row + i, Lanes{});
+  static_assert(kAttentionBlock == 4 * kLanes);
+  if (i <= 0) backend::store(row, Lanes{});
+  if (i <= kLanes) backend::store(row + kLanes, Lanes{});
+  if (i <= 2 * kLanes) backend::store(row + 2 * kLanes, Lanes{});
+  if (i <= 3 * kLanes) backend::store(row + 3 * kLanes, Lanes{});
 }
 
 constexpr float kLowest = -__builtin_inff();
