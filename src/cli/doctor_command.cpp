@@ -15,6 +15,7 @@
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/text.hpp"
+#include "train/fingerprint.hpp"
 
 namespace lockstep::cli {
 
@@ -70,7 +71,7 @@ void examine_memory(Report& report) {
 }
 
 void examine_libraries(Report& report) {
-  report.fact("versions", backend::cpu_info().libraries);
+  report.fact("fingerprint", train::take_fingerprint().text());
   for (const Library& library : libraries()) {
     const std::string place = library.file.empty() ? "built in, or not loaded yet" : library.file;
     report.fact(library.name, place);
