@@ -35,13 +35,19 @@ std::string program_digest() {
   return hash.hex();
 }
 
+// What asks for checkpoints cannot be done by a job that has none.
+void check_checkpoints(const TrainArguments& arguments, const Job& job) {
+  if (!job.checkpoint.never) return;
+  const bool from_path = arguments.resume != "auto" && arguments.resume != "never";
+  if (!from_path && arguments.stop_at == 0) return;
+  throw Error(ExitCode::usage, fmt::format("{}: expected a job that writes checkpoints, found checkpoint: never; leave "
+                                           "out one of the two",
+                                           from_path ? "--resume" : "--stop-at"));
+}
+
 int train_rank(const TrainArguments& arguments, Communicator& communicator, const Job& job,
                const Registries& registries) {
-  if (arguments.stop_at > 0 && job.checkpoint.never) {
-    throw Error(ExitCode::usage,
-                "--stop-at: expected a job that writes checkpoints, found checkpoint: never; leave out "
-                "one of the two");
-  }
+  check_checkpoints(arguments, job);
   TrainerOptions options;
   options.resume = arguments.resume;
   options.handle_signals = true;

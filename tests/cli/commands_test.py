@@ -232,7 +232,12 @@ class Tables(unittest.TestCase):
             self.assertIn(f"Usage: lockstep {words} ", text, words)
 
     def test_doctor(self):
-        self.assertIn("lockstep can train on this machine", run("doctor").stdout)
+        text = run("doctor").stdout
+        self.assertIn("lockstep can train on this machine", text)
+        version = run("version").stdout
+        self.assertRegex(version, r"^lockstep [0-9.]+\noneDNN [0-9.]+\nfingerprint: kernels [0-9a-f]{16}, oneDNN [0-9.]+, "
+                                  r"lockstep [0-9.]+\n$")
+        self.assertIn("fingerprint    " + version.split("fingerprint: ")[1], text)
 
 
 class Text(unittest.TestCase):

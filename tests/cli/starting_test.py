@@ -155,9 +155,10 @@ class Signals(unittest.TestCase):
             self.assertEqual(process.returncode, 1, error)
             self.assertNotIn("checkpoint", json.loads(output.splitlines()[-1]))
             self.assertFalse(pathlib.Path(folder, "run").exists())
-            refused = run([PROGRAM, "train", *SMALL, "checkpoint=never", "--stop-at", "2"], code=64).stderr
-            self.assertEqual(refused, "lockstep: --stop-at: expected a job that writes checkpoints, found checkpoint: "
-                                      "never; leave out one of the two\n")
+            for option, value in (("--stop-at", "2"), ("--resume", f"{folder}/x")):
+                refused = run([PROGRAM, "train", *SMALL, "checkpoint=never", option, value], code=64).stderr
+                self.assertEqual(refused, f"lockstep: {option}: expected a job that writes checkpoints, found checkpoint: "
+                                          "never; leave out one of the two\n")
 
     def test_the_second_signal_leaves_at_once(self):
         with tempfile.TemporaryDirectory() as folder:
