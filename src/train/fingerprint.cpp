@@ -37,7 +37,7 @@ Graph probe(const OpRegistry& ops) {
   x = b.apply("gelu", {b.apply("batch_norm", {conv(x, 32, 1)})});
   x = b.apply("silu", {conv(x, 48, 2)});
   x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{49, 48}}}));
-  x = linear(b.apply("layer_norm", {x}), 3 * 48);
+  x = linear(b.apply("layer_norm", {x}), Int{3} * 48);
   x = b.apply("tanh", {b.apply("attention", {x}, Attributes({{"heads", Int{3}}}))});
   x = b.apply("rms_norm", {b.apply("sigmoid", {linear(b.apply("flatten", {x}), 96)})});
   x = linear(b.apply("softmax", {x}), kClasses);
