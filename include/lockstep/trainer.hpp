@@ -35,12 +35,26 @@ struct DataSets {
   std::shared_ptr<const DataSet> train, validation;
 };
 
+/// Who watches a run from outside. Called by the training thread of every rank.
+class RunWatcher {
+ public:
+  enum class Wish {
+    none,
+    end_after_checkpoint,  ///< when the job's next checkpoint is written
+    end_now,               ///< checkpoint after this step and end
+  };
+  virtual ~RunWatcher() = default;
+  virtual void step_done(std::int64_t step) = 0;  ///< so many steps are done
+  [[nodiscard]] virtual Wish wish() const = 0;    ///< one rank's is enough
+};
+
 struct TrainerOptions {
   std::string resume = "auto";      ///< auto | never | path of a checkpoint
   bool handle_signals = false;      ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
   telemetry::Sink* sink = nullptr;  ///< told of events on rank 0
   std::string program_digest;       ///< compared between ranks at start; empty: not compared
   std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
+  RunWatcher* watcher = nullptr;
 };
 
 struct TrainResult {
@@ -52,7 +66,8 @@ struct TrainResult {
   std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
   std::map<std::string, double> phases;   ///< seconds of this rank by name
   std::string parameters_sha256;
-  bool interrupted = false;  ///< by a signal or stop_at; a checkpoint was written unless the job never writes one
+  bool interrupted =
+      false;  ///< by a signal, a wish or stop_at; a checkpoint was written unless the job never writes one
 };
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)

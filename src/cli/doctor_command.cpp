@@ -10,8 +10,8 @@
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/machine.hpp"
-#include "cli/self_launch.hpp"
 #include "core/spans.hpp"
+#include "launch/mpirun.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/text.hpp"
@@ -86,7 +86,7 @@ void examine_mpi(Report& report) {
     return;
   }
   report.fact("mpirun", found.output.substr(0, found.output.find('\n')));
-  auto command = mpirun_command(2);
+  auto command = launch::mpirun_command({.ranks = 2, .hosts = {}, .agent = "", .environment = {}, .mark = ""});
   command.emplace_back("true");
   const auto start = Clock::now();
   const CommandResult run = run_command(command);

@@ -14,6 +14,7 @@ int run(int argc, char** argv) {
   program.footer("Examples:\n  lockstep train --ranks 2\n  lockstep COMMAND --help");
   lockstep::cli::Action action;
   lockstep::cli::add_train(program, action);
+  lockstep::cli::add_launch(program, action);
   lockstep::cli::add_eval(program, action);
   lockstep::cli::add_predict(program, action);
   lockstep::cli::add_check(program, action);

@@ -56,6 +56,7 @@ int run_here(const RankOptions& options, JobArgument& argument, const RankBody& 
     const Registries registries = Registries::built_in();
     return body(*communicator, load(options, argument, registries, communicator->size()), registries);
   } catch (const std::exception& error) {
+    if (options.on_error) options.on_error(exit_code(error), error.what());
     return end_all(error, *communicator);
   }
 }

@@ -11,10 +11,11 @@
 namespace lockstep::cli {
 
 struct RankOptions {
-  std::string ranks;               ///< empty, a number, or auto
-  int expected = 0;                ///< refuse any other number; 0: any
-  bool limited_by_shards = false;  ///< more ranks than shards are a mistake
-  bool need_data = true;           ///< a job whose data are not there is a mistake
+  std::string ranks;                                                   ///< empty, a number, or auto
+  int expected = 0;                                                    ///< refuse any other number; 0: any
+  bool limited_by_shards = false;                                      ///< more ranks than shards are a mistake
+  bool need_data = true;                                               ///< a job whose data are not there is a mistake
+  std::function<void(int code, const std::string& message)> on_error;  ///< of a rank, before it ends; may be empty
 
   void add_to(CLI::App& command);
 };

@@ -8,10 +8,14 @@
 
 namespace lockstep::cli {
 
-int report(const std::exception& error) {
-  fmt::print(stderr, "lockstep: {}\n", error.what());
+int exit_code(const std::exception& error) {
   const auto* own = dynamic_cast<const Error*>(&error);
   return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
+}
+
+int report(const std::exception& error) {
+  fmt::print(stderr, "lockstep: {}\n", error.what());
+  return exit_code(error);
 }
 
 }  // namespace lockstep::cli

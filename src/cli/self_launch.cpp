@@ -1,73 +1,17 @@
 #include "cli/self_launch.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <vector>
 
-#include "comm/mpi_session.hpp"
+#include "launch/child.hpp"
+#include "launch/mpirun.hpp"
+#include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
-
-namespace {
-
-// The handler needs the child; a signal handler can only reach a global.
-volatile sig_atomic_t child = 0;
-volatile sig_atomic_t asked = 0;
-
-void pass_on(int signal) {
-  if (child <= 0) return;
-  kill(child, asked == 0 ? SIGUSR1 : (signal == SIGUSR1 ? SIGTERM : signal));
-  asked = 1;
-}
-
-std::vector<std::string> own_arguments() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::vector<std::string> arguments;
-  for (std::size_t at = 0; at < text.size();) {
-    arguments.emplace_back(text.c_str() + at);
-    at += arguments.back().size() + 1;
-  }
-  char path[4096] = {};
-  if (readlink("/proc/self/exe", path, sizeof path - 1) > 0) arguments.at(0) = path;
-  return arguments;
-}
-
-[[noreturn]] void become(const std::vector<std::string>& command) {
-  setpgid(0, 0);  // a terminal's Ctrl-C reaches only this program, which passes it on
-  if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  fmt::print(stderr, "lockstep: cannot start mpirun: {}; install openmpi-bin, or run without --ranks\n",
-             std::strerror(errno));
-  _exit(static_cast<int>(ExitCode::usage));
-}
-
-}  // namespace
-
-std::vector<std::string> mpirun_command(int ranks) {
-  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", ranks), "--bind-to", "none", "--quiet"};
-  if (comm::open_mpi_major() >= 5) {
-    command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
-  } else {
-    command.push_back("--oversubscribe");
-  }
-  command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
-  if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  return command;
-}
 
 int rank_count(const std::string& text) {
   if (text == "auto") return 1;  // no GPU backend in this build: one rank with all cores
@@ -80,17 +24,23 @@ int rank_count(const std::string& text) {
 }
 
 int run_under_mpirun(int ranks) {
-  auto command = mpirun_command(ranks);
-  for (auto& argument : own_arguments()) command.push_back(std::move(argument));
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) std::signal(signal, pass_on);
-  const pid_t pid = fork();
-  if (pid < 0) throw Error(ExitCode::infrastructure, fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (pid == 0) become(command);
-  child = pid;
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  auto command = launch::mpirun_command({.ranks = ranks, .hosts = {}, .agent = "", .environment = {}, .mark = ""});
+  for (auto& word : launch::own_command_line()) command.push_back(std::move(word));
+  launch::StopSignals signals;
+  launch::Child mpirun(command, {});
+  int passed_on = 0;
+  while (!mpirun.wait(std::chrono::milliseconds(5))) {
+    (void)signals.sleep(0.01);
+    for (const int come = signals.count(); passed_on < come; ++passed_on) {
+      mpirun.signal(passed_on == 0 ? SIGUSR1 : (signals.last() == SIGUSR1 ? SIGTERM : signals.last()));
+    }
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::infrastructure);
+  const int code = *mpirun.poll();
+  if (code == 127) {
+    fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");
+    return static_cast<int>(ExitCode::usage);
+  }
+  return mpirun.killed() ? static_cast<int>(ExitCode::infrastructure) : code;
 }
 
 }  // namespace lockstep::cli

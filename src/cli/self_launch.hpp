@@ -2,15 +2,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace lockstep::cli {
 
 /// "3" -> 3; "auto" -> one rank per GPU, else one with all cores. Throws Error(usage) for anything else.
 [[nodiscard]] int rank_count(const std::string& text);
-
-/// "mpirun" with the flags that this Open MPI needs to start so many ranks on this machine.
-[[nodiscard]] std::vector<std::string> mpirun_command(int ranks);
 
 /// Runs this very command line under mpirun with `ranks` ranks and returns its exit code. SIGTERM and SIGINT are
 /// passed on as SIGUSR1, since mpirun itself turns them into a kill after 1 s.

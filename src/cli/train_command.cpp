@@ -11,6 +11,7 @@
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 #include "core/digest.hpp"
+#include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
@@ -45,7 +46,13 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
                                            from_path ? "--resume" : "--stop-at"));
 }
 
-int train_rank(const TrainArguments& arguments, Communicator& communicator, const Job& job,
+std::unique_ptr<telemetry::Sink> make_sink(const std::string& log, launch::RankAgent* agent) {
+  if (agent != nullptr) return agent->make_sink();
+  return log == "json" ? telemetry::make_json_log(stdout)
+                       : telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
+}
+
+int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Communicator& communicator, const Job& job,
                const Registries& registries) {
   check_checkpoints(arguments, job);
   TrainerOptions options;
@@ -55,21 +62,26 @@ int train_rank(const TrainArguments& arguments, Communicator& communicator, cons
   options.program_digest = program_digest();
   std::unique_ptr<telemetry::Sink> sink;
   if (communicator.rank() == 0) {
-    sink = arguments.log == "json" ? telemetry::make_json_log(stdout)
-                                   : telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
+    sink = make_sink(arguments.log, agent);
     options.sink = sink.get();
   }
+  options.watcher = agent;
+  if (agent != nullptr) agent->watch(communicator.recorder());
   const TrainResult result = train_job(job, communicator, registries, options);
-  if (!result.interrupted) return static_cast<int>(ExitCode::done);
   // 75 promises a checkpoint. Where none is ever written, another run begins anew.
-  return static_cast<int>(job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted);
+  const ExitCode stopped = job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted;
+  const auto code = static_cast<int>(result.interrupted ? stopped : ExitCode::done);
+  if (agent != nullptr) agent->leave(code);
+  return code;
 }
 
 int train(TrainArguments& arguments) {
   arguments.ranks.limited_by_shards = true;
+  const auto agent = launch::RankAgent::from_environment();
+  if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };
   return run_on_ranks(arguments.ranks, arguments.job,
                       [&](Communicator& communicator, const Job& job, const Registries& registries) {
-                        return train_rank(arguments, communicator, job, registries);
+                        return train_rank(arguments, agent.get(), communicator, job, registries);
                       });
 }
 

@@ -35,8 +35,9 @@ void check_start(int code, const char* call) {
 
 class MpiTransfer final : public Transfer {
  public:
-  MpiTransfer(MpiThread& mpi, const Topology& topology, int peer, std::shared_ptr<MpiOperation> operation)
-      : mpi_(mpi), topology_(topology), peer_(peer), operation_(std::move(operation)) {}
+  MpiTransfer(MpiThread& mpi, const Topology& topology, FlightRecorder& recorder, int peer,
+              std::shared_ptr<MpiOperation> operation)
+      : mpi_(mpi), topology_(topology), recorder_(recorder), peer_(peer), operation_(std::move(operation)) {}
   ~MpiTransfer() override {
     if (!operation_->done()) mpi_.freeze();  // its buffer is going away: an error is being unwound
   }
@@ -47,6 +48,7 @@ class MpiTransfer final : public Transfer {
     const auto start = Clock::now(), end = start + operation.timeout;
     while (!operation_->wait_until(std::min(end, Clock::now() + kCheckInterval))) {
       mpi_.check();
+      recorder_.waits_for(peer_, operation.name);
       if (Clock::now() >= end) throw_deadline(topology_, mpi_.rank(), peer_, operation, seconds_since(start));
     }
   }
@@ -54,6 +56,7 @@ class MpiTransfer final : public Transfer {
  private:
   MpiThread& mpi_;
   const Topology& topology_;
+  FlightRecorder& recorder_;
   int peer_;
   std::shared_ptr<MpiOperation> operation_;
 };
@@ -77,7 +80,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
     bytes_ += bytes.size();
     ++messages_;
-    return post(to, {}, [=](std::vector<MPI_Request>& requests) {
+    return post("send", to, bytes.size(), {}, [=](std::vector<MPI_Request>& requests) {
       in_pieces(bytes.size(), [&](std::size_t at, int count) {
         requests.push_back(MPI_REQUEST_NULL);
         check_start(MPI_Isend(bytes.data() + at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, &requests.back()),
@@ -87,7 +90,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
   }
   std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                     std::function<void()> notify) override {
-    return post(from, std::move(notify), [=](std::vector<MPI_Request>& requests) {
+    return post("receive", from, bytes.size(), std::move(notify), [=](std::vector<MPI_Request>& requests) {
       in_pieces(bytes.size(), [&](std::size_t at, int count) {
         requests.push_back(MPI_REQUEST_NULL);
         check_start(MPI_Irecv(bytes.data() + at, count, MPI_BYTE, from, tag, MPI_COMM_WORLD, &requests.back()),
@@ -99,7 +102,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
   void all_reduce_sum(std::span<float> values, const Operation& operation) override {
     bytes_ += values.size_bytes();
     ++messages_;
-    post(-1, {}, [=](std::vector<MPI_Request>& requests) {
+    post("all_reduce", -1, values.size_bytes(), {}, [=](std::vector<MPI_Request>& requests) {
       in_pieces(values.size_bytes(), [&](std::size_t at, int count) {
         requests.push_back(MPI_REQUEST_NULL);
         check_start(
@@ -113,13 +116,15 @@ class MpiCommunicator final : public PointToPointCommunicator {
   [[noreturn]] void abort(int exit_code) override { mpi_.abort(exit_code); }
 
  private:
-  std::unique_ptr<Transfer> post(int peer, std::function<void()> notify,
+  std::unique_ptr<Transfer> post(const char* kind, int peer, std::size_t bytes, std::function<void()> notify,
                                  std::function<void(std::vector<MPI_Request>&)> start) {
     auto operation = std::make_shared<MpiOperation>();
+    operation->recorder = recorder_;
+    operation->number = recorder_->enqueue(kind, peer, bytes);
     operation->start = std::move(start);
     operation->notify = std::move(notify);
     mpi_.post(operation);
-    return std::make_unique<MpiTransfer>(mpi_, topology_, peer, std::move(operation));
+    return std::make_unique<MpiTransfer>(mpi_, topology_, *recorder_, peer, std::move(operation));
   }
 
   std::vector<std::string> gather_hosts() {

@@ -43,6 +43,7 @@ void MpiOperation::finish() {
     done_.store(true, std::memory_order_release);
   }
   changed_.notify_all();
+  if (recorder) recorder->finish(number);
   if (notify) notify();
 }
 
@@ -161,6 +162,7 @@ void MpiThread::freeze() {
 void MpiThread::start_posted(const std::deque<std::shared_ptr<MpiOperation>>& posted) {
   for (const auto& operation : posted) {
     std::vector<MPI_Request> requests;
+    if (operation->recorder) operation->recorder->start(operation->number);
     operation->start(requests);
     operation->requests_ = requests.size();
     if (requests.empty()) operation->finish();

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::comm {
@@ -29,6 +30,8 @@ class MpiOperation {
   /// Starts its MPI requests; on the communication thread.
   std::function<void(std::vector<MPI_Request>&)> start;
   std::function<void()> notify;
+  std::shared_ptr<FlightRecorder> recorder;
+  std::uint64_t number = 0;  ///< its entry there
 
   [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
   /// False at the deadline.

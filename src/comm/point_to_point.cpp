@@ -43,16 +43,21 @@ void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, c
 void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,
                                           const Operation& operation) {
   LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
-  const auto block = [&](int r) { return out.subspan(static_cast<std::size_t>(r) * in.size(), in.size()); };
-  std::vector<std::unique_ptr<Transfer>> received, sent;
-  for (int i = 1; i < size(); ++i) {
-    const int from = (rank() - i + size()) % size();
-    received.push_back(receive(block(from), from, kAllGather));
+  const std::size_t block = in.size(), ranks = static_cast<std::size_t>(size());
+  std::vector<std::byte> held(out.size());  // blocks of rank(), rank() + 1, ...: as many as were heard of
+  std::copy(in.begin(), in.end(), held.begin());
+  for (std::size_t have = 1; have < ranks; have *= 2) {
+    const std::size_t more = std::min(have, ranks - have);
+    const int distance = static_cast<int>(have);
+    const auto received =
+        receive(std::span(held).subspan(have * block, more * block), (rank() + distance) % size(), kAllGather);
+    const auto sent = send(std::span(held).first(more * block), (rank() - distance + size()) % size(), kAllGather);
+    received->wait(operation);
+    sent->wait(operation);
   }
-  for (int i = 1; i < size(); ++i) sent.push_back(send(in, (rank() + i) % size(), kAllGather));
-  std::copy(in.begin(), in.end(), block(rank()).begin());
-  for (const auto& transfer : received) transfer->wait(operation);
-  for (const auto& transfer : sent) transfer->wait(operation);
+  const auto wrapped = held.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block);
+  std::copy(wrapped, held.end(), out.begin());
+  std::copy(held.begin(), wrapped, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block));
 }
 
 }  // namespace lockstep::comm

@@ -24,12 +24,13 @@ void check_assignment(const Assignment& assignment, int shards, int ranks) {
 
 RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
     : communicator_(communicator),
+      recorder_(communicator.recorder() ? communicator.recorder() : std::make_shared<FlightRecorder>()),
       layout_(std::move(layout)),
       options_(options),
       tree_(layout_.shards),
       local_rank_(communicator.topology().local_rank(communicator.rank())),
       sums_(layout_.bucket_elements),
-      scalar_exchange_(communicator) {
+      scalar_exchange_(communicator, *recorder_) {
   layout_.cuts.resize(layout_.bucket_elements.size());
 }
 
@@ -52,6 +53,7 @@ void RankExchange::map_regions(int partials, bool with_sums) {
 
 void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan) {
   step_ = step;
+  recorder_->set_step(step);
   if (assignment != assignment_) {
     check_assignment(assignment, layout_.shards, ranks());
     assignment_ = assignment;
@@ -64,6 +66,7 @@ Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std
   LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ExchangeOptions says");
   LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ExchangeOptions says");
   const auto start = Clock::now();
+  const ActivityScope activity(recorder_.get(), "scalars", step_);
   const ScalarExchange::Own own{rank_values, values, per_shard, flags};
   Scalars all = scalar_exchange_.run(regions_, assignment_, own, operation("scalars"));
   scalar_seconds_ += seconds_since(start);

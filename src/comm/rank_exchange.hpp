@@ -10,6 +10,7 @@
 #include "comm/region.hpp"
 #include "comm/scalar_exchange.hpp"
 #include "comm/tree.hpp"
+#include "core/flight_recorder.hpp"
 
 namespace lockstep::comm {
 
@@ -36,6 +37,7 @@ class RankExchange : public Exchange {
   [[nodiscard]] Operation operation(const char* name) const { return {name, step_, options_.timeout}; }
 
   Communicator& communicator_;
+  std::shared_ptr<FlightRecorder> recorder_;  ///< never null
   ExchangeLayout layout_;
   ExchangeOptions options_;
   Tree tree_;

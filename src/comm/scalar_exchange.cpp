@@ -56,6 +56,7 @@ void ScalarExchange::wait_for_peer(const Region& mine, const Region::ScalarSlot&
       throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation, seconds_since(start));
     }
     communicator_.check_peers();
+    if (now >= start + kCheckPeers) recorder_.waits_for(peer, "its scalars have not come");
     mine.doorbell().wait(rings, std::min(now + kCheckPeers, start + operation.timeout), kSpin);
   }
 }

@@ -10,12 +10,14 @@
 
 #include "comm/exchange.hpp"
 #include "comm/region.hpp"
+#include "core/flight_recorder.hpp"
 
 namespace lockstep::comm {
 
 class ScalarExchange {
  public:
-  explicit ScalarExchange(Communicator& communicator) : communicator_(communicator) {}
+  ScalarExchange(Communicator& communicator, FlightRecorder& recorder)
+      : communicator_(communicator), recorder_(recorder) {}
   /// What a rank gives: as many rank_values as every other, then per_shard values for each of its shards.
   struct Own {
     std::span<const double> rank_values, values;
@@ -29,6 +31,7 @@ class ScalarExchange {
  private:
   void wait_for_peer(const Region& mine, const Region::ScalarSlot& slot, int peer, const Operation& operation);
   Communicator& communicator_;
+  FlightRecorder& recorder_;
   std::uint64_t number_ = 0;
 };
 

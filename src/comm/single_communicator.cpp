@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/topology.hpp"
+#include "core/flight_recorder.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -23,12 +24,14 @@ class SingleCommunicator final : public Communicator {
   }
   void all_reduce_sum(std::span<float>, const Operation&) override {}
   [[nodiscard]] TrafficCounters traffic() const override { return {}; }
+  [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
   void abort(int exit_code) override {
     throw Error(static_cast<ExitCode>(exit_code), "the job was ended by its only rank");
   }
 
  private:
   [[noreturn]] static void nobody() { check_failed("size() > 1", __FILE__, __LINE__, "a single rank has no peer"); }
+  std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
   Topology topology_ = comm::make_topology({comm::host_identity()});
 };
 

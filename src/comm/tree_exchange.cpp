@@ -142,6 +142,7 @@ void TreeExchange::publish(int root, int bucket) {
     const std::lock_guard lock(sends_mutex_);
     sends_.push_back(std::move(transfer));
   }
+  recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   ++partials_sent_;
   ++published_;
 }
@@ -183,6 +184,7 @@ void TreeExchange::finish() {
     running_ = false;  // from here on this thread makes the progress
     if (error_) std::rethrow_exception(error_);
   }
+  const ActivityScope activity(recorder_.get(), "exchange", step_);
   wait_for_slices();
   const auto start = Clock::now();
   for (const auto& transfer : sends_) transfer->wait(operation("exchange"));
@@ -205,30 +207,36 @@ void TreeExchange::wait_for_slices() {
       }
     }
     const auto now = Clock::now(), end = last_progress + options_.timeout;
-    if (now >= end) throw_missing(seconds_since(last_progress));
+    if (now >= std::min(end, last_progress + kCheckPeers)) {
+      const auto [peer, what] = missing();
+      recorder_->waits_for(peer, what);
+      if (now >= end) {
+        throw_deadline(communicator_.topology(), rank(), peer, operation("exchange"), seconds_since(last_progress),
+                       what);
+      }
+    }
     communicator_.check_peers();
     doorbell.wait(rings, std::min(end, now + kCheckPeers), kSpin);
     seconds_waited_ += seconds_since(now);
   }
 }
 
-void TreeExchange::throw_missing(double seconds) {
+std::pair<int, std::string> TreeExchange::missing() const {
   const std::lock_guard lock(progress_mutex_);
-  const Operation exchange = operation("exchange");
-  const auto fail = [&](int peer, const std::string& what) {
-    throw_deadline(communicator_.topology(), rank(), peer, exchange, seconds, what);
-  };
   for (int r = 0; r < ranks() && !sums_open_; ++r) {
-    if (local(r) && region_of(r).begun().load() < epoch_) fail(r, "it has not begun this step");
+    if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
   }
   if (!to_reduce_.empty()) {
     const int bucket = to_reduce_.front();
-    const Partial& partial = partials_.at(seen_[static_cast<std::size_t>(bucket)]);
-    fail(partial.rank, fmt::format("its partial sum of bucket {} has not come", bucket));
+    const std::size_t seen = seen_[static_cast<std::size_t>(bucket)];
+    if (seen < partials_.size()) {
+      return {partials_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
+    }
   }
-  const Slice& slice = to_see_.front();
-  fail(slice.owner, fmt::format("its reduced slice of bucket {} has not come", slice.bucket));
-  check_failed("unreachable", __FILE__, __LINE__, "nothing is missing");
+  if (!to_see_.empty()) {
+    return {to_see_.front().owner, fmt::format("its reduced slice of bucket {} has not come", to_see_.front().bucket)};
+  }
+  return {-1, ""};
 }
 
 std::span<const float> TreeExchange::reduced(int bucket) const {

@@ -26,7 +26,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/combiner.hpp"
@@ -92,7 +94,8 @@ class TreeExchange final : public RankExchange {
   void run_progress_thread();
   void park_progress_thread();
   void wait_for_slices();
-  [[noreturn]] void throw_missing(double seconds);
+  /// What keeps finish() waiting: whose part, and which.
+  [[nodiscard]] std::pair<int, std::string> missing() const;
 
   // Progress; progress_mutex_ is held
   bool advance();

@@ -51,6 +51,8 @@ bool TreeExchange::reduce_buckets() {
 void TreeExchange::reduce(int bucket) {
   const auto start = Clock::now();
   const std::int64_t first = slice_start(bucket, rank()), size = slice_size(bucket, rank());
+  const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
+  recorder_->start(entry);
   sources_.clear();
   for (const Partial& partial : partials_) {
     sources_.push_back(local(partial.rank) ? region_of(partial.rank).partial(partial.root, bucket) + first
@@ -59,6 +61,7 @@ void TreeExchange::reduce(int bucket) {
   }
   float* sum = regions_[0].sums(bucket) + first;
   combiner_.run(sum, sources_, size);
+  recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
   regions_[0].slice_ready(rank(), bucket).store(epoch_, std::memory_order_release);
   ring_peers();

@@ -40,7 +40,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       shards_(shards_for(set.size(), options.shard_samples)),
       executor_(graph, Mode::inference, DeviceKind::cpu, pool, 0),
       loader_(set, std::move(pipeline), loader_options(shards_, options)),
-      source_(loader_, graph) {
+      source_(loader_, graph, communicator.recorder()) {
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);
   loader_.assign(0, mine_);
 }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
 
-LoaderSource::LoaderSource(data::Loader& loader, const Graph& graph) : loader_(loader) {
+LoaderSource::LoaderSource(data::Loader& loader, const Graph& graph, std::shared_ptr<FlightRecorder> recorder)
+    : loader_(loader), recorder_(std::move(recorder)) {
   const auto& features = loader.features();
   for (const ValueId id : graph.inputs) {
     const std::string& name = graph.at(id).name;
@@ -25,6 +27,11 @@ void LoaderSource::get(std::uint64_t step, int shard, exec::ShardInputs& inputs)
   inputs.tensors.clear();
   for (const auto feature : feature_of_) inputs.tensors.push_back(batch.tensors[feature].tensor.bytes());
   inputs.valid = batch.valid;
+}
+
+void LoaderSource::release(std::uint64_t step, int shard) {
+  loader_.release(step, shard);
+  if (recorder_) recorder_->tick();
 }
 
 }  // namespace lockstep::train

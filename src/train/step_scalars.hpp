@@ -12,6 +12,7 @@ namespace lockstep::train {
 
 /// Flags ride on the exchange: what one rank asks for, all of them see at the same step.
 inline constexpr std::uint32_t kStopAsked = 1;
+inline constexpr std::uint32_t kEndAfterCheckpoint = 2;
 
 struct StepSums {
   double loss = 0, count = 0;

@@ -1,11 +1,26 @@
 #include "lockstep/trainer.hpp"
 
+#include "core/flight_recorder.hpp"
 #include "graph/models/zoo.hpp"
+#include "lockstep/error.hpp"
 #include "ops/registry.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
 namespace lockstep {
+
+namespace {
+
+// What the rank was in when a wait missed its deadline.
+void dump(const Job& job, Communicator& communicator) {
+  const auto recorder = communicator.recorder();
+  if (!recorder) return;
+  const Topology& topology = communicator.topology();
+  const auto host = static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(communicator.rank())));
+  (void)dump_flight(*recorder, job.run_directory + "/flight", communicator.rank(), topology.host_names.at(host));
+}
+
+}  // namespace
 
 Registries Registries::built_in() {
   Registries registries;
@@ -22,7 +37,12 @@ Job load_job(const std::string& path, const std::vector<std::string>& overrides,
 
 TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options, const DataSets& data) {
-  return train::Training(job, communicator, registries, options, data).run();
+  try {
+    return train::Training(job, communicator, registries, options, data).run();
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::infrastructure && communicator.size() > 1) dump(job, communicator);
+    throw;
+  }
 }
 
 }  // namespace lockstep

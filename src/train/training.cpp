@@ -25,6 +25,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
                    const TrainerOptions& options, const DataSets& own)
     : job_(job),
       communicator_(communicator),
+      recorder_(communicator.recorder()),
       registries_(registries),
       options_(options),
       context_{job_, communicator_, registries_, options_},
@@ -75,7 +76,7 @@ void Training::make_loader() {
   loader_ = std::make_unique<data::Loader>(
       *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
   loader_->assign(options.first_step, own_shards());
-  source_ = std::make_unique<LoaderSource>(*loader_, graph_);
+  source_ = std::make_unique<LoaderSource>(*loader_, graph_, recorder_);
 }
 
 TrainResult Training::run() {
@@ -108,17 +109,19 @@ void Training::step() {
   const std::vector<exec::ShardScalars>* results = nullptr;
   {
     const PhaseTimer timer(phases_, "compute");
+    const ActivityScope activity(recorder_.get(), "compute", number);
     results = &executor_->train({own_shards()}, number, *source_, layout_, *exchange_);
   }
   StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
     exchange_->finish();
-    sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), stop_asked() ? kStopAsked : 0);
+    sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), wishes());
   }
   last_loss_ = checked_loss(sums);
   {
     const PhaseTimer timer(phases_, "update");
+    const ActivityScope activity(recorder_.get(), "update", number);
     gradient_norm_ = updater_->update(model_, *exchange_, sums.count,
                                       {.learning_rate = schedule_.at(progress_.step), .step = progress_.step}, *pool_);
   }
@@ -137,8 +140,12 @@ double Training::checked_loss(const StepSums& sums) const {
                   progress_.step, std::isnan(loss) ? "nan" : "infinite"));
 }
 
-bool Training::stop_asked() const {
-  return signals_.asked() || (options_.stop_at > 0 && progress_.step + 1 >= options_.stop_at);
+std::uint32_t Training::wishes() const {
+  using Wish = RunWatcher::Wish;
+  const Wish wish = options_.watcher == nullptr ? Wish::none : options_.watcher->wish();
+  const bool at_the_step = options_.stop_at > 0 && progress_.step + 1 >= options_.stop_at;
+  if (signals_.asked() || at_the_step || wish == Wish::end_now) return kStopAsked;
+  return wish == Wish::end_after_checkpoint ? kEndAfterCheckpoint : 0;
 }
 
 bool Training::due(const Span& every) const {
@@ -148,9 +155,12 @@ bool Training::due(const Span& every) const {
 
 void Training::after_step(const StepSums& sums) {
   emit_step(sums);
+  if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
   if (validation_->wanted() && due(job_.evaluate.every)) evaluate();
-  interrupted_ = (sums.flags & kStopAsked) != 0 && progress_.step < steps_;
-  const bool wanted = (!job_.checkpoint.never && due(job_.checkpoint.every)) || interrupted_;
+  const bool due_now = !job_.checkpoint.never && due(job_.checkpoint.every);
+  const std::uint32_t ends = due_now ? kStopAsked | kEndAfterCheckpoint : kStopAsked;
+  interrupted_ = (sums.flags & ends) != 0 && progress_.step < steps_;
+  const bool wanted = due_now || interrupted_;
   if (wanted && !checkpointing_->has_written(progress_.step)) write_checkpoint(false);
 }
 
@@ -158,12 +168,14 @@ void Training::evaluate() {
   bool best = false;
   {
     const PhaseTimer timer(phases_, "evaluate");
+    const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
     best = validation_->run(model_, progress_);
   }
   if (best) write_checkpoint(true);
 }
 
 void Training::write_checkpoint(bool best) {
+  const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
   checkpointing_->write(progress_, model_, updater_->optimizer_state_names(), best, phases_);
 }
 

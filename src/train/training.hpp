@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/exchange.hpp"
+#include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
@@ -40,7 +41,7 @@ class Training {
   void evaluate();
   void write_checkpoint(bool best);
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
-  [[nodiscard]] bool stop_asked() const;
+  [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
   [[nodiscard]] bool due(const Span& every) const;
   [[nodiscard]] const std::vector<int>& own_shards() const;
   void emit_start() const;
@@ -50,6 +51,7 @@ class Training {
 
   const Job& job_;
   Communicator& communicator_;
+  std::shared_ptr<FlightRecorder> recorder_;  ///< may be null
   const Registries& registries_;
   TrainerOptions options_;
   RunContext context_;

@@ -225,7 +225,7 @@ class Tables(unittest.TestCase):
             self.assertIn("samples      50", run("data", "info", f"packed={folder}/d.pack").stdout)
 
     def test_every_command_has_help_with_an_example(self):
-        for words in ("train", "eval", "predict", "check", "show", "data", "data info", "data pack", "data fetch",
+        for words in ("train", "launch", "eval", "predict", "check", "show", "data", "data info", "data pack", "data fetch",
                       "schema", "doctor", "completion", "version"):
             text = run(*words.split(), "--help").stdout
             self.assertIn("Example", text, words)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <numeric>
 
@@ -93,6 +94,36 @@ TEST(ThreadCommunicator, BarrierHoldsEveryRankBack) {
         c.barrier(kTest);
         EXPECT_GE(arrived, round * c.size());
         c.barrier(kTest);
+      }
+    });
+  }
+}
+
+int rounds(int ranks) {
+  int count = 0;
+  while ((1 << count) < ranks) ++count;
+  return count;
+}
+
+// What happens at the start of a run must not cost a message for each other rank.
+TEST(ThreadCommunicator, CollectivesSendAtMostOneMessageARound) {
+  for (const int ranks : {1, 2, 3, 5, 8, 33, 64, 100}) {
+    run_in_threads(ranks, [&](Communicator& c) {
+      const auto sent = [&](const std::function<void()>& collective) {
+        const auto before = c.traffic().messages;
+        collective();
+        return static_cast<int>(c.traffic().messages - before);
+      };
+      const std::array<int, 2> mine = {c.rank(), -c.rank()};
+      std::vector<int> all(2 * static_cast<std::size_t>(ranks));
+      EXPECT_EQ(sent([&] { c.barrier(kTest); }), rounds(ranks));
+      EXPECT_LE(sent([&] { c.broadcast(std::as_writable_bytes(std::span(all)), ranks / 2, kTest); }), rounds(ranks));
+      EXPECT_EQ(
+          sent([&] { c.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), kTest); }),
+          rounds(ranks));
+      for (int r = 0; r < ranks; ++r) {
+        EXPECT_EQ(all[2 * static_cast<std::size_t>(r)], r);
+        EXPECT_EQ(all[2 * static_cast<std::size_t>(r) + 1], -r);
       }
     });
   }

@@ -1,0 +1,93 @@
+// lockstep launch: the supervisor of a job on this machine and others.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "cli/self_launch.hpp"
+#include "cli/validators.hpp"
+#include "launch/supervisor.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+struct LaunchArguments {
+  JobArgument job;
+  launch::LaunchOptions options;
+  std::string ranks, log = "people", end;
+};
+
+void check_options(const launch::LaunchOptions& options) {
+  const int sources = static_cast<int>(!options.hosts.empty()) + static_cast<int>(!options.hostfile.empty()) +
+                      static_cast<int>(!options.discover.empty());
+  if (sources > 1) {
+    throw Error(ExitCode::usage, "--hosts, --hostfile and --discover: expected one of them, found several");
+  }
+}
+
+int run_launch(LaunchArguments& arguments) {
+  if (!arguments.end.empty()) return launch::end_launch(arguments.end);
+  launch::LaunchOptions& options = arguments.options;
+  check_options(options);
+  if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks);
+  const Job job = arguments.job.load(train::catalogue_of(Registries::built_in()));
+  if (options.ranks > 0) config::check_world_size(job, options.ranks);
+  options.words = arguments.job.words;
+  options.json = arguments.log == "json";
+  return launch::launch(options, job);
+}
+
+void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
+  command.add_option("--hosts", options.hosts, "hosts and their slots: a:2,b:2");
+  command.add_option("--hostfile", options.hostfile, "a file with a host a line: a slots=2; read again while it runs");
+  command.add_option("--discover", options.discover, "a script that prints such lines; run again while it runs");
+  command.add_option("--agent", options.agent, "what runs a command on another host: AGENT HOST COMMAND")
+      ->capture_default_str();
+  command
+      .add_option("--hosts-every", options.read_hosts_again_seconds,
+                  "seconds between two looks at the hostfile or the script")
+      ->check(at_least(0.1))
+      ->capture_default_str();
+}
+
+void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {
+  command.add_option("--max-restarts", options.max_restarts, "give up after this many restarts that get no further")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      .add_option("--hang-limit", options.limits.seconds,
+                  "seconds without a heartbeat, or without any rank's work, that are a hang; never less than 20 steps")
+      ->check(at_least(0.1))
+      ->capture_default_str();
+  command.add_option("--start-limit", options.limits.start_seconds, "the same for work before the first step is done")
+      ->check(at_least(0.1))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_launch(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand(
+      "launch", "Train a job to its end: start ranks, watch them, start them again when one dies or hangs.");
+  command->footer(
+      "Examples:\n  lockstep launch examples/cifar10-resnet20.yaml --ranks 4\n"
+      "  lockstep launch job.yaml --hosts a:2,b:2\n  lockstep launch job.yaml --hostfile hosts --max-restarts 10");
+  auto arguments = std::make_shared<LaunchArguments>();
+  arguments->job.add_to(*command);
+  command->add_option("--ranks", arguments->ranks, "at most this many ranks; with no hosts, on this machine");
+  add_host_options(*command, arguments->options);
+  add_limit_options(*command, arguments->options);
+  command->add_option("--resume", arguments->options.resume, "auto, never, or the path of a checkpoint")
+      ->capture_default_str();
+  command->add_option("--log", arguments->log, "people (on stderr) or json (a line an event on stdout)")
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
+  command->add_option("--end", arguments->end, "")->group("");  // what the supervisor runs on other hosts
+  command->callback([&run, arguments] { run = [arguments] { return run_launch(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

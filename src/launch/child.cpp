@@ -1,0 +1,153 @@
+#include "launch/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{5};
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (const auto& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// Between fork and exec. The parent has one thread only, so that any call is allowed here.
+[[noreturn]] void become(const std::vector<std::string>& command, const ChildOptions& options, int output) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
+  if (output < 0 && !options.output.empty()) {
+    output = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }
+  if (output >= 0) {
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+  }
+  for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
+  auto argv = pointers(command);
+  execvp(argv[0], argv.data());
+  fmt::print(stderr, "lockstep: cannot start {}: {}\n", command.front(), std::strerror(errno));
+  _exit(127);
+}
+
+pid_t start(const std::vector<std::string>& command, const ChildOptions& options, int output) {
+  const pid_t pid = fork();
+  if (pid < 0) throw Error(ExitCode::infrastructure, fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid == 0) become(command, options, output);
+  return pid;
+}
+
+// What the command writes, until it closes its end or time is up.
+std::string read_until(int descriptor, Clock::time_point end) {
+  std::string text;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd readable{descriptor, POLLIN, 0};
+    if (left <= 0 || ::poll(&readable, 1, static_cast<int>(left)) <= 0) return text;
+    std::array<char, 4096> block{};
+    const ssize_t count = read(descriptor, block.data(), block.size());
+    if (count <= 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(count));
+  }
+}
+
+int kill_and_reap(pid_t pid) {
+  kill(-pid, SIGKILL);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  return 124;
+}
+
+int code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Child::Child(const std::vector<std::string>& command, const ChildOptions& options)
+    : pid_(start(command, options, -1)) {}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), code_(other.code_), killed_(other.killed_) {}
+
+Child::~Child() {
+  if (pid_ > 0 && !poll()) (void)kill_and_reap(pid_);
+}
+
+std::optional<int> Child::poll() {
+  int status = 0;
+  if (!code_ && pid_ > 0 && waitpid(pid_, &status, WNOHANG) == pid_) {
+    code_ = code_of(status);
+    killed_ = WIFSIGNALED(status);
+  }
+  return code_;
+}
+
+std::optional<int> Child::wait(std::chrono::milliseconds patience) {
+  const auto end = Clock::now() + patience;
+  while (!poll() && Clock::now() < end) std::this_thread::sleep_for(kPollInterval);
+  return code_;
+}
+
+void Child::signal(int number) const {
+  if (pid_ > 0 && !code_) kill(pid_, number);
+}
+
+CommandOutput run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Error(ExitCode::infrastructure, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  }
+  const auto end = Clock::now() + patience;
+  const pid_t pid = start(command, {}, ends[1]);
+  close(ends[1]);
+  CommandOutput result;
+  result.output = read_until(ends[0], end);
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (Clock::now() >= end) return {kill_and_reap(pid), result.output};
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  result.code = code_of(status);
+  return result;
+}
+
+std::vector<std::string> own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    words.emplace_back(text.c_str() + at);
+    at += words.back().size() + 1;
+  }
+  std::array<char, 4096> path{};
+  if (readlink("/proc/self/exe", path.data(), path.size() - 1) > 0) words.at(0) = path.data();
+  return words;
+}
+
+}  // namespace lockstep::launch

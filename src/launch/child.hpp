@@ -1,0 +1,55 @@
+// Programs that this one starts. A child has a process group of its own, so that a terminal's Ctrl-C reaches only
+// this program, and gets SIGTERM when this program dies.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::launch {
+
+struct ChildOptions {
+  std::string output;                              ///< file for both streams, appended to; empty: inherited
+  std::map<std::string, std::string> environment;  ///< set besides what this program has
+};
+
+class Child {
+ public:
+  /// Throws Error(infrastructure) when no process can be made. A program that cannot be started ends with 127.
+  Child(const std::vector<std::string>& command, const ChildOptions& options);
+  /// Kills a child that still runs.
+  ~Child();
+  Child(Child&& other) noexcept;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  Child& operator=(Child&&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Its exit code, or 128 + signal; nullopt while it runs.
+  std::optional<int> poll();
+  std::optional<int> wait(std::chrono::milliseconds patience);
+  void signal(int number) const;
+  [[nodiscard]] bool killed() const { return killed_; }  ///< it ended by a signal
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> code_;
+  bool killed_ = false;
+};
+
+struct CommandOutput {
+  int code = 0;
+  std::string output;
+};
+
+/// Runs a command to its end; 124 with what it wrote when it takes longer than `patience`.
+[[nodiscard]] CommandOutput run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience);
+
+/// The words of this program's own command line, with the program by its full path.
+[[nodiscard]] std::vector<std::string> own_command_line();
+
+}  // namespace lockstep::launch

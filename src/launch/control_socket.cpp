@@ -1,0 +1,121 @@
+#include "launch/control_socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr std::size_t kLongestLine = 16U << 20U;  ///< whoever sends more is not one of ours
+
+bool connect_within(int descriptor, const sockaddr_in& address, std::chrono::milliseconds patience) {
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  pollfd writable{descriptor, POLLOUT, 0};
+  if (::poll(&writable, 1, static_cast<int>(patience.count())) <= 0) return false;
+  int error = 0;
+  socklen_t length = sizeof error;
+  return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+}
+
+ControlSocket connect_to(const std::string& place, std::chrono::milliseconds patience) {
+  const auto colon = place.rfind(':');
+  if (colon == std::string::npos) return {};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(place.c_str() + colon + 1)));
+  if (inet_pton(AF_INET, place.substr(0, colon).c_str(), &address.sin_addr) != 1) return {};
+  ControlSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.open() || !connect_within(socket.descriptor(), address, patience)) return {};
+  const int on = 1;
+  setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket;
+}
+
+}  // namespace
+
+ControlSocket& ControlSocket::operator=(ControlSocket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(received_, other.received_);
+  std::swap(to_send_, other.to_send_);
+  return *this;
+}
+
+ControlSocket::~ControlSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ControlSocket ControlSocket::connect(const std::string& addresses, std::chrono::milliseconds patience) {
+  std::istringstream places(addresses);
+  for (std::string place; std::getline(places, place, ',');) {
+    if (auto socket = connect_to(place, patience); socket.open()) return socket;
+  }
+  return {};
+}
+
+void ControlSocket::queue(std::string_view line) {
+  to_send_.append(line);
+  to_send_ += '\n';
+}
+
+bool ControlSocket::flush() {
+  while (!to_send_.empty()) {
+    const ssize_t count = ::send(descriptor_, to_send_.data(), to_send_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    to_send_.erase(0, static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+bool ControlSocket::read_lines(std::vector<std::string>& lines) {
+  bool alive = true;
+  while (true) {
+    std::array<char, 16384> block{};
+    const ssize_t count = ::recv(descriptor_, block.data(), block.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      alive = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+      break;
+    }
+    received_.append(block.data(), static_cast<std::size_t>(count));
+  }
+  std::size_t begin = 0;
+  for (auto end = received_.find('\n'); end != std::string::npos; end = received_.find('\n', begin)) {
+    lines.push_back(received_.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  received_.erase(0, begin);
+  return alive && received_.size() < kLongestLine;
+}
+
+std::string take_word(std::string& rest) {
+  const auto space = rest.find(' ');
+  std::string word = rest.substr(0, space);
+  rest.erase(0, space == std::string::npos ? rest.size() : space + 1);
+  return word;
+}
+
+std::int64_t take_number(std::string& rest) {
+  return std::atoll(take_word(rest).c_str());
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace lockstep::launch

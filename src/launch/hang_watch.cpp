@@ -1,0 +1,83 @@
+#include "launch/hang_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::launch {
+
+HangWatch::HangWatch(int ranks, HangLimits limits, double now)
+    : limits_(limits), moved_(now), ranks_(static_cast<std::size_t>(ranks)) {}
+
+void HangWatch::connected(int rank, double now) {
+  Rank& one = ranks_.at(static_cast<std::size_t>(rank));
+  one.here = true;
+  one.heard = moved_ = now;
+}
+
+void HangWatch::beat(int rank, double now, const Beat& beat) {
+  Rank& one = ranks_.at(static_cast<std::size_t>(rank));
+  if (beat.ticks != one.beat.ticks || beat.step != one.beat.step) moved_ = now;
+  one.heard = now;
+  one.beat = beat;
+  step_ = std::max(step_, beat.step);
+}
+
+void HangWatch::left(int rank) {
+  ranks_.at(static_cast<std::size_t>(rank)).gone = true;
+}
+
+bool HangWatch::all_connected() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.here; });
+}
+
+double HangWatch::limit() const {
+  double median = 0;
+  for (const Rank& rank : ranks_) median = std::max(median, rank.beat.median_seconds);
+  return std::max(limits_.seconds, limits_.steps * median);
+}
+
+std::optional<Hang> HangWatch::check(double now) const {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    if (rank.here && !rank.gone && now - rank.heard > limit()) return Hang{static_cast<int>(r), now - rank.heard, true};
+  }
+  const double patience = step_ < 0 ? std::max(limits_.start_seconds, limit()) : limit();
+  if (now - moved_ <= patience) return std::nullopt;
+  return Hang{most_suspect(), now - moved_, false};
+}
+
+// Who has not even come; else who is waited for, but waits for nobody; else who is waited for by most.
+int HangWatch::most_suspect() const {
+  std::vector<int> votes(ranks_.size(), 0);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    if (!rank.here) return static_cast<int>(r);
+    if (rank.gone) continue;
+    if (rank.beat.peer < 0) votes[r] += static_cast<int>(ranks_.size());
+    if (rank.beat.peer >= 0 && rank.beat.peer < static_cast<int>(ranks_.size())) {
+      ++votes[static_cast<std::size_t>(rank.beat.peer)];
+    }
+  }
+  return static_cast<int>(std::max_element(votes.begin(), votes.end()) - votes.begin());
+}
+
+std::vector<std::string> HangWatch::states(double now) const {
+  std::vector<std::string> lines;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    if (!rank.here) {
+      lines.push_back(fmt::format("rank {}: never came", r));
+    } else if (rank.gone) {
+      lines.push_back(fmt::format("rank {}: ended", r));
+    } else if (now - rank.heard > limit() / 2) {
+      lines.push_back(
+          fmt::format("rank {}: no heartbeat for {:.1f} s; before: {}", r, now - rank.heard, rank.beat.summary));
+    } else {
+      lines.push_back(fmt::format("rank {}: {}", r, rank.beat.summary));
+    }
+  }
+  return lines;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,130 @@
+#include "launch/host_pool.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kAnswerSeconds = 15;
+constexpr milliseconds kPollInterval{10};
+
+std::string shell_quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+}  // namespace
+
+HostPool::HostPool(PoolOptions options) : options_(std::move(options)), listed_(options_.list()) {
+  read_at_ = Clock::now();
+  refresh();
+}
+
+bool HostPool::answered(const std::string& host) const {
+  return is_local(host) || answered_.contains(host);
+}
+
+std::vector<std::string> HostPool::agent_command(const std::string& host, const std::string& arguments) const {
+  std::vector<std::string> command;
+  std::istringstream words(options_.agent);
+  for (std::string word; words >> word;) command.push_back(word);
+  command.push_back(host);
+  command.push_back(shell_quoted(options_.program) + " " + arguments);
+  return command;
+}
+
+HostPool::Question HostPool::ask(const std::string& host) const {
+  return {std::make_unique<Child>(agent_command(host, "version"), ChildOptions{"/dev/null", {}}), Clock::now()};
+}
+
+void HostPool::hear(const std::string& host, Question& question) {
+  const double waited = seconds_since(question.since);
+  if (!question.child) {
+    if (waited < options_.ask_again_seconds) return;
+    question = ask(host);
+    return;
+  }
+  const auto code = question.child->poll();
+  if (!code && waited < kAnswerSeconds) return;
+  if (code == 0) {
+    answered_.insert(host);
+    return;
+  }
+  problems_.push_back(fmt::format("host {} {}: it is left out, and asked again every {:.0f} s; try: {} {} {} version",
+                                  host, code ? fmt::format("answered with {}", *code) : "does not answer",
+                                  options_.ask_again_seconds, options_.agent, host, options_.program));
+  question = {nullptr, Clock::now()};
+}
+
+void HostPool::refresh() {
+  if (seconds_since(read_at_) >= options_.read_again_seconds) {
+    read_at_ = Clock::now();
+    try {
+      listed_ = options_.list();
+      last_problem_.clear();
+    } catch (const Error& error) {
+      if (last_problem_ != error.what())
+        problems_.push_back(fmt::format("{}; the hosts stay as they are", error.what()));
+      last_problem_ = error.what();
+    }
+  }
+  for (const Host& host : listed_) {
+    if (answered(host.name) || questions_.contains(host.name)) continue;
+    questions_[host.name] = ask(host.name);
+  }
+  for (auto& [host, question] : questions_) hear(host, question);
+  std::erase_if(questions_, [&](const auto& entry) { return answered(entry.first); });
+}
+
+void HostPool::settle(milliseconds patience) {
+  const auto end = Clock::now() + patience;
+  const auto open = [&] {
+    return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.child != nullptr; });
+  };
+  for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kPollInterval);
+}
+
+Hosts HostPool::usable() const {
+  Hosts hosts;
+  for (const Host& host : listed_) {
+    if (answered(host.name)) hosts.push_back(host);
+  }
+  return hosts;
+}
+
+std::vector<std::string> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
+                                                  milliseconds patience) {
+  std::map<std::string, Child> running;
+  for (const Host& host : hosts) {
+    if (!is_local(host.name)) {
+      running.try_emplace(host.name, agent_command(host.name, arguments), ChildOptions{"/dev/null", {}});
+    }
+  }
+  std::vector<std::string> lost;
+  const auto end = Clock::now() + patience;
+  for (auto& [host, child] : running) {
+    if (child.wait(std::chrono::duration_cast<milliseconds>(end - Clock::now())) == 0) continue;
+    lost.push_back(host);
+    answered_.erase(host);
+    questions_[host] = {nullptr, Clock::now()};
+  }
+  return lost;
+}
+
+std::vector<std::string> HostPool::take_problems() {
+  return std::exchange(problems_, {});
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,65 @@
+// The hosts that may be used now: what the list says, less those that do not answer.
+//
+// The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version by
+// the agent, in the background, and is usable once it has answered; a lost one is asked again now and then. This
+// machine needs no asking.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/spans.hpp"
+#include "launch/child.hpp"
+#include "launch/hosts.hpp"
+
+namespace lockstep::launch {
+
+struct PoolOptions {
+  std::function<Hosts()> list;  ///< may throw; then the list stays as it was
+  std::string agent;            ///< words of the command that runs another on a host: "ssh"
+  std::string program;          ///< this program, where other hosts have it
+  double read_again_seconds = 5;
+  double ask_again_seconds = 30;
+};
+
+class HostPool {
+ public:
+  /// Reads the list. Throws what it throws.
+  explicit HostPool(PoolOptions options);
+  /// Reads the list again when it is time, and hears the hosts that were asked.
+  void refresh();
+  /// Waits until every host has answered or failed to.
+  void settle(std::chrono::milliseconds patience);
+  [[nodiscard]] Hosts usable() const;
+  [[nodiscard]] const Hosts& listed() const { return listed_; }
+  /// Runs the program with these arguments on the remote ones of `hosts`, all at once; who does not end with 0 within
+  /// `patience` is lost until it answers again. Returns their names.
+  std::vector<std::string> run_everywhere(const Hosts& hosts, const std::string& arguments,
+                                          std::chrono::milliseconds patience);
+  /// What went wrong since the last call, for people.
+  [[nodiscard]] std::vector<std::string> take_problems();
+
+ private:
+  struct Question {
+    std::unique_ptr<Child> child;  ///< null: not asked just now
+    Clock::time_point since;
+  };
+  [[nodiscard]] bool answered(const std::string& host) const;
+  [[nodiscard]] std::vector<std::string> agent_command(const std::string& host, const std::string& arguments) const;
+  [[nodiscard]] Question ask(const std::string& host) const;
+  void hear(const std::string& host, Question& question);
+
+  PoolOptions options_;
+  Hosts listed_;
+  Clock::time_point read_at_;
+  std::set<std::string> answered_;
+  std::map<std::string, Question> questions_;  ///< of hosts that have not answered
+  std::vector<std::string> problems_;
+  std::string last_problem_;
+};
+
+}  // namespace lockstep::launch

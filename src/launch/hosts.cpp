@@ -1,0 +1,141 @@
+#include "launch/hosts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "launch/child.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr std::chrono::seconds kDiscoveryPatience{30};
+
+[[noreturn]] void bad(const std::string& place, const std::string& expected, const std::string& found) {
+  throw Error(ExitCode::usage, fmt::format("{}: expected {}, found '{}'", place, expected, found));
+}
+
+int parse_slots(const std::string& text, const std::string& place) {
+  int slots = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
+  if (error != std::errc{} || end != text.data() + text.size() || slots < 1) {
+    bad(place, "a positive number of slots", text);
+  }
+  return slots;
+}
+
+// The name goes into command lines of other programs, so it is held to what names of hosts are made of.
+std::string parse_name(const std::string& text, const std::string& place) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  });
+  if (text.empty() || !plain || text.front() == '-') bad(place, "a host's name", text);
+  return text;
+}
+
+void add(Hosts& hosts, Host host) {
+  const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const Host& h) { return h.name == host.name; });
+  if (same == hosts.end()) {
+    hosts.push_back(std::move(host));
+  } else {
+    same->slots += host.slots;
+  }
+}
+
+Host parse_host(const std::string& word, const std::string& place) {
+  const auto colon = word.find(':');
+  Host host{parse_name(word.substr(0, colon), place), 1};
+  if (colon != std::string::npos) host.slots = parse_slots(word.substr(colon + 1), place);
+  return host;
+}
+
+}  // namespace
+
+Hosts parse_hosts(const std::string& list, const std::string& place) {
+  Hosts hosts;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) add(hosts, parse_host(word, place));
+  if (hosts.empty()) bad(place, "hosts such as a:2,b:2", list);
+  return hosts;
+}
+
+Hosts parse_hostfile(const std::string& text, const std::string& place) {
+  Hosts hosts;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string here = fmt::format("{}:{}", place, number);
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string word;
+    if (!(words >> word)) continue;
+    Host host = parse_host(word, here);
+    while (words >> word) {
+      if (!word.starts_with("slots=")) bad(here, "a host, then slots=N", word);
+      host.slots = parse_slots(word.substr(6), here);
+    }
+    add(hosts, std::move(host));
+  }
+  return hosts;
+}
+
+Hosts read_hostfile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ExitCode::usage, fmt::format("--hostfile: cannot read '{}'", path));
+  std::stringstream text;
+  text << file.rdbuf();
+  Hosts hosts = parse_hostfile(text.str(), path);
+  if (hosts.empty()) throw Error(ExitCode::usage, fmt::format("{}: expected a host a line, found none", path));
+  return hosts;
+}
+
+Hosts discover_hosts(const std::string& script) {
+  const CommandOutput found = run_command({script}, kDiscoveryPatience);
+  if (found.code != 0) {
+    throw Error(ExitCode::infrastructure,
+                fmt::format("--discover: '{}' ended with {}: {}", script, found.code, found.output));
+  }
+  return parse_hostfile(found.output, script);
+}
+
+Hosts first_slots(const Hosts& hosts, int ranks) {
+  if (ranks == 0) return hosts;
+  Hosts chosen;
+  for (const Host& host : hosts) {
+    const int slots = std::min(host.slots, ranks);
+    if (slots > 0) chosen.push_back({host.name, slots});
+    ranks -= slots;
+  }
+  return chosen;
+}
+
+int count_slots(const Hosts& hosts) {
+  int slots = 0;
+  for (const Host& host : hosts) slots += host.slots;
+  return slots;
+}
+
+std::string to_text(const Hosts& hosts) {
+  std::vector<std::string> words;
+  for (const Host& host : hosts) words.push_back(fmt::format("{}:{}", host.name, host.slots));
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+bool is_local(const std::string& host) {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return host == "localhost";
+  const std::string own = name.data();
+  return host == "localhost" || host == "127.0.0.1" || host == own || host == own.substr(0, own.find('.'));
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,50 @@
+#include "launch/mpirun.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "comm/mpi_session.hpp"
+
+namespace lockstep::launch {
+
+std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_mpi_major) {
+  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", options.ranks), "--bind-to", "none", "--quiet"};
+  if (open_mpi_major >= 5) {
+    command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
+  } else {
+    command.emplace_back("--oversubscribe");
+  }
+  if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
+  command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  // An unknown setting is taken in silence, and handed on to the daemons of other hosts: by it they are found.
+  if (!options.mark.empty()) command.insert(command.end(), {"--mca", "lockstep_launch", options.mark});
+  for (const auto& [name, value] : options.environment) {
+    command.emplace_back("-x");
+    command.push_back(name);
+  }
+  if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
+  return command;
+}
+
+std::vector<std::string> mpirun_command(const MpirunOptions& options) {
+  return mpirun_command(options, comm::open_mpi_major());
+}
+
+std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options) {
+  auto environment = options.environment;
+  if (!options.agent.empty()) {
+    environment["OMPI_MCA_plm_rsh_agent"] = options.agent;
+    environment["PRTE_MCA_plm_ssh_agent"] = options.agent;
+  }
+  // Only this host needs to reach the others.
+  environment["OMPI_MCA_plm_rsh_no_tree_spawn"] = environment["PRTE_MCA_plm_ssh_no_tree_spawn"] = "1";
+  // A daemon whose link was cut in silence finds out in seconds, not in hours.
+  for (const char* family : {"OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp"}) {
+    environment[fmt::format("{}_keepalive_time", family)] = "10";
+    environment[fmt::format("{}_keepalive_intvl", family)] = "5";
+    environment[fmt::format("{}_keepalive_probes", family)] = "4";
+  }
+  return environment;
+}
+
+}  // namespace lockstep::launch

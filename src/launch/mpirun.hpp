@@ -1,0 +1,29 @@
+// The command line of mpirun, for Open MPI 4 and 5.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launch/hosts.hpp"
+
+namespace lockstep::launch {
+
+struct MpirunOptions {
+  int ranks = 1;
+  Hosts hosts;                                     ///< empty: all ranks on this machine
+  std::string agent;                               ///< runs a command on another host; empty: mpirun's own choice
+  std::map<std::string, std::string> environment;  ///< of the ranks
+  std::string mark;                                ///< stands on the command line of every helper process
+};
+
+/// mpirun and its flags, without the program to run. `open_mpi_major`: 4 or 5.
+[[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_mpi_major);
+
+/// The same for the Open MPI that this program has loaded.
+[[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options);
+
+/// What mpirun must find in its own environment: settings for which its majors have different names.
+[[nodiscard]] std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options);
+
+}  // namespace lockstep::launch

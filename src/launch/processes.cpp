@@ -1,0 +1,83 @@
+#include "launch/processes.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "core/spans.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{10};
+
+// Strings that end with a zero byte.
+bool holds_word(const std::string& path, const std::string& word) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string found = text.c_str() + at;
+    if (found == word) return true;
+    at += found.size() + 1;
+  }
+  return false;
+}
+
+// Processes of a container on this machine are another host's: they are ended there.
+bool is_of_this_host(const std::string& folder) {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+  return std::filesystem::read_symlink(folder + "/ns/pid", error) == own;
+}
+
+bool is_zombie(const std::string& folder) {
+  std::ifstream file(folder + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto name_end = text.rfind(')');
+  return name_end == std::string::npos || text.compare(name_end + 1, 2, " Z") == 0;
+}
+
+}  // namespace
+
+std::vector<pid_t> marked_processes(const std::string& mark) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  const std::string assignment = fmt::format("{}={}", kMarkVariable, mark);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
+    const std::string folder = entry.path().string();
+    const bool marked = holds_word(folder + "/environ", assignment) || holds_word(folder + "/cmdline", mark);
+    if (marked && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
+  }
+  return found;
+}
+
+int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds patience) {
+  std::set<pid_t> killed;
+  const auto end = Clock::now() + patience;
+  while (true) {
+    auto left = marked_processes(mark);
+    std::erase(left, spared);
+    for (const pid_t pid : left) {
+      kill(pid, SIGKILL);
+      killed.insert(pid);
+    }
+    if (left.empty() || Clock::now() >= end) return static_cast<int>(killed.size());
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,22 @@
+// Processes of a launch, found by its mark: the environment variable LOCKSTEP_LAUNCH, which every rank inherits, or
+// a word of the command line, which Open MPI's daemons carry. So nothing is missed that mpirun lost sight of.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace lockstep::launch {
+
+inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
+
+/// Of this machine, without this process itself.
+[[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
+
+/// Kills them all, but `spared`, again and again until none is left; returns how many were found. Gives up after
+/// `patience` (a process in uninterruptible sleep dies when its disk answers).
+int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds patience);
+
+}  // namespace lockstep::launch

@@ -1,0 +1,239 @@
+#include "launch/rank_agent.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "comm/topology.hpp"
+#include "launch/processes.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/event_log.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kConnectPatience{5'000};
+constexpr milliseconds kLastWordPatience{2'000};
+constexpr std::chrono::seconds kEndPatience{15};  ///< for the supervisor to end a rank that has failed
+constexpr std::size_t kDurations = 31;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int rank_of_environment() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    if (const auto value = variable(name); !value.empty()) return std::atoi(value.c_str());
+  }
+  return 0;
+}
+
+// What the program prints, and what the libraries under it print.
+void log_to(const std::string& folder, int rank) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::string path = fmt::format("{}/rank-{}.log", folder, rank);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;  // a host that cannot write there says so through mpirun
+  std::fflush(stdout);
+  dup2(file, STDOUT_FILENO);
+  dup2(file, STDERR_FILENO);
+  close(file);
+}
+
+}  // namespace
+
+class RankAgent::EventSink final : public telemetry::Sink {
+ public:
+  explicit EventSink(RankAgent& agent) : agent_(agent) {}
+  void event(const std::string& name, const telemetry::Record& record) override {
+    agent_.say("event " + telemetry::event_line(name, record));
+  }
+
+ private:
+  RankAgent& agent_;
+};
+
+std::unique_ptr<RankAgent> RankAgent::from_environment() {
+  const std::string addresses = variable(kSupervisorVariable), folder = variable(kFolderVariable);
+  if (addresses.empty()) return nullptr;
+  const int rank = rank_of_environment();
+  log_to(folder, rank);
+  ControlSocket socket = ControlSocket::connect(addresses, kConnectPatience);
+  if (!socket.open()) {
+    throw Error(ExitCode::infrastructure,
+                fmt::format("rank {} on host {}: cannot reach the supervisor at {}; let this host connect to it, or "
+                            "start lockstep launch on a host that all others reach",
+                            rank, comm::host_identity(), addresses));
+  }
+  socket.queue(fmt::format("hello {} {} {} {} {}", variable(kMarkVariable), rank, variable("OMPI_COMM_WORLD_SIZE"),
+                           getpid(), comm::host_identity()));
+  return std::unique_ptr<RankAgent>(new RankAgent(std::move(socket), rank, folder));
+}
+
+RankAgent::RankAgent(ControlSocket socket, int rank, std::string dumps)
+    : socket_(std::move(socket)),
+      rank_(rank),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      dumps_(std::move(dumps)),
+      step_ended_(Clock::now()) {
+  thread_ = std::thread([this] { run(); });
+}
+
+RankAgent::~RankAgent() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  say("");
+  thread_.join();
+  close(wake_);
+}
+
+void RankAgent::watch(std::shared_ptr<FlightRecorder> recorder) {
+  const std::lock_guard lock(mutex_);
+  recorder_ = std::move(recorder);
+}
+
+void RankAgent::step_done(std::int64_t step) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (step_ >= 0) {
+    if (durations_.size() < kDurations) durations_.push_back(0);
+    durations_[durations_count_++ % kDurations] = std::chrono::duration<double>(now - step_ended_).count();
+  }
+  step_ended_ = now;
+  step_ = step;
+}
+
+std::int64_t RankAgent::median_milliseconds() const {
+  const std::lock_guard lock(mutex_);
+  if (durations_.empty()) return 0;
+  auto sorted = durations_;
+  std::sort(sorted.begin(), sorted.end());
+  return static_cast<std::int64_t>(sorted[sorted.size() / 2] * 1000);
+}
+
+std::unique_ptr<telemetry::Sink> RankAgent::make_sink() {
+  return std::make_unique<EventSink>(*this);
+}
+
+void RankAgent::say(const std::string& line) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!line.empty()) to_say_.push_back(line);
+    said_all_ = false;
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
+}
+
+void RankAgent::fail(int code, const std::string& message) {
+  dump();
+  say(fmt::format("error {} {}", code, one_line(message)));
+  std::this_thread::sleep_for(kEndPatience);
+}
+
+void RankAgent::leave(int code) {
+  say(fmt::format("bye {}", code));
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kLastWordPatience, [&] { return said_all_; });
+}
+
+void RankAgent::dump() {
+  std::shared_ptr<FlightRecorder> recorder;
+  {
+    const std::lock_guard lock(mutex_);
+    recorder = recorder_;
+  }
+  if (recorder) say("dumped " + dump_flight(*recorder, dumps_, rank_, comm::host_identity()));
+}
+
+void RankAgent::send_beat() {
+  const std::int64_t median = median_milliseconds();
+  const std::lock_guard lock(mutex_);
+  const auto peer = recorder_ ? recorder_->activity().peer : -1;
+  socket_.queue(fmt::format("beat {} {} {} {} {}", recorder_ ? recorder_->ticks() : 0, step_.load(), median, peer,
+                            recorder_ ? one_line(recorder_->summary()) : "starting MPI"));
+}
+
+void RankAgent::serve(const std::string& line) {
+  std::string rest = line;
+  const std::string word = take_word(rest);
+  silent_ = 0;
+  if (word == "welcome") {
+    limit_ = static_cast<double>(take_number(rest)) / 1000;
+    period_ = static_cast<double>(take_number(rest)) / 1000;
+  } else if (word == "stop") {
+    wish_ = Wish::end_now;
+  } else if (word == "yield" && wish_ == Wish::none) {
+    wish_ = Wish::end_after_checkpoint;
+  } else if (word == "dump") {
+    dump();
+  }
+}
+
+void RankAgent::give_up(const char* why) const {
+  fmt::print(stderr, "lockstep: rank {}: {}; ending\n", rank_, why);
+  std::fflush(stderr);
+  _exit(static_cast<int>(ExitCode::infrastructure));
+}
+
+void RankAgent::run() {
+  prctl(PR_SET_NAME, "lockstep-agent");
+  auto last = Clock::now();
+  double next_beat = 0;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (; !to_say_.empty(); to_say_.pop_front()) socket_.queue(to_say_.front());
+      if (stop_) break;
+    }
+    // Only time in which this thread could have heard something counts as silence: the process may have been stopped.
+    const double passed = seconds_since(last);
+    last = Clock::now();
+    silent_ += std::min(passed, 2 * period_);
+    next_beat -= passed;
+    if (next_beat <= 0) {
+      send_beat();
+      next_beat = period_;
+    }
+    if (!socket_.flush()) give_up("the supervisor is gone");
+    if (!socket_.wants_to_write()) {
+      const std::lock_guard lock(mutex_);
+      said_all_ = to_say_.empty();
+      changed_.notify_all();
+    }
+    std::array<pollfd, 2> waiting = {
+        {{socket_.descriptor(), static_cast<short>(POLLIN | (socket_.wants_to_write() ? POLLOUT : 0)), 0},
+         {wake_, POLLIN, 0}}};
+    ::poll(waiting.data(), waiting.size(), static_cast<int>(std::max(0.0, next_beat) * 1000) + 1);
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t cleared = read(wake_, &count, sizeof count);
+    std::vector<std::string> lines;
+    const bool alive = socket_.read_lines(lines);
+    for (const auto& line : lines) serve(line);
+    if (!alive) give_up("the supervisor is gone");
+    if (silent_ > limit_) {
+      // Cut off, so nobody else will end the daemon and the other ranks of this host.
+      (void)kill_marked(variable(kMarkVariable), 0, kLastWordPatience);
+      give_up("the supervisor does not answer");
+    }
+  }
+  (void)socket_.flush();
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,77 @@
+// A rank's end of the control socket: a thread of its own says that the process lives, how far it is and what it is
+// in, hands on events and errors, and hears the supervisor's wishes.
+//
+// When the supervisor is gone, the process ends at once: nobody would restart it or clean up after it. The same when
+// the supervisor has been silent for as long as it itself takes for a hang: then it has given this rank up, and
+// another attempt may already be writing to the run directory.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/flight_recorder.hpp"
+#include "core/spans.hpp"
+#include "launch/control_socket.hpp"
+#include "lockstep/trainer.hpp"
+
+namespace lockstep::launch {
+
+class RankAgent final : public RunWatcher {
+ public:
+  /// Null when no supervisor started this process. Else both output streams go to this rank's log file, and the
+  /// supervisor is told of the process. Throws Error(infrastructure) when it cannot be reached.
+  [[nodiscard]] static std::unique_ptr<RankAgent> from_environment();
+  ~RankAgent() override;
+  RankAgent(const RankAgent&) = delete;
+  RankAgent& operator=(const RankAgent&) = delete;
+
+  /// From now on the heartbeat tells what the recorder says; a dump goes to the launch's folder.
+  void watch(std::shared_ptr<FlightRecorder> recorder);
+  void step_done(std::int64_t step) override;
+  [[nodiscard]] Wish wish() const override { return wish_.load(); }
+  /// Hands the run's events to the supervisor; for rank 0. Lives no longer than the agent.
+  [[nodiscard]] std::unique_ptr<telemetry::Sink> make_sink();
+  /// Dumps, tells the supervisor, and waits a while for it to end all ranks.
+  void fail(int code, const std::string& message);
+  /// The last word before the process ends.
+  void leave(int code);
+
+ private:
+  RankAgent(ControlSocket socket, int rank, std::string dumps);
+  class EventSink;
+  void say(const std::string& line);
+  void run();
+  void serve(const std::string& line);
+  void send_beat();
+  void dump();
+  [[nodiscard]] std::int64_t median_milliseconds() const;
+  [[noreturn]] void give_up(const char* why) const;
+
+  ControlSocket socket_;  ///< the thread's own
+  int rank_, wake_;
+  std::string dumps_;
+  std::atomic<Wish> wish_{Wish::none};
+  std::atomic<std::int64_t> step_{-1};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> to_say_;
+  std::vector<double> durations_;  ///< of the last steps, a ring
+  std::size_t durations_count_ = 0;
+  Clock::time_point step_ended_;
+  std::shared_ptr<FlightRecorder> recorder_;
+  bool stop_ = false, said_all_ = false;
+  double limit_ = 60, period_ = 0.5, silent_ = 0;  ///< seconds; the thread's own
+  std::thread thread_;
+};
+
+/// What the supervisor puts into the environment of every rank.
+inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";  ///< addresses
+inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";     ///< of this attempt's logs and dumps
+
+}  // namespace lockstep::launch

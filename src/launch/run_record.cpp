@@ -1,0 +1,95 @@
+#include "launch/run_record.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/error.hpp"
+#include "telemetry/event_log.hpp"
+#include "telemetry/progress.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot(const std::string& directory, const std::string& what) {
+  throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, what));
+}
+
+int open_file(const std::string& directory, const char* name, int flags) {
+  const std::string path = directory + "/" + name;
+  const int file = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) cannot(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  return file;
+}
+
+// JSON is YAML; two spaces a level, so that people can read it.
+std::string job_text(const Job& job) {
+  const auto json = nlohmann::ordered_json::parse(job.canonical, nullptr, false);
+  return (json.is_discarded() ? job.canonical : json.dump(2)) + "\n";
+}
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RunRecord::RunRecord(const Job& job, bool json) : directory_(job.run_directory), json_(json) {
+  std::error_code error;
+  fs::create_directories(directory_ + "/logs", error);
+  if (error) cannot(directory_, "cannot create the run directory: " + error.message());
+  lock_ = open_file(directory_, "launch.lock", O_RDWR);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) cannot(directory_, "another launch uses this directory");
+  events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
+  std::ofstream(directory_ + "/job.yaml") << job_text(job);
+  if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
+  while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
+}
+
+RunRecord::~RunRecord() {
+  ::close(events_);
+  ::close(lock_);
+}
+
+void RunRecord::line(const std::string& line) {
+  if (line.empty() || line.back() != '}') return;
+  const std::string timed = fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), unix_time());
+  // A full disk must not end the run: the log has a gap then.
+  [[maybe_unused]] const ssize_t written = ::write(events_, timed.data(), timed.size());
+  if (json_) {
+    std::fwrite(timed.data(), 1, timed.size(), stdout);
+    std::fflush(stdout);
+  } else if (const auto event = telemetry::parse_event(line)) {
+    people_->event(event->first, event->second);
+  }
+}
+
+void RunRecord::event(const std::string& name, const telemetry::Record& record) {
+  line(telemetry::event_line(name, record));
+}
+
+void RunRecord::warn(const std::string& message) {
+  event("warning", {{"message", message}});
+}
+
+std::string RunRecord::next_attempt() {
+  const std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) cannot(directory_, "cannot write to the run directory: " + error.message());
+  return folder;
+}
+
+}  // namespace lockstep::launch

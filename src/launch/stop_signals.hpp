@@ -1,0 +1,25 @@
+// SIGTERM, SIGINT and SIGUSR1 to the supervisor, as a descriptor that one can wait on.
+#pragma once
+
+namespace lockstep::launch {
+
+class StopSignals {
+ public:
+  /// Blocks the signals' usual effect while it lives; children must unblock them.
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  /// Takes what has come; returns how many have come in all.
+  int count();
+  [[nodiscard]] int last() const { return last_; }  ///< number of the newest; 0: none
+  /// Sleeps; true when a signal ends the sleep.
+  bool sleep(double seconds);
+
+ private:
+  int descriptor_ = -1, count_ = 0, last_ = 0;
+};
+
+}  // namespace lockstep::launch

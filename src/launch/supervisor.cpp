@@ -1,0 +1,226 @@
+#include "launch/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "launch/attempt.hpp"
+#include "launch/host_pool.hpp"
+#include "launch/processes.hpp"
+#include "launch/restart_policy.hpp"
+#include "launch/run_record.hpp"
+#include "launch/stop_signals.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAnswerPatience{15'000}, kRemoteEndPatience{15'000};
+
+std::string fresh_mark() {
+  std::random_device random;
+  return fmt::format("lockstep-{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+PoolOptions pool_options(const LaunchOptions& options) {
+  PoolOptions pool;
+  pool.agent = options.agent;
+  pool.program = own_command_line().front();
+  pool.read_again_seconds = options.read_hosts_again_seconds;
+  if (!options.hosts.empty()) {
+    pool.list = [hosts = parse_hosts(options.hosts)] { return hosts; };
+  } else if (!options.hostfile.empty()) {
+    pool.list = [path = options.hostfile] { return read_hostfile(path); };
+  } else if (!options.discover.empty()) {
+    pool.list = [script = options.discover] { return discover_hosts(script); };
+  } else {
+    pool.list = [ranks = std::max(1, options.ranks)] { return Hosts{{"localhost", ranks}}; };
+  }
+  return pool;
+}
+
+bool all_local(const Hosts& hosts) {
+  return std::all_of(hosts.begin(), hosts.end(), [](const Host& host) { return is_local(host.name); });
+}
+
+class Supervisor {
+ public:
+  Supervisor(const LaunchOptions& options, const Job& job)
+      : options_(options),
+        most_ranks_(static_cast<int>(job.shards)),
+        directory_(job.run_directory),
+        record_(job, options.json),
+        pool_(pool_options(options)),
+        policy_(options.max_restarts) {
+    if (options.ranks > 0) most_ranks_ = std::min(most_ranks_, options.ranks);
+  }
+
+  int run() {
+    pool_.settle(kAnswerPatience);
+    warn_problems();
+    while (true) {
+      const Outcome outcome = attempt();
+      if (const auto code = final_code(outcome)) return *code;
+      if (outcome.kind == Outcome::Kind::ended) {
+        tell("resize", outcome, 0);
+        continue;
+      }
+      end_on_hosts();
+      const auto decision = policy_.failed(outcome.step);
+      if (!decision.again) return give_up(outcome, decision.failures);
+      tell(name_of(outcome.kind), outcome, decision.after_seconds);
+      if (decision.after_seconds > 0 && signals_.sleep(decision.after_seconds) && signals_.count() > 0) {
+        record_.warn("ended by a signal before the next attempt; run again to go on");
+        return static_cast<int>(ExitCode::interrupted);
+      }
+      pool_.settle(milliseconds(0));
+      warn_problems();
+    }
+  }
+
+ private:
+  Outcome attempt() {
+    hosts_ = first_slots(pool_.usable(), most_ranks_);
+    Outcome outcome;
+    if (hosts_.empty()) {
+      outcome.kind = Outcome::Kind::failed;
+      outcome.code = 1;
+      outcome.message = "no host is left: none of those listed answers";
+      return outcome;
+    }
+    resize_ = Attempt::Wish::none;
+    const bool first = record_.attempt() == first_attempt_;
+    AttemptOptions attempt;
+    attempt.folder = record_.next_attempt();
+    attempt.mpirun.ranks = count_slots(hosts_);
+    if (!all_local(hosts_)) {
+      attempt.mpirun.hosts = hosts_;
+      if (options_.agent != "ssh") attempt.mpirun.agent = options_.agent;
+    }
+    attempt.mpirun.mark = mark_;
+    attempt.command = rank_command(attempt.mpirun.ranks, first ? options_.resume : "auto");
+    attempt.limits = options_.limits;
+    record_.event("launch", {{"attempt", std::int64_t{record_.attempt()}},
+                             {"ranks", std::int64_t{attempt.mpirun.ranks}},
+                             {"on", to_text(hosts_)}});
+    Attempt running(std::move(attempt), [this](const std::string& line) { record_.line(line); });
+    return running.run([this] { return wish(); }, signals_.descriptor());
+  }
+
+  [[nodiscard]] std::vector<std::string> rank_command(int ranks, const std::string& resume) const {
+    std::vector<std::string> command = {own_command_line().front(), "train"};
+    command.insert(command.end(), options_.words.begin(), options_.words.end());
+    command.insert(command.end(), {"--expect-world-size", fmt::format("{}", ranks), "--resume", resume});
+    return command;
+  }
+
+  Attempt::Wish wish() {
+    const int signals = signals_.count();
+    if (signals >= 2) return Attempt::Wish::kill;
+    if (signals == 1) {
+      if (!stopping_) record_.warn("stopping: a checkpoint after this step, then the end; once more ends at once");
+      stopping_ = true;
+      return Attempt::Wish::stop;
+    }
+    pool_.refresh();
+    warn_problems();
+    resize_ = std::max(resize_, wanted_resize());
+    return resize_;
+  }
+
+  // A host that is added can wait for the job's next checkpoint; one that is taken away may be gone soon.
+  [[nodiscard]] Attempt::Wish wanted_resize() const {
+    const Hosts wanted = first_slots(pool_.usable(), most_ranks_);
+    if (wanted.empty() || wanted == hosts_) return Attempt::Wish::none;
+    for (const Host& host : hosts_) {
+      const auto same = std::find_if(wanted.begin(), wanted.end(), [&](const Host& h) { return h.name == host.name; });
+      if (same == wanted.end() || same->slots < host.slots) return Attempt::Wish::stop;
+    }
+    return Attempt::Wish::yield;
+  }
+
+  [[nodiscard]] std::optional<int> final_code(const Outcome& outcome) {
+    if (outcome.kind == Outcome::Kind::killed) {
+      end_on_hosts();
+      return 128 + signals_.last();
+    }
+    if (outcome.kind == Outcome::Kind::ended) {
+      const bool go_on = outcome.code != 0 && !stopping_ && resize_ != Attempt::Wish::none;
+      if (!go_on) return outcome.code;
+      return std::nullopt;
+    }
+    if (is_permanent(outcome.code) || stopping_) {
+      end_on_hosts();
+      fmt::print(stderr, "lockstep: {}{}\n", outcome.message,
+                 stopping_ ? "; it was to stop, so it is not started again" : "");
+      return outcome.code;
+    }
+    return std::nullopt;
+  }
+
+  void tell(const std::string& reason, const Outcome& outcome, double after) {
+    for (const auto& state : outcome.states) record_.warn(state);
+    record_.event("restart", {{"reason", reason},
+                              {"message", outcome.message},
+                              {"rank", std::int64_t{outcome.rank}},
+                              {"host", outcome.host},
+                              {"step", outcome.step},
+                              {"attempt", std::int64_t{record_.attempt()}},
+                              {"after_seconds", after}});
+    failures_.push_back(fmt::format("attempt {}, step {}: {}", record_.attempt(), outcome.step, outcome.message));
+  }
+
+  int give_up(const Outcome& outcome, int failures) {
+    tell("given up", outcome, 0);
+    const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
+    fmt::print(stderr,
+               "lockstep: given up after {} failures, none of which got further than step {}:\n  {}\nThe ranks' logs "
+               "are in {}/logs. Mend what they say and run the same command again: it goes on from the newest "
+               "checkpoint\n",
+               failures, outcome.step, fmt::join(failures_.end() - shown, failures_.end(), "\n  "), directory_);
+    return static_cast<int>(ExitCode::infrastructure);
+  }
+
+  void end_on_hosts() {
+    for (const auto& host : pool_.run_everywhere(hosts_, fmt::format("launch --end {}", mark_), kRemoteEndPatience)) {
+      record_.warn(fmt::format("host {} does not answer: it is left out until it does", host));
+    }
+  }
+
+  void warn_problems() {
+    for (const auto& problem : pool_.take_problems()) record_.warn(problem);
+  }
+
+  const LaunchOptions& options_;
+  int most_ranks_;
+  std::string mark_ = fresh_mark();
+  std::string directory_;
+  StopSignals signals_;
+  RunRecord record_;
+  int first_attempt_ = record_.attempt();
+  HostPool pool_;
+  RestartPolicy policy_;
+  Hosts hosts_;  ///< of the attempt
+  Attempt::Wish resize_ = Attempt::Wish::none;
+  bool stopping_ = false;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+int launch(const LaunchOptions& options, const Job& job) {
+  return Supervisor(options, job).run();
+}
+
+int end_launch(const std::string& mark) {
+  (void)kill_marked(mark, 0, kRemoteEndPatience);
+  return marked_processes(mark).empty() ? 0 : 1;
+}
+
+}  // namespace lockstep::launch

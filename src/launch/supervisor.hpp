@@ -1,0 +1,31 @@
+// The supervisor: attempt after attempt until the job is done, is stopped, cannot succeed, or gets no further.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/hang_watch.hpp"
+#include "launch/hosts.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::launch {
+
+struct LaunchOptions {
+  std::vector<std::string> words;         ///< the job file and overrides, as given
+  std::string resume = "auto";            ///< of the first attempt; later ones go on from the newest checkpoint
+  int ranks = 0;                          ///< the most; 0: as many as there are slots
+  std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: this machine
+  std::string agent = "ssh";
+  int max_restarts = 3;  ///< that get no further
+  HangLimits limits;
+  double read_hosts_again_seconds = 5;
+  bool json = false;
+};
+
+/// Returns the exit code.
+int launch(const LaunchOptions& options, const Job& job);
+
+/// `lockstep launch --end MARK` on another host: kills what is left of a launch there. Returns the exit code.
+int end_launch(const std::string& mark);
+
+}  // namespace lockstep::launch

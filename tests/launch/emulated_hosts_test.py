@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""`lockstep launch` on several emulated hosts: the exchange between nodes and its bytes, the loss of a node, a silent
+link, hosts that come and go."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from emulated_hosts import EmulatedHosts
+from launches import Launch, quiet_hash, wait_until
+
+STEPS = 150
+
+
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.quiet = quiet_hash(cls.folder.name, STEPS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def launch(self, hosts, *words, steps=STEPS, **options):
+        launch = Launch(f"{self.folder.name}/{self.id().rsplit('.', 1)[-1]}", "--agent", hosts.agent, *words,
+                        steps=steps, prefix=hosts.prefix(0), **options)
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def faults(self, launch):
+        return [event for event in launch.events("restart") if "reason" in event]
+
+    def test_two_nodes_exchange_what_the_formula_says(self):
+        with EmulatedHosts(2) as hosts:
+            before = [hosts.bytes_sent(i) for i in range(2)]
+            end = self.launch(hosts, "--hosts", hosts.slots(2)).end()
+            sent = [hosts.bytes_sent(i) - before[i] for i in range(2)]
+        self.assertEqual(end["parameters_sha256"], self.quiet)
+        self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
+        # A node's two ranks each send the other node's owners their half, and the node's owners send the sums of
+        # their half once: 1.5 times the gradients, and some for scalars, headers and unequal slices.
+        gradients = 4 * 20490 * STEPS
+        for node, count in enumerate(sent):
+            print(f"node {node}: {count / 1e6:.1f} MB sent, gradients are {gradients / 1e6:.1f} MB", file=sys.stderr)
+            self.assertGreater(count, 1.3 * gradients)
+            self.assertLess(count, 1.8 * gradients)
+
+    def test_the_loss_of_a_node(self):
+        with EmulatedHosts(3) as hosts:
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--hang-limit", "10")
+            launch.wait_for_step(15)
+            hosts.lose(2)
+            self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [3, 2])
+        fault, = self.faults(launch)
+        self.assertEqual((fault["reason"], fault["rank"], fault["host"]), ("hang", 2, hosts.names[2]))
+
+    def test_a_silent_link(self):
+        with EmulatedHosts(2) as hosts:
+            launch = self.launch(hosts, "--hosts", hosts.slots(2), "--hang-limit", "10")
+            launch.wait_for_step(15)
+            hosts.cut(1)
+            self.assertEqual(launch.end(gone_within=60)["parameters_sha256"], self.quiet)
+            # Nobody can tell the ranks behind the link: they find out by themselves.
+            self.assertEqual([event["ranks"] for event in launch.events("launch")], [4, 2])
+        fault, = self.faults(launch)
+        self.assertEqual(fault["reason"], "hang")
+        self.assertIn(fault["rank"], (2, 3))
+        self.assertIn("no heartbeat for", fault["message"])
+
+    def test_hosts_come_and_go(self):
+        with EmulatedHosts(3) as hosts:
+            script = pathlib.Path(self.folder.name) / "discover"
+
+            def say(count):
+                lines = "".join(f"echo {name}:1\n" for name in hosts.names[:count])
+                new = script.with_suffix(".new")
+                new.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
+                new.chmod(0o755)
+                new.rename(script)
+
+            say(1)
+            launch = self.launch(hosts, "--discover", str(script), "--hosts-every", "0.2", steps=400)
+            launch.wait_for_step(10)
+            say(3)
+            launch.wait_for_step(10, attempt=2)
+            say(2)
+            wait_until(lambda: launch.attempts() == 3 or launch.process.poll() is not None, "the third attempt")
+            self.assertIsNotNone(launch.end())
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [1, 3, 2])
+        steps = [event["step"] for event in launch.events("step")]
+        self.assertEqual(steps, list(range(1, 401)), "a step was lost or repeated")
+
+
+if __name__ == "__main__":
+    if EmulatedHosts.missing():
+        print(f"several hosts cannot be emulated here: {EmulatedHosts.missing()}")
+        sys.exit(77)
+    unittest.main()

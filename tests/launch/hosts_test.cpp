@@ -1,0 +1,71 @@
+#include "launch/hosts.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+namespace {
+
+std::string usage_error(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Hosts, AListAddsUpAHostNamedTwice) {
+  EXPECT_EQ(parse_hosts("a:2,b,a"), (Hosts{{"a", 3}, {"b", 1}}));
+  EXPECT_EQ(to_text(parse_hosts("node-1.x:4,10.0.0.2:2")), "node-1.x:4,10.0.0.2:2");
+}
+
+TEST(Hosts, AFileMayCommentAndCountSlotsBothWays) {
+  EXPECT_EQ(parse_hostfile("# ours\n\na slots=2\nb:3  # fast\nc\n", "hosts"), (Hosts{{"a", 2}, {"b", 3}, {"c", 1}}));
+}
+
+TEST(Hosts, MistakesNameTheirPlace) {
+  EXPECT_EQ(usage_error([] { (void)parse_hosts("a:0"); }), "--hosts: expected a positive number of slots, found '0'");
+  EXPECT_EQ(usage_error([] { (void)parse_hosts("a:2x"); }), "--hosts: expected a positive number of slots, found '2x'");
+  EXPECT_EQ(usage_error([] { (void)parse_hosts("-oProxyCommand=x"); }),
+            "--hosts: expected a host's name, found '-oProxyCommand=x'");
+  EXPECT_EQ(usage_error([] { (void)parse_hosts(""); }), "--hosts: expected hosts such as a:2,b:2, found ''");
+  EXPECT_EQ(usage_error([] { (void)parse_hostfile("a\nb cpus=2\n", "hosts"); }),
+            "hosts:2: expected a host, then slots=N, found 'cpus=2'");
+  EXPECT_EQ(usage_error([] { (void)read_hostfile("/nowhere"); }), "--hostfile: cannot read '/nowhere'");
+}
+
+TEST(Hosts, TheFirstSlotsAreTaken) {
+  const Hosts hosts = {{"a", 2}, {"b", 4}, {"c", 1}};
+  EXPECT_EQ(first_slots(hosts, 3), (Hosts{{"a", 2}, {"b", 1}}));
+  EXPECT_EQ(first_slots(hosts, 0), hosts);
+  EXPECT_EQ(first_slots(hosts, 100), hosts);
+  EXPECT_EQ(count_slots(hosts), 7);
+}
+
+TEST(Hosts, ThisMachineIsLocalByItsName) {
+  std::array<char, 256> name{};
+  ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
+  EXPECT_TRUE(is_local(name.data()));
+  EXPECT_TRUE(is_local("localhost"));
+  EXPECT_FALSE(is_local("surely-not-this-one"));
+}
+
+TEST(Hosts, AScriptThatFailsSaysWhat) {
+  try {
+    (void)discover_hosts("false");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::infrastructure);
+    EXPECT_STREQ(error.what(), "--discover: 'false' ended with 1: ");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""`lockstep launch` over every fault that one machine can have: the bits are those of the quiet run, and nothing stays
+behind."""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from launches import Launch, processes_of, quiet_hash, wait_until
+
+
+class Faults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.quiet = quiet_hash(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def launch(self, *words, **options):
+        launch = Launch(f"{self.folder.name}/{self.id().rsplit('.', 1)[-1]}", *words, **options)
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def test_a_killed_rank(self):
+        launch = self.launch("--ranks", "4")
+        launch.wait_for_step(25)
+        os.kill(launch.process_of_rank(2), signal.SIGKILL)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        restarts = [event for event in launch.events("restart") if "reason" in event]
+        self.assertEqual([(event["reason"], event["rank"]) for event in restarts], [("death", 2)])
+        self.assertGreaterEqual(restarts[0]["step"], 25)
+        self.assertEqual(restarts[0]["host"], os.uname().nodename)
+        resumed = [event for event in launch.events("restart") if "path" in event]
+        self.assertLessEqual(restarts[0]["step"] - resumed[0]["step"], 11)  # every 10 steps; the beat lags by one
+        for name in ("job.yaml", "logs/attempt-1/rank-3.log", "logs/attempt-2/rank-0.log"):
+            self.assertTrue((launch.directory / name).exists(), name)
+
+    def test_a_rank_that_is_stopped_for_some_seconds(self):
+        launch = self.launch("--ranks", "3")
+        launch.wait_for_step(5)
+        rank = launch.process_of_rank(1)
+        os.kill(rank, signal.SIGSTOP)
+        time.sleep(3)
+        os.kill(rank, signal.SIGCONT)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(launch.attempts(), 1)
+
+    def test_a_rank_that_is_stopped_for_good(self):
+        launch = self.launch("--ranks", "3", "--hang-limit", "8")
+        launch.wait_for_step(15)
+        os.kill(launch.process_of_rank(1), signal.SIGSTOP)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        restarts = [event for event in launch.events("restart") if "reason" in event]
+        self.assertEqual([(event["reason"], event["rank"]) for event in restarts], [("hang", 1)])
+        self.assertRegex(restarts[0]["message"], r"rank 1 \(host .*\) hangs: no heartbeat for .* s; it is stopped, or")
+        states = [event["message"] for event in launch.events("warning")]
+        self.assertTrue(any("rank 0: " in state and "waiting for rank 1" in state for state in states), states)
+        dump = (launch.directory / "logs/attempt-1/rank-0.json").read_text()
+        self.assertIn('"peer": 1', dump)
+
+    def test_a_killed_mpirun(self):
+        launch = self.launch("--ranks", "2")
+        launch.wait_for_step(15)
+        os.kill(launch.mpirun(), signal.SIGKILL)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        restarts = [event for event in launch.events("restart") if "reason" in event]
+        self.assertEqual([event["reason"] for event in restarts], ["mpirun"])
+        self.assertEqual(restarts[0]["message"], "mpirun was killed by signal 9")
+
+    def test_a_signal_checkpoints_and_ends_with_75(self):
+        launch = self.launch("--ranks", "2", steps=100000, every=100000)
+        launch.wait_for_step(5)
+        launch.signal(signal.SIGINT)
+        self.assertTrue(launch.end(75)["interrupted"])
+        self.assertEqual(launch.attempts(), 1)
+        self.assertTrue(list(launch.directory.glob("checkpoints/step-*/manifest.json")))
+
+    def test_a_second_signal_ends_at_once(self):
+        launch = self.launch("--ranks", "2", "--hang-limit", "1000", steps=100000, every=100000)
+        launch.wait_for_step(5)
+        os.kill(launch.process_of_rank(1), signal.SIGSTOP)  # so that the first signal alone cannot end it
+        launch.signal(signal.SIGTERM)
+        wait_until(lambda: launch.events("warning"), "the first signal to be heard")
+        launch.signal(signal.SIGTERM)
+        launch.end(128 + signal.SIGTERM)
+        self.assertEqual(launch.attempts(), 1)
+
+    def test_a_killed_supervisor_leaves_nothing(self):
+        launch = self.launch("--ranks", "2", steps=100000)
+        launch.wait_for_step(5)
+        launch.process.kill()
+        launch.process.wait()
+        wait_until(lambda: not processes_of(launch.directory), "all processes to be gone", 30)
+
+    def test_a_signal_to_the_ranks_is_passed_on(self):
+        launch = self.launch("--ranks", "2", steps=100000)
+        launch.wait_for_step(5)
+        os.kill(launch.process_of_rank(0), signal.SIGUSR1)
+        launch.end(75)
+        self.assertEqual(launch.attempts(), 1)
+
+    def test_more_slots_take_effect_at_a_checkpoint(self):
+        hosts = pathlib.Path(self.folder.name) / "hosts"
+        hosts.write_text("localhost slots=2\n", encoding="utf-8")
+        launch = self.launch("--hostfile", str(hosts), "--hosts-every", "0.1")
+        launch.wait_for_step(3)
+        hosts.write_text("localhost slots=3\n", encoding="utf-8")
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [2, 3])
+        steps = [event["step"] for event in launch.events("step")]
+        self.assertEqual(steps, sorted(set(steps)), "a step was lost or repeated")
+        resize = next(event for event in launch.events("restart") if event.get("reason") == "resize")
+        self.assertEqual(resize["step"] % 10, 0)
+
+
+class Ends(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def launch(self, *words, **options):
+        launch = Launch(f"{self.folder.name}/run", *words, **options)
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def test_a_mistake_in_the_data_is_not_retried(self):
+        launch = self.launch("--ranks", "2", "--resume", "/nowhere")
+        launch.end(65)
+        self.assertEqual(launch.attempts(), 1)
+        self.assertRegex(launch.output(), r"lockstep: rank . \(host .*\): --resume: expected a checkpoint: /nowhere")
+
+    def test_a_mistake_in_the_job_is_not_retried(self):
+        self.launch("--ranks", "2", steps=4).end()
+        launch = self.launch("--ranks", "2", "seed=2", steps=4)
+        launch.end(78)
+        self.assertEqual(launch.attempts(), 1)
+        self.assertIn("this checkpoint is of another job", launch.output())
+
+    def test_no_progress_is_given_up(self):
+        folder = pathlib.Path(self.folder.name)
+        (folder / "mpirun").write_text("#!/bin/sh\necho no network today >&2\nexit 1\n", encoding="utf-8")
+        (folder / "mpirun").chmod(0o755)
+        launch = self.launch("--ranks", "2", "--max-restarts", "2",
+                             environment={"PATH": f"{folder}:{os.environ['PATH']}"})
+        launch.end(1)
+        self.assertEqual(launch.attempts(), 3)
+        self.assertIn("lockstep: given up after 3 failures, none of which got further than step -1", launch.output())
+        self.assertIn("no network today", launch.output())
+        waits = [event["after_seconds"] for event in launch.events("restart")]
+        self.assertEqual(waits, [0, 1, 0])
+
+    def test_a_second_launch_into_the_same_directory(self):
+        launch = self.launch("--ranks", "2", steps=100000)
+        launch.wait_for_step(2)
+        second = subprocess.run([*launch.process.args], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(second.returncode, 73)
+        self.assertIn("another launch uses this directory", second.stderr)
+        launch.signal(signal.SIGTERM)
+        launch.end(75)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,124 @@
+"""What tests of `lockstep launch` share: a small job, a launch under way with its events, its processes."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+PROGRAM = os.environ["LOCKSTEP"]
+PATIENCE = 180  # seconds; nothing here takes long on a quiet machine
+SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8", "threads=1",
+         "learning_rate=0.002", "evaluate=never"]
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    """The first true value of `condition()`."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited {patience} s for {what}")
+
+
+def processes_of(directory):
+    """(process id, rank or None) of everything that a launch into this run directory has started."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "environ").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (OSError, IndexError):
+            continue
+        variables = dict(word.split(b"=", 1) for word in words if b"=" in word)
+        logs = os.fsdecode(variables.get(b"LOCKSTEP_LAUNCH_LOGS", b""))
+        if state != "Z" and logs.startswith(os.path.realpath(directory) + "/logs/"):
+            rank = variables.get(b"OMPI_COMM_WORLD_RANK")
+            found.append((int(folder.name), None if rank is None else int(rank)))
+    return sorted(found)
+
+
+class Launch:
+    """`lockstep launch` into a run directory; its events are those of events.jsonl since it began."""
+
+    def __init__(self, directory, *words, steps=300, every=10, environment=None, prefix=()):
+        self.directory = pathlib.Path(os.path.realpath(directory))
+        self.events_file = self.directory / "events.jsonl"
+        self.seen = len(self.lines())
+        self.log = open(f"{directory}.log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
+        command = [*prefix, PROGRAM, "launch", *SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}",
+                   f"run_directory={self.directory}", "--log", "json", *words]
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, **(environment or {})})
+
+    def lines(self):
+        return self.events_file.read_text().splitlines() if self.events_file.exists() else []
+
+    def events(self, name=None):
+        found = [json.loads(line) for line in self.lines()[self.seen:]]
+        return [event for event in found if name in (None, event["event"])]
+
+    def output(self):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text(encoding="utf-8")
+
+    def attempts(self):
+        return len(self.events("launch"))
+
+    def wait_for_step(self, step, attempt=1):
+        """Until this attempt has done so many steps."""
+        def reached():
+            if self.process.poll() is not None:
+                raise AssertionError(f"ended with {self.process.returncode} before step {step}:\n{self.output()}")
+            launches = 0
+            for event in self.events():
+                launches += event["event"] == "launch"
+                if launches == attempt and event["event"] == "step" and event["step"] >= step:
+                    return True
+            return False
+        wait_until(reached, f"step {step} of attempt {attempt}")
+
+    def process_of_rank(self, rank):
+        return wait_until(lambda: dict((r, p) for p, r in processes_of(self.directory)).get(rank), f"rank {rank}")
+
+    def mpirun(self):
+        return next(p for p, rank in processes_of(self.directory) if rank is None and
+                    b"mpirun" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self, code=0, gone_within=10):
+        """Waits for the end, checks the exit code and that nothing is left; returns the last `end` event or None."""
+        try:
+            found = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            self.abandon()
+            raise AssertionError(f"it does not end:\n{self.output()}") from error
+        assert found == code, f"exit code {found}, expected {code}:\n{self.output()}"
+        wait_until(lambda: not processes_of(self.directory), "all processes to be gone", gone_within)
+        ends = self.events("end")
+        return ends[-1] if ends else None
+
+    def abandon(self):
+        """For a test that failed: leaves nothing behind."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for process, _ in processes_of(self.directory):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.log.close()
+
+
+def quiet_hash(folder, steps=300):
+    """The hash of the same job, undisturbed, on one rank."""
+    words = [PROGRAM, "train", *SMALL, f"steps={steps}", "checkpoint=never", f"run_directory={folder}/quiet", "--log",
+             "json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])["parameters_sha256"]

@@ -1,0 +1,135 @@
+// mpirun's command line, children, processes by their mark, control sockets.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "launch/child.hpp"
+#include "launch/control_server.hpp"
+#include "launch/mpirun.hpp"
+#include "launch/processes.hpp"
+
+namespace lockstep::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool holds(const std::vector<std::string>& words, const std::vector<std::string>& run) {
+  return std::search(words.begin(), words.end(), run.begin(), run.end()) != words.end();
+}
+
+TEST(Mpirun, EachMajorGetsItsOwnFlags) {
+  const MpirunOptions options = {3, {{"a", 2}, {"b", 1}}, "my-agent", {{"NAME", "value"}}, "mark"};
+  const auto four = mpirun_command(options, 4), five = mpirun_command(options, 5);
+  EXPECT_TRUE(holds(four, {"--oversubscribe"}));
+  EXPECT_FALSE(holds(five, {"--oversubscribe"}));
+  EXPECT_TRUE(holds(five, {"--map-by", ":OVERSUBSCRIBE"}));
+  for (const auto& command : {four, five}) {
+    EXPECT_TRUE(holds(command, {"mpirun", "-n", "3"}));
+    EXPECT_TRUE(holds(command, {"--host", "a:2,b:1"}));
+    EXPECT_TRUE(holds(command, {"-x", "NAME"}));
+    EXPECT_TRUE(holds(command, {"--mca", "lockstep_launch", "mark"}));
+  }
+  const auto environment = mpirun_environment(options);
+  EXPECT_EQ(environment.at("OMPI_MCA_plm_rsh_agent"), "my-agent");
+  EXPECT_EQ(environment.at("PRTE_MCA_plm_ssh_agent"), "my-agent");
+  EXPECT_EQ(environment.at("NAME"), "value");
+}
+
+TEST(Child, TellsExitCodeAndSignal) {
+  Child seven({"sh", "-c", "exit 7"}, {});
+  EXPECT_EQ(seven.wait(20s), 7);
+  EXPECT_FALSE(seven.killed());
+  Child sleeper({"sleep", "1000"}, {});
+  EXPECT_FALSE(sleeper.poll());
+  sleeper.signal(SIGKILL);
+  EXPECT_EQ(sleeper.wait(20s), 128 + SIGKILL);
+  EXPECT_TRUE(sleeper.killed());
+}
+
+TEST(Child, ACommandThatTakesTooLongIsKilled) {
+  const auto output = run_command({"sh", "-c", "echo first; exec sleep 1000"}, 1000ms);
+  EXPECT_EQ(output.code, 124);
+  EXPECT_EQ(output.output, "first\n");
+}
+
+TEST(Processes, AreFoundByEnvironmentOrCommandLineAndKilled) {
+  const std::string mark = "parts_test-" + std::to_string(getpid());
+  Child by_environment({"sleep", "1000"}, {"", {{kMarkVariable, mark}}});
+  Child by_word({"sh", "-c", "kill -STOP $$", mark}, {});
+  Child neither({"sleep", "1000"}, {});
+  const auto both = [&] { return marked_processes(mark).size() >= 2; };
+  for (int i = 0; i < 2000 && !both(); ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(both());
+  EXPECT_EQ(kill_marked(mark, by_word.pid(), 5ms), 1);
+  EXPECT_EQ(by_environment.wait(20s), 128 + SIGKILL);
+  EXPECT_EQ(kill_marked(mark, 0, 20s), 1);
+  EXPECT_TRUE(marked_processes(mark).empty());
+  EXPECT_FALSE(neither.poll());
+}
+
+std::vector<RankMessage> heard(ControlServer& server, std::size_t count) {
+  std::vector<RankMessage> all;
+  for (int i = 0; i < 1000 && all.size() < count; ++i) {
+    for (auto& message : server.poll(20ms, -1)) all.push_back(message);
+  }
+  return all;
+}
+
+TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
+  ControlServer server("token", true);
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  ASSERT_TRUE(rank.open());
+  rank.queue("hello token 3 4 123 host-a");
+  rank.queue("beat 1 2 3");
+  ASSERT_TRUE(rank.flush());
+  const auto messages = heard(server, 2);
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[0].rank, 3);
+  EXPECT_EQ(messages[0].word, "hello");
+  EXPECT_EQ(messages[0].rest, "4 123 host-a");
+  EXPECT_EQ(messages[1].word, "beat");
+
+  server.send(3, "stop");
+  std::vector<std::string> lines;
+  for (int i = 0; i < 1000 && lines.empty(); ++i) {
+    EXPECT_TRUE(rank.read_lines(lines));
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(lines, std::vector<std::string>{"stop"});
+
+  rank = ControlSocket();
+  const auto end = heard(server, 1);
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].rank, 3);
+  EXPECT_EQ(end[0].word, "");
+}
+
+TEST(ControlServer, AStrangerIsShownOut) {
+  ControlServer server("token", true);
+  ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
+  stranger.queue("hello wrong 0 1 1 x");
+  ASSERT_TRUE(stranger.flush());
+  std::vector<std::string> lines;
+  bool open = true;
+  for (int i = 0; i < 1000 && open; ++i) {
+    EXPECT_TRUE(server.poll(5ms, -1).empty());
+    open = stranger.read_lines(lines);
+  }
+  EXPECT_FALSE(open);
+}
+
+TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
+  std::string rest = "beat 12 x y";
+  EXPECT_EQ(take_word(rest), "beat");
+  EXPECT_EQ(take_number(rest), 12);
+  EXPECT_EQ(rest, "x y");
+  EXPECT_EQ(one_line("a\nb"), "a b");
+  EXPECT_FALSE(ControlSocket::connect("nonsense", 10ms).open());
+}
+
+}  // namespace
+}  // namespace lockstep::launch
