@@ -27,6 +27,10 @@ def prepare():
         venv.create(ENVIRONMENT, with_pip=True)
         subprocess.run([ENVIRONMENT / "bin" / "pip", "install", "-q", TORCH, "numpy"], check=True)
         (ENVIRONMENT / "ready").touch()
+    make_data()
+
+
+def make_data():
     DATA.mkdir(parents=True, exist_ok=True)
     generator = random.Random(1)
     images = DATA / "data_batch_1.bin"

@@ -5,7 +5,7 @@
 //   step        step, epoch (from 1), loss, learning_rate, samples_per_second, seconds (since the run's start),
 //               data_wait_seconds (since the step event before)
 //   eval        step, set, loss, metrics
-//   checkpoint  step, path, seconds; best: the metric, where it is the best so far
+//   checkpoint  step, path, seconds until it was safe, blocked_seconds, bytes; best: the metric, if it is the best
 //   balance, restart (step, path), warning (message)
 //   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
 #pragma once

@@ -121,7 +121,9 @@ struct CheckpointOptions {
   bool never = false;
   Span every{1, true};
   std::int64_t keep = 3;
-  std::string best;  ///< metric; empty: none
+  std::optional<Span> keep_every;
+  std::string best;                    ///< metric; empty: none
+  std::int64_t part_bytes = 16 << 20;  ///< of a file; more files let more ranks write
 };
 
 struct InitializeOptions {

@@ -6,7 +6,7 @@
 
 #include "cli/job_argument.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/checkpoint.hpp"
+#include "cli/saved_model.hpp"
 #include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
@@ -22,6 +22,6 @@ void require_eval_set(const std::string& name, const Job& job);
 /// The training data are opened only for `train`, for a validation set that is a part of them, and for a checkpoint
 /// that is bare weights.
 [[nodiscard]] EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job,
-                                    const train::CheckpointFiles& files, const Registries& registries);
+                                    const SavedFiles& files, const Registries& registries);
 
 }  // namespace lockstep::cli

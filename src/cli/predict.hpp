@@ -29,7 +29,7 @@ struct PredictOptions {
 struct PredictContext {
   const Job& job;
   const train::PreparedData& data;
-  const train::CheckpointFiles& files;
+  const SavedFiles& files;
   const Registries& registries;
   const PredictOptions& options;
 };

@@ -155,7 +155,7 @@ void print_sample(const PredictContext& context, const std::vector<std::string>&
 int predict_images(const PredictContext& context) {
   const Graph graph = train::make_prediction_graph(context.job, context.data, context.registries, 1);
   FileSource source(context, graph);
-  const SavedModel model = load_saved_model(context.files, graph);
+  const SavedModel model = load_saved_model(context.files, graph, context.job, *make_single_communicator());
   const auto scores = run(context, graph, model, source);
   for (std::size_t i = 0; i < scores.size(); ++i) print_sample(context, source.files_of(i), scores[i]);
   return 0;

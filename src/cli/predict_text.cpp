@@ -89,7 +89,7 @@ int predict_text(const PredictContext& context) {
   require_causal_text_model(graph);
   const TokenCodec codec(context.data.train->info());
   auto tokens = prompt_tokens(codec, options);
-  const SavedModel model = load_saved_model(context.files, graph);
+  const SavedModel model = load_saved_model(context.files, graph, context.job, *make_single_communicator());
 
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::inference, DeviceKind::cpu, pool, 0);

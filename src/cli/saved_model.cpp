@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 
 #include "lockstep/error.hpp"
 #include "train/data_facts.hpp"
@@ -17,7 +18,7 @@ namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using train::CheckpointFiles;
+using train::Checkpoint;
 
 [[noreturn]] void none_in(const std::string& directory, const std::string& detail) {
   throw Error(ExitCode::data,
@@ -26,16 +27,16 @@ using train::CheckpointFiles;
                           directory, detail));
 }
 
-CheckpointFiles newest(const std::string& directory) {
+Checkpoint newest(const std::string& directory) {
   std::string why, damaged;
   for (const auto& path : train::list_checkpoints(directory)) {
-    if (auto files = train::read_checkpoint(path, why)) return *files;
+    if (auto checkpoint = train::read_checkpoint(path, why)) return *checkpoint;
     damaged += (damaged.empty() ? "" : "; ") + why;
   }
   none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
 }
 
-CheckpointFiles best(const std::string& directory) {
+Checkpoint best(const std::string& directory) {
   const std::string name = train::best_checkpoint(directory);
   if (name.empty()) {
     throw Error(ExitCode::data,
@@ -44,62 +45,86 @@ CheckpointFiles best(const std::string& directory) {
                             directory));
   }
   std::string why;
-  if (auto files = train::read_checkpoint(directory + "/" + name, why)) return *files;
+  if (auto checkpoint = train::read_checkpoint(directory + "/" + name, why)) return *checkpoint;
   none_in(directory, why);
 }
 
-CheckpointFiles weights_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", path));
-  CheckpointFiles files;
-  files.path = path;
-  files.model.assign(std::istreambuf_iterator<char>(file), {});
-  return files;
-}
-
-CheckpointFiles find(const std::string& which, const Job& job) {
-  const std::string directory = job.run_directory + "/checkpoints";
-  if (which == "newest") return newest(directory);
-  if (which == "best") return best(directory);
-  if (fs::is_regular_file(which)) return weights_file(which);
+Checkpoint one_at(const std::string& path) {
   std::string why;
-  if (auto files = train::read_checkpoint(which, why)) return *files;
+  if (auto checkpoint = train::read_checkpoint(path, why)) return *checkpoint;
   throw Error(ExitCode::data,
               fmt::format("--checkpoint: expected newest, best, a checkpoint's directory or a .safetensors "
                           "file; {}",
                           why));
 }
 
+SavedFiles find(const std::string& which, const Job& job) {
+  SavedFiles found{.path = which, .checkpoint = {}, .weights = {}};
+  const std::string directory = job.run_directory + "/checkpoints";
+  if (which == "newest") {
+    found.checkpoint = newest(directory);
+  } else if (which == "best") {
+    found.checkpoint = best(directory);
+  } else if (fs::is_regular_file(which)) {
+    std::ifstream file(which, std::ios::binary);
+    if (!file) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
+    found.weights.assign(std::istreambuf_iterator<char>(file), {});
+  } else {
+    found.checkpoint = one_at(which);
+  }
+  if (found.checkpoint) found.path = found.checkpoint->path;
+  return found;
+}
+
 void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
   for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
 }
 
+std::chrono::milliseconds timeout_of(const Job& job) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
+}
+
 }  // namespace
 
-CheckpointFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
-  std::optional<CheckpointFiles> files;
-  if (communicator.rank() == 0) {
-    files = find(which, job);
-    files->optimizer.clear();  // not needed here: not sent
+SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
+  SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
+  if (communicator.rank() == 0) files = find(which, job);
+  files.checkpoint = train::broadcast_checkpoint(std::move(files.checkpoint), communicator, timeout_of(job));
+  if (files.checkpoint) {
+    files.path = files.checkpoint->path;
+    return files;
   }
-  const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
-  return *train::broadcast_files(std::move(files), communicator, timeout);
+  const Operation operation{"checkpoint", 0, timeout_of(job)};
+  std::uint64_t size = files.weights.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
+  files.weights.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(files.weights)), 0, operation);
+  return files;
 }
 
-std::optional<train::PreparedData> remembered_data(const CheckpointFiles& files, const Job& job,
+std::optional<train::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
                                                    const AugmentRegistry& registry) {
-  if (files.manifest.empty()) return std::nullopt;
-  return train::recall_data(train::parse_progress(files).data_facts, job, registry, files.path + "/manifest.json");
+  if (!files.checkpoint) return std::nullopt;
+  const auto& progress = files.checkpoint->manifest.progress;
+  if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
+  return train::recall_data(progress.data_facts, job, registry, files.path + "/manifest.json");
 }
 
-SavedModel load_saved_model(const CheckpointFiles& files, const Graph& graph) {
+SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {
   SavedModel model{.path = files.path,
-                   .step = files.manifest.empty() ? -1 : train::parse_progress(files).step,
+                   .step = files.checkpoint ? files.checkpoint->manifest.progress.step : -1,
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};
-  const auto file = train::SafetensorsFile::parse(files.model, files.path);
-  fill(file, model.parameters);
-  fill(file, model.states);
+  if (!files.checkpoint) {
+    const auto file = train::SafetensorsFile::parse(files.weights, files.path);
+    fill(file, model.parameters);
+    fill(file, model.states);
+    return model;
+  }
+  train::Targets targets;
+  train::add_targets(model.parameters, "", targets);
+  train::add_targets(model.states, "", targets);
+  train::load(*files.checkpoint, targets, communicator, timeout_of(job));
   return model;
 }
 

@@ -23,16 +23,24 @@ struct SavedModel {
 inline constexpr const char* kCheckpointHelp =
     "newest, best, a checkpoint's directory, or a .safetensors file; newest: of the job's run directory";
 
+/// What was chosen, verified: a checkpoint, or the bytes of a .safetensors file.
+struct SavedFiles {
+  std::string path;
+  std::optional<train::Checkpoint> checkpoint;
+  std::string weights;  ///< where there is no checkpoint
+};
+
 /// `which`: "newest", "best" (as `checkpoint.best` chose), or a path. Rank 0 reads, the others are told. Throws
 /// Error(data) when there is none, or when it is damaged.
-[[nodiscard]] train::CheckpointFiles read_saved_files(const std::string& which, const Job& job,
-                                                      Communicator& communicator);
+[[nodiscard]] SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator);
 
-/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file.
-[[nodiscard]] std::optional<train::PreparedData> remembered_data(const train::CheckpointFiles& files, const Job& job,
+/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and
+/// for checkpoints that had no memory yet.
+[[nodiscard]] std::optional<train::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
                                                                  const AugmentRegistry& registry);
 
-/// Throws Error(data) when the checkpoint does not fit the graph.
-[[nodiscard]] SavedModel load_saved_model(const train::CheckpointFiles& files, const Graph& graph);
+/// On every rank alike. Throws Error(data) when the checkpoint does not fit the graph.
+[[nodiscard]] SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job,
+                                          Communicator& communicator);
 
 }  // namespace lockstep::cli

@@ -39,7 +39,8 @@ train::PreparedData describe_data(JobArgument& argument, const Job& job, const R
   }
   const auto files =
       read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job, *make_single_communicator());
-  return *remembered_data(files, job, registries.augmentations);
+  auto data = remembered_data(files, job, registries.augmentations);
+  return data ? std::move(*data) : train::prepare_data(job, registries.augmentations, {});
 }
 
 int show(JobArgument& argument, const std::string& dot) {

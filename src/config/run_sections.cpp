@@ -48,7 +48,9 @@ Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
           "never", [](Options& o) { o.never = true; }, [](const Options& o) { return o.never; })
       .field("every", &Options::every, span(false), "how often; also at the end")
       .field("keep", &Options::keep, number().at_least(1), "how many of the newest stay")
-      .field("best", &Options::best, text().one_of(metrics_and_loss(catalogue)), "keep the best by this metric too");
+      .field("keep_every", &Options::keep_every, optional_of(span(false)), "those of such steps stay, too")
+      .field("best", &Options::best, text().one_of(metrics_and_loss(catalogue)), "keep the best by this metric too")
+      .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write");
 }
 
 Is<TelemetryOptions> telemetry_section() {

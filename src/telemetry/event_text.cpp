@@ -77,7 +77,7 @@ std::string eval_text(Fields fields, const Palette& palette, double steps) {
 
 std::string checkpoint_text(Fields fields, const Palette& palette, double steps) {
   const double step = fields.take_number("step");
-  fields.drop("seconds");
+  for (const char* detail : {"seconds", "blocked_seconds", "bytes"}) fields.drop(detail);  // for machines
   Line line;
   line.add(fields.take("path"));
   if (fields.has("best")) line.add("the best " + fields.take("best"));

@@ -1,59 +1,25 @@
 #include "train/checkpoint.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
-#include "train/safetensors.hpp"
 
 namespace lockstep::train {
 
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
-
-[[noreturn]] void failed(const std::string& what, const std::string& path) {
-  throw Error(ExitCode::infrastructure, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
-}
-
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : path_(path), fd_(::open(path.c_str(), flags, 0644)) {
-    if (fd_ < 0) failed("open", path);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) failed("write", path_);
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
-  void sync() const {
-    if (::fsync(fd_) != 0) failed("sync", path_);
-  }
-
- private:
-  std::string path_;
-  int fd_;
-};
+constexpr std::string_view kPrefix = "step-";
 
 std::optional<std::string> slurp(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -63,174 +29,128 @@ std::optional<std::string> slurp(const std::string& path) {
   return std::move(bytes).str();
 }
 
-std::vector<NamedSpan> spans_of(const exec::TensorBlock& block, const std::string& suffix) {
-  std::vector<NamedSpan> list;
-  for (std::size_t i = 0; i < block.size(); ++i) list.push_back({block.name(i) + suffix, block.shape(i), block.at(i)});
-  return list;
+std::string hash_of(std::span<const std::byte> bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.hex();
 }
 
-std::string model_bytes(const Model& model) {
-  auto tensors = spans_of(model.parameters, "");
-  for (auto& state : spans_of(model.states, "")) tensors.push_back(std::move(state));
-  return to_safetensors(tensors, {{"format", "lockstep"}});
+[[noreturn]] void damaged(const std::string& path, const std::string& what) {
+  throw Error(ExitCode::data, fmt::format("{}: damaged: {}", path, what));
 }
 
-std::string optimizer_bytes(const Model& model, const std::vector<std::string>& names) {
-  std::vector<NamedSpan> tensors;
-  for (std::size_t s = 0; s < names.size(); ++s) {
-    for (auto& tensor : spans_of(model.optimizer[s], ":" + names[s])) tensors.push_back(std::move(tensor));
+// Format 1 listed no tensors: they are what its files hold.
+void list_tensors(Checkpoint& checkpoint) {
+  for (const auto& [name, file] : checkpoint.manifest.files) {
+    const auto part = SafetensorsFile::read(checkpoint.path + "/" + name);
+    for (const auto& [tensor, loaded] : part.tensors()) {
+      checkpoint.manifest.tensors.push_back({tensor, loaded.shape, {{name, 0, elements(loaded.shape), ""}}});
+    }
   }
-  return to_safetensors(tensors, {{"format", "lockstep"}});
 }
 
-Json to_json(const BestValue& best) {
-  return {{"metric", best.metric}, {"value", best.value}};
+// The header is held against its SHA-256 before anything in it is believed.
+void check_header(const std::string& bytes, const SavedFile& file, const std::string& path) {
+  std::uint64_t length = 0;
+  if (bytes.size() >= sizeof length) std::copy_n(bytes.data(), sizeof length, reinterpret_cast<char*>(&length));
+  const auto header = std::string_view(bytes).substr(0, sizeof length + std::min<std::uint64_t>(length, bytes.size()));
+  if (sha256(header) != file.header_sha256) damaged(path, "its header's SHA-256 is not the manifest's");
 }
 
-BestValue parse_best(const Json& json) {
-  return {json.at("metric").get<std::string>(), json.at("value").get<double>()};
-}
-
-// JSON has no word for numbers that are not finite: they are written as null.
-std::map<std::string, double> parse_metrics(const Json& json) {
-  std::map<std::string, double> metrics;
-  for (const auto& [name, value] : json.items()) {
-    metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+void check_pieces(const Checkpoint& checkpoint, const std::string& file, const SafetensorsFile& part) {
+  for (const auto& tensor : checkpoint.manifest.tensors) {
+    for (const auto& piece : tensor.pieces) {
+      if (piece.file != file || piece.sha256.empty()) continue;
+      const std::string name = piece_name(tensor, piece);
+      const auto found = part.tensors().find(name);
+      if (found == part.tensors().end()) damaged(part.name(), fmt::format("it has no tensor '{}'", name));
+      if (hash_of(found->second.bytes) != piece.sha256) {
+        damaged(part.name(), fmt::format("tensor '{}': its SHA-256 is not the manifest's", name));
+      }
+    }
   }
-  return metrics;
 }
 
-Json to_json(const Progress& p) {
-  return {{"format", kFormat},
-          {"step", p.step},
-          {"samples", p.samples},
-          {"seed", p.seed},
-          {"shards", p.shards},
-          {"job_digest", p.job_digest},
-          {"job", p.job},
-          {"data_digest", p.data_digest},
-          {"data", Json::parse(p.data_facts)},
-          {"fingerprint", p.fingerprint},
-          {"instructions", p.instructions},
-          {"exactness", p.exactness},
-          {"best", to_json(p.best)},
-          {"stop_best", to_json(p.stop_best)},
-          {"evaluations_without_improvement", p.evaluations_without_improvement},
-          {"finished", p.finished},
-          {"metrics", p.metrics}};
+void check_target(const Checkpoint& checkpoint, const std::string& name, const Target& target,
+                  const SavedTensor* saved) {
+  if (saved == nullptr) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", checkpoint.path, name));
+  if (saved->shape != target.shape) {
+    throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected F32 {}, found F32 {}", checkpoint.path, name,
+                                            to_string(target.shape), to_string(saved->shape)));
+  }
+  std::int64_t at = 0;
+  for (const auto& piece : saved->pieces) {
+    if (piece.begin != at || piece.end < piece.begin) break;
+    at = piece.end;
+  }
+  if (at != elements(target.shape)) {
+    damaged(checkpoint.path + "/manifest.json", fmt::format("the pieces of tensor '{}' do not make it whole", name));
+  }
+}
+
+struct Copy {
+  std::string name;  ///< in its file
+  Shape shape;
+  std::span<float> to;
+};
+
+/// What to copy out of each file.
+std::map<std::string, std::vector<Copy>> plan(const Checkpoint& checkpoint, const Targets& targets) {
+  std::map<std::string, const SavedTensor*> saved;
+  for (const auto& tensor : checkpoint.manifest.tensors) saved[tensor.name] = &tensor;
+  std::map<std::string, std::vector<Copy>> copies;
+  for (const auto& [name, target] : targets) {
+    const auto found = saved.find(name);
+    check_target(checkpoint, name, target, found == saved.end() ? nullptr : found->second);
+    for (const auto& piece : found->second->pieces) {
+      const auto size = piece.end - piece.begin;
+      copies[piece.file].push_back(
+          {piece_name(*found->second, piece), found->second->pieces.size() == 1 ? target.shape : Shape{size},
+           target.values.subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(size))});
+    }
+  }
+  return copies;
+}
+
+std::string read_verified(const Checkpoint& checkpoint, const std::string& name) {
+  const SavedFile& file = checkpoint.manifest.files.at(name);
+  const std::string path = checkpoint.path + "/" + name;
+  auto bytes = slurp(path);
+  if (!bytes) throw Error(ExitCode::data, path + ": missing");
+  if (bytes->size() != file.bytes) {
+    damaged(path, fmt::format("expected {} bytes, found {}", file.bytes, bytes->size()));
+  }
+  if (!file.sha256.empty() && sha256(*bytes) != file.sha256) damaged(path, "its SHA-256 is not the manifest's");
+  if (!file.header_sha256.empty()) check_header(*bytes, file, path);
+  return std::move(*bytes);
 }
 
 }  // namespace
 
-void write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".partial";
-  {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
-    file.write(bytes);
-    file.sync();
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) failed("rename into place", path);
-  Descriptor(fs::path(path).parent_path().string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync();
+std::string checkpoint_name(std::int64_t step) {
+  return fmt::format("{}{:08}", kPrefix, step);
 }
 
-void write_checkpoint(const std::string& directory, const Progress& progress, const Model& model,
-                      const std::vector<std::string>& state_names) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw Error(ExitCode::infrastructure, fmt::format("{}: cannot create: {}", directory, error.message()));
-  // The same step written again (after a resume from an older one): uncommit it first.
-  fs::remove(directory + "/manifest.json", error);
-  Json manifest = to_json(progress);
-  const auto add = [&](const std::string& name, const std::string& bytes) {
-    write_file(directory + "/" + name, bytes);
-    manifest["files"][name] = {{"bytes", bytes.size()}, {"sha256", sha256(bytes)}};
-  };
-  add("model.safetensors", model_bytes(model));
-  add("optimizer.safetensors", optimizer_bytes(model, state_names));
-  write_file(directory + "/manifest.json", manifest.dump(1) + "\n");
+std::optional<std::int64_t> step_of(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return step;
 }
 
 std::vector<std::string> list_checkpoints(const std::string& checkpoints) {
   std::vector<std::string> list;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
-    if (entry.path().filename().string().starts_with("step-") && fs::exists(entry.path() / "manifest.json")) {
+    if (step_of(entry.path().string()) && fs::exists(entry.path() / "manifest.json", error)) {
       list.push_back(entry.path().string());
     }
   }
-  std::sort(list.rbegin(), list.rend());
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return step_of(a) > step_of(b); });
   return list;
-}
-
-std::optional<CheckpointFiles> read_checkpoint(const std::string& directory, std::string& why) {
-  CheckpointFiles files;
-  files.path = directory;
-  const auto manifest = slurp(directory + "/manifest.json");
-  if (!manifest) {
-    why = directory + ": no manifest.json";
-    return std::nullopt;
-  }
-  files.manifest = *manifest;
-  const Json json = Json::parse(files.manifest, nullptr, false);
-  if (json.is_discarded() || json.value("format", 0) != kFormat || !json.contains("files")) {
-    why = directory + "/manifest.json: damaged, or of another version of lockstep";
-    return std::nullopt;
-  }
-  for (const auto& [name, target] :
-       {std::pair{"model.safetensors", &files.model}, {"optimizer.safetensors", &files.optimizer}}) {
-    auto bytes = slurp(directory + "/" + name);
-    const std::string wanted = json["files"][name].value("sha256", "");
-    if (!bytes || sha256(*bytes) != wanted) {
-      why = fmt::format("{}/{}: {}", directory, name, bytes ? "damaged: its SHA-256 is not the manifest's" : "missing");
-      return std::nullopt;
-    }
-    *target = std::move(*bytes);
-  }
-  return files;
-}
-
-std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
-  const Json json = Json::parse(slurp(manifest).value_or(""), nullptr, false);
-  if (json.is_object() && json.value("format", 0) == kFormat && json.contains("job")) return json["job"];
-  why = manifest + ": damaged, or of another version of lockstep";
-  return std::nullopt;
-}
-
-Progress parse_progress(const CheckpointFiles& files) {
-  try {
-    const Json json = Json::parse(files.manifest);
-    Progress p;
-    json.at("step").get_to(p.step);
-    json.at("samples").get_to(p.samples);
-    json.at("seed").get_to(p.seed);
-    json.at("shards").get_to(p.shards);
-    json.at("job_digest").get_to(p.job_digest);
-    json.at("job").get_to(p.job);
-    json.at("data_digest").get_to(p.data_digest);
-    p.data_facts = json.at("data").dump();
-    json.at("fingerprint").get_to(p.fingerprint);
-    json.at("instructions").get_to(p.instructions);
-    json.at("exactness").get_to(p.exactness);
-    p.best = parse_best(json.at("best"));
-    p.stop_best = parse_best(json.at("stop_best"));
-    json.at("evaluations_without_improvement").get_to(p.evaluations_without_improvement);
-    json.at("finished").get_to(p.finished);
-    p.metrics = parse_metrics(json.at("metrics"));
-    return p;
-  } catch (const Json::exception& error) {
-    throw Error(ExitCode::data, fmt::format("{}/manifest.json: {}", files.path, error.what()));
-  }
-}
-
-void restore(const CheckpointFiles& files, const std::vector<std::string>& state_names, Model& model) {
-  const auto fill = [](const SafetensorsFile& file, exec::TensorBlock& block, const std::string& suffix) {
-    for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i) + suffix, block.shape(i), block.at(i));
-  };
-  const auto model_file = SafetensorsFile::parse(files.model, files.path + "/model.safetensors");
-  fill(model_file, model.parameters, "");
-  fill(model_file, model.states, "");
-  const auto optimizer_file = SafetensorsFile::parse(files.optimizer, files.path + "/optimizer.safetensors");
-  for (std::size_t s = 0; s < state_names.size(); ++s) fill(optimizer_file, model.optimizer[s], ":" + state_names[s]);
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {
@@ -239,13 +159,82 @@ std::string best_checkpoint(const std::string& checkpoints) {
   return name;
 }
 
-void prune_checkpoints(const std::string& checkpoints, std::int64_t keep, const std::string& best) {
-  const auto list = list_checkpoints(checkpoints);
-  std::error_code ignored;
-  for (std::size_t i = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)); i < list.size(); ++i) {
-    if (!best.empty() && fs::path(list[i]).filename() == best) continue;
-    fs::remove(fs::path(list[i]) / "manifest.json", ignored);
-    fs::remove_all(list[i], ignored);
+Checkpoint open_checkpoint(const std::string& directory) {
+  const std::string path = directory + "/manifest.json";
+  const auto text = slurp(path);
+  if (!text) throw Error(ExitCode::data, directory + ": no manifest.json");
+  Checkpoint checkpoint{directory, parse_manifest(*text, path)};
+  if (checkpoint.manifest.format == 1) list_tensors(checkpoint);
+  return checkpoint;
+}
+
+std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
+  try {
+    const auto text = slurp(manifest);
+    if (text) return parse_manifest(*text, manifest).progress.job;
+    why = manifest + ": missing";
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  return std::nullopt;
+}
+
+SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file) {
+  auto part = SafetensorsFile::parse(read_verified(checkpoint, file), checkpoint.path + "/" + file);
+  check_pieces(checkpoint, file, part);
+  return part;
+}
+
+std::vector<std::string> find_damage(const Checkpoint& checkpoint) {
+  std::vector<std::string> list;
+  for (const auto& [name, file] : checkpoint.manifest.files) {
+    try {
+      (void)read_part(checkpoint, name);
+    } catch (const Error& error) {
+      list.emplace_back(error.what());
+    }
+  }
+  return list;
+}
+
+std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why) {
+  try {
+    auto checkpoint = open_checkpoint(directory);
+    const auto damage = find_damage(checkpoint);
+    if (damage.empty()) return checkpoint;
+    why = fmt::format("{}", fmt::join(damage, "; "));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;  // sound, but not for this program
+    why = error.what();
+  }
+  return std::nullopt;
+}
+
+void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets) {
+  for (std::size_t i = 0; i < block.size(); ++i) targets[block.name(i) + suffix] = {block.shape(i), block.at(i)};
+}
+
+void load(const Checkpoint& checkpoint, const Targets& targets) {
+  for (const auto& [file, copies] : plan(checkpoint, targets)) {
+    const auto part = read_part(checkpoint, file);
+    for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to);
+  }
+}
+
+void load(const Checkpoint& checkpoint, const Targets& targets, Communicator& communicator,
+          std::chrono::milliseconds timeout) {
+  if (communicator.size() == 1) return load(checkpoint, targets);
+  const Operation operation{"checkpoint", static_cast<std::uint64_t>(checkpoint.manifest.progress.step), timeout};
+  for (const auto& [file, copies] : plan(checkpoint, targets)) {
+    SafetensorsFile part;
+    std::string bytes(checkpoint.manifest.files.at(file).bytes, '\0');
+    if (communicator.rank() == 0) {
+      part = read_part(checkpoint, file);
+      bytes = part.bytes();
+    }
+    communicator.broadcast(std::as_writable_bytes(std::span(bytes)), 0, operation);
+    if (communicator.rank() != 0) part = SafetensorsFile::parse(std::move(bytes), checkpoint.path + "/" + file);
+    for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to);
   }
 }
 

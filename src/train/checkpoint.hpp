@@ -1,75 +1,73 @@
-// Checkpoints: a directory per step.
+// Reading checkpoints: a directory per step.
 //
 //   <run>/checkpoints/step-00000120/model.safetensors       parameters and states, by name
 //                                   optimizer.safetensors   "<parameter>:<state>"
 //                                   manifest.json           written last: it is the commit
+//                     best                                  name of the best one
 //
-// Files are written under temporary names, synced and renamed; the manifest holds their sizes and SHA-256, so a
-// torn or damaged checkpoint is never loaded.
+// Large models have several files of each kind (checkpoint_layout.hpp). Every byte is held against the SHA-256 of the
+// manifest when it is loaded, so a torn or damaged checkpoint never is. checkpoint_writer.hpp writes them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "train/updater.hpp"
+#include "exec/parameters.hpp"
+#include "lockstep/communicator.hpp"
+#include "train/checkpoint_manifest.hpp"
+#include "train/safetensors.hpp"
 
 namespace lockstep::train {
 
-/// The best that a metric was in an evaluation.
-struct BestValue {
-  std::string metric;  ///< empty: not evaluated yet
-  double value = 0;
+struct Checkpoint {
+  std::string path;
+  Manifest manifest;
 };
 
-/// All that the bits of the rest of the run depend on, besides the tensors.
-struct Progress {
-  std::int64_t step = 0;  ///< steps done
-  std::int64_t samples = 0;
-  std::uint64_t seed = 0;
-  std::int64_t shards = 0;
-  std::string job_digest, job;  ///< canonical form
-  std::string data_digest, fingerprint, instructions;
-  std::string data_facts;  ///< JSON: what using the model needs to know of its data (data_facts.hpp)
-  std::string exactness;   ///< "bitwise" as long as one fingerprint computed all of it
-  BestValue best;          ///< of `checkpoint.best`
-  BestValue stop_best;     ///< of `early_stop.metric`
-  std::int64_t evaluations_without_improvement = 0;
-  bool finished = false;                  ///< by early stopping, before the last step
-  std::map<std::string, double> metrics;  ///< of the last evaluation
-};
-
-/// The bytes of a checkpoint: what rank 0 reads and broadcasts.
-struct CheckpointFiles {
-  std::string path, manifest, model, optimizer;
-};
-
-/// Writes and commits. Throws Error(infrastructure) that names the file and the system's reason.
-void write_checkpoint(const std::string& directory, const Progress& progress, const Model& model,
-                      const std::vector<std::string>& state_names);
+/// "step-00000120"
+[[nodiscard]] std::string checkpoint_name(std::int64_t step);
+/// The step of such a path; nullopt for any other.
+[[nodiscard]] std::optional<std::int64_t> step_of(const std::string& path);
 
 /// Step directories under `checkpoints`, newest first; only those with a manifest.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& checkpoints);
 
-/// Reads and verifies; nullopt with the reason in `why` when it is damaged.
-[[nodiscard]] std::optional<CheckpointFiles> read_checkpoint(const std::string& directory, std::string& why);
-
-/// The job that the manifest holds, in canonical form; nullopt with the reason in `why` when it has none.
-[[nodiscard]] std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why);
-
-[[nodiscard]] Progress parse_progress(const CheckpointFiles& files);
-/// Fills the model; throws Error(data) when a tensor is missing or of another shape.
-void restore(const CheckpointFiles& files, const std::vector<std::string>& state_names, Model& model);
-
 /// Name of the step directory that `best` says, or "".
 [[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);
 
-/// Removes all but the newest `keep` of them and `best`.
-void prune_checkpoints(const std::string& checkpoints, std::int64_t keep, const std::string& best);
+/// Reads the manifest alone. Throws Error(data).
+[[nodiscard]] Checkpoint open_checkpoint(const std::string& directory);
 
-/// Writes, syncs and renames into place.
-void write_file(const std::string& path, std::string_view bytes);
+/// The job that the manifest at this path holds, in canonical form; nullopt with the reason in `why` when it has none.
+[[nodiscard]] std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why);
+
+/// One of its files, verified. Throws Error(data) that names the file, and the tensor if one is damaged.
+[[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file);
+
+/// What is wrong with its files, a message each; empty when all is well.
+[[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
+
+/// Opens and verifies all; nullopt with the reasons in `why` when it is damaged.
+[[nodiscard]] std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why);
+
+/// Where tensors of a checkpoint go, by name.
+struct Target {
+  Shape shape;
+  std::span<float> values;
+};
+using Targets = std::map<std::string, Target>;
+void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets);
+
+/// Fills the targets from all pieces, whatever files they lie in; reads only files that are needed. Throws
+/// Error(data) when a tensor is missing, of another shape, or damaged.
+void load(const Checkpoint& checkpoint, const Targets& targets);
+/// The same on every rank: rank 0 reads, the others are told. `checkpoint` is the same on all.
+void load(const Checkpoint& checkpoint, const Targets& targets, Communicator& communicator,
+          std::chrono::milliseconds timeout);
 
 }  // namespace lockstep::train

@@ -8,24 +8,28 @@
 namespace lockstep::train {
 
 Checkpointing::Checkpointing(const RunContext& run) : run_(run) {
-  if (!run_.leads() || run_.job.checkpoint.never) return;
-  directory_ = std::make_unique<RunDirectory>(run_.job.run_directory);
-  best_name_ = best_checkpoint(directory_->checkpoints());
+  if (run_.job.checkpoint.never) return;
+  if (run_.leads()) directory_ = std::make_unique<RunDirectory>(run_.job.run_directory);
+  require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 
 bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& model, Progress& progress) {
-  std::optional<CheckpointFiles> files;
+  std::optional<Checkpoint> checkpoint;
   if (directory_) {
     std::string notes;
-    files = find_resume(run_.options.resume, *directory_, run_.job, notes);
+    checkpoint = find_resume(run_.options.resume, *directory_, run_.job, notes);
     if (!notes.empty()) run_.emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
   }
-  files = broadcast_files(std::move(files), run_.communicator, run_.timeout());
-  if (!files) return false;
-  progress = going_on(parse_progress(*files), progress, files->path);
-  restore(*files, state_names, model);
+  checkpoint = broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
+  if (!checkpoint) {
+    if (directory_) set_aside(real_files(), directory_->checkpoints(), -1);
+    return false;
+  }
+  progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
+  load_into(*checkpoint, state_names, model);
   written_step_ = resumed_at_ = progress.step;
-  resumed_from_ = files->path;
+  newest_ = checkpoint->path;
+  if (directory_) set_aside(real_files(), directory_->checkpoints(), progress.step);
   return true;
 }
 
@@ -56,25 +60,73 @@ Progress Checkpointing::going_on(Progress saved, const Progress& now, const std:
 
 std::string Checkpointing::path(std::int64_t step) const {
   if (!directory_ || !has_written(step)) return {};
-  return resumed_at_ == step ? resumed_from_ : directory_->checkpoint(step);
+  return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint_name(step);
 }
 
-void Checkpointing::write(const Progress& progress, const Model& model, const std::vector<std::string>& state_names,
-                          bool best, Phases& phases) {
+void Checkpointing::load_into(const Checkpoint& checkpoint, const std::vector<std::string>& state_names,
+                              Model& model) const {
+  Targets targets;
+  add_targets(model.parameters, "", targets);
+  add_targets(model.states, "", targets);
+  for (std::size_t s = 0; s < state_names.size(); ++s) add_targets(model.optimizer[s], ":" + state_names[s], targets);
+  load(checkpoint, targets, run_.communicator, run_.timeout());
+}
+
+void Checkpointing::prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every) {
+  if (run_.job.checkpoint.never) return;
+  WriterOptions options;
+  options.directory = run_.job.run_directory + "/checkpoints";
+  options.retention = {run_.job.checkpoint.keep, keep_every};
+  options.best = best_checkpoint(options.directory);
+  options.newest = newest_;
+  options.part_bytes = run_.job.checkpoint.part_bytes;
+  options.timeout = run_.timeout();
+  writer_ = std::make_unique<CheckpointWriter>(run_.communicator, sources_of(model, state_names), std::move(options));
+}
+
+void Checkpointing::write(const Progress& progress, bool best, Phases& phases) {
   written_step_ = progress.step;
-  if (!directory_) return;
+  if (!writer_) return;
   const PhaseTimer timer(phases, "checkpoint");
-  const auto start = Clock::now();
-  const std::string path = directory_->checkpoint(progress.step);
-  write_checkpoint(path, progress, model, state_names);
-  if (best) {
-    best_name_ = fmt::format("step-{:08}", progress.step);
-    write_file(directory_->checkpoints() + "/best", best_name_ + "\n");
+  if (!writer_->begin(progress, best)) {
+    run_.emit("warning", {{"message", fmt::format("step {}: no checkpoint: the disk does not answer; training goes on",
+                                                  progress.step)}});
   }
-  prune_checkpoints(directory_->checkpoints(), run_.job.checkpoint.keep, best_name_);
-  telemetry::Record record = {{"step", progress.step}, {"path", path}, {"seconds", seconds_since(start)}};
-  if (best) record.emplace_back("best", run_.job.checkpoint.best);
-  run_.emit("checkpoint", record);
+  report();
+}
+
+void Checkpointing::report() {
+  if (!writer_ || !run_.leads()) return;
+  for (const auto& outcome : writer_->finished()) {
+    if (!outcome.failure.empty()) {
+      ++failures_;
+      run_.emit("warning",
+                {{"message",
+                  fmt::format("step {}: no checkpoint: {}; training goes on, the newest checkpoint is {}", outcome.step,
+                              outcome.failure, outcome.newest.empty() ? std::string("none") : outcome.newest)}});
+      continue;
+    }
+    telemetry::Record record = {{"step", outcome.step},
+                                {"path", outcome.path},
+                                {"seconds", outcome.seconds},
+                                {"blocked_seconds", outcome.blocked_seconds},
+                                {"bytes", outcome.bytes}};
+    if (outcome.best) record.emplace_back("best", run_.job.checkpoint.best);
+    run_.emit("checkpoint", record);
+    if (!outcome.warning.empty()) {
+      run_.emit("warning", {{"message", "old checkpoints are not removed: " + outcome.warning}});
+    }
+  }
+}
+
+void Checkpointing::finish(Phases& phases) {
+  if (!writer_) return;
+  const PhaseTimer timer(phases, "checkpoint");
+  const std::string failure = writer_->finish();
+  report();
+  if (!failure.empty()) {
+    throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);
+  }
 }
 
 }  // namespace lockstep::train

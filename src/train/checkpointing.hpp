@@ -8,6 +8,7 @@
 
 #include "core/spans.hpp"
 #include "train/checkpoint.hpp"
+#include "train/checkpoint_writer.hpp"
 #include "train/run_context.hpp"
 #include "train/run_directory.hpp"
 
@@ -15,7 +16,8 @@ namespace lockstep::train {
 
 class Checkpointing {
  public:
-  /// Locks the run directory (not with `checkpoint: never`: nothing is read or written then).
+  /// Locks the run directory, which all hosts must share (not with `checkpoint: never`: nothing is read or written
+  /// then). Every rank makes one.
   explicit Checkpointing(const RunContext& run);
 
   /// Goes on from the checkpoint that `--resume` chooses: overwrites the model and the progress, but for the
@@ -23,23 +25,35 @@ class Checkpointing {
   /// where the job requires exact bits, of another fingerprint.
   bool resume(const std::vector<std::string>& state_names, Model& model, Progress& progress);
 
-  /// Writes the checkpoint of `progress.step`, where there is none yet or this one is `best`, and removes old ones.
-  void write(const Progress& progress, const Model& model, const std::vector<std::string>& state_names, bool best,
-             Phases& phases);
-  /// Whether the checkpoint of this step stands.
+  /// From here on checkpoints of `model` can be written; it must not move. `keep_every`: steps, 0: none.
+  void prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every);
+
+  /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What
+  /// goes wrong with it is a warning; the next one is tried again.
+  void write(const Progress& progress, bool best, Phases& phases);
+  /// Whether the checkpoint of this step was begun.
   [[nodiscard]] bool has_written(std::int64_t step) const { return written_step_ == step; }
   /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
   [[nodiscard]] std::string path(std::int64_t step) const;
 
+  /// Tells of what has been written meanwhile; cheap.
+  void report();
+  /// Every rank calls it, at the end: waits for what is under way. Throws Error(infrastructure) on all ranks when the
+  /// last checkpoint could not be written.
+  void finish(Phases& phases);
+  /// Checkpoints that could not be written; on rank 0.
+  [[nodiscard]] std::int64_t failures() const { return failures_; }
+
  private:
   /// The saved progress, if this run may go on from it.
   [[nodiscard]] Progress going_on(Progress saved, const Progress& now, const std::string& path) const;
+  void load_into(const Checkpoint& checkpoint, const std::vector<std::string>& state_names, Model& model) const;
 
   RunContext run_;
   std::unique_ptr<RunDirectory> directory_;  // rank 0
-  std::int64_t written_step_ = -1, resumed_at_ = -1;
-  std::string resumed_from_;
-  std::string best_name_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::int64_t written_step_ = -1, resumed_at_ = -1, failures_ = 0;
+  std::string newest_;  // when the run began
 };
 
 }  // namespace lockstep::train

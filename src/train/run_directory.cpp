@@ -6,12 +6,17 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <thread>
 
 #include "config/config.hpp"
+#include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -46,22 +51,82 @@ RunDirectory::~RunDirectory() {
   ::close(lock_);
 }
 
-std::string RunDirectory::checkpoint(std::int64_t step) const {
-  return fmt::format("{}/step-{:08}", checkpoints(), step);
+namespace {
+
+constexpr std::chrono::seconds kSight{3};  ///< a network's file system may show a new file late
+
+std::string new_token(const std::string& directory) {
+  std::string path = directory + "/shared-XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  if (fd < 0) {
+    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write to the run directory: {}; choose another with "
+                                                     "run_directory=PATH",
+                                                     directory, std::strerror(errno)));
+  }
+  ::close(fd);
+  return fs::path(path).filename().string();
 }
 
-void require_same_job(const CheckpointFiles& files, const Job& job) {
-  const Progress progress = parse_progress(files);
+bool sees(const std::string& path) {
+  std::error_code ignored;
+  const auto start = Clock::now();
+  while (!fs::exists(path, ignored)) {
+    if (Clock::now() - start > kSight) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+/// "b, c" of the hosts one of whose ranks does not see it.
+std::string blind_hosts(const std::vector<std::byte>& seen, const Topology& topology) {
+  std::set<int> hosts;
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    if (seen[rank] == std::byte{0}) hosts.insert(topology.host_of.at(rank));
+  }
+  std::vector<std::string> names;
+  for (const int host : hosts) names.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout) {
+  const Topology& topology = communicator.topology();
+  if (topology.host_names.size() < 2) return;
+  const Operation operation{"run directory", 0, timeout};
+  std::array<char, 32> name{};
+  std::string token;
+  if (communicator.rank() == 0) {
+    token = new_token(directory);
+    std::copy_n(token.begin(), std::min(token.size(), name.size() - 1), name.begin());
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(name)), 0, operation);
+  const std::byte mine{sees(fmt::format("{}/{}", directory, name.data())) ? std::uint8_t{1} : std::uint8_t{0}};
+  std::vector<std::byte> seen(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather({&mine, 1}, seen, operation);
+  if (communicator.rank() == 0) ::unlink(fmt::format("{}/{}", directory, token).c_str());
+  const std::string blind = blind_hosts(seen, topology);
+  if (blind.empty()) return;
+  throw Error(
+      ExitCode::cannot_create,
+      fmt::format("{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
+                  "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
+                  "checkpoint=never",
+                  directory, topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(0))), blind));
+}
+
+void require_same_job(const Checkpoint& checkpoint, const Job& job) {
+  const Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == job.digest) return;
   const auto differences = config::differences(progress.job, job.canonical);
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
                           "run_directory",
-                          files.path, fmt::join(differences, "; ")));
+                          checkpoint.path, fmt::join(differences, "; ")));
 }
 
-std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunDirectory& directory, const Job& job,
-                                           std::string& notes) {
+std::optional<Checkpoint> find_resume(const std::string& resume, const RunDirectory& directory, const Job& job,
+                                      std::string& notes) {
   if (resume == "never") {
     if (!list_checkpoints(directory.checkpoints()).empty()) {
       throw Error(
@@ -74,35 +139,34 @@ std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunD
   }
   std::string why;
   if (resume != "auto") {
-    auto files = read_checkpoint(resume, why);
-    if (!files) throw Error(ExitCode::data, fmt::format("--resume: expected a checkpoint: {}", why));
-    require_same_job(*files, job);
-    return files;
+    auto checkpoint = read_checkpoint(resume, why);
+    if (!checkpoint) throw Error(ExitCode::data, fmt::format("--resume: expected a checkpoint: {}", why));
+    require_same_job(*checkpoint, job);
+    return checkpoint;
   }
   for (const auto& path : list_checkpoints(directory.checkpoints())) {
-    if (auto files = read_checkpoint(path, why)) {
-      require_same_job(*files, job);
-      return files;
+    if (auto checkpoint = read_checkpoint(path, why)) {
+      require_same_job(*checkpoint, job);
+      return checkpoint;
     }
     notes += (notes.empty() ? "" : "; ") + why;
   }
   return std::nullopt;
 }
 
-std::optional<CheckpointFiles> broadcast_files(std::optional<CheckpointFiles> files, Communicator& communicator,
+std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint, Communicator& communicator,
                                                std::chrono::milliseconds timeout) {
   const Operation operation{"checkpoint", 0, timeout};
-  std::array<std::uint64_t, 5> sizes{};
-  if (files) sizes = {1, files->path.size(), files->manifest.size(), files->model.size(), files->optimizer.size()};
+  std::string manifest = checkpoint ? to_text(checkpoint->manifest) : "", path = checkpoint ? checkpoint->path : "";
+  std::array<std::uint64_t, 3> sizes{checkpoint ? 1U : 0U, path.size(), manifest.size()};
   communicator.broadcast(std::as_writable_bytes(std::span(sizes)), 0, operation);
   if (sizes[0] == 0) return std::nullopt;
-  if (!files) files.emplace();
-  std::size_t i = 1;
-  for (std::string* part : {&files->path, &files->manifest, &files->model, &files->optimizer}) {
-    part->resize(sizes.at(i++));
-    communicator.broadcast(std::as_writable_bytes(std::span(*part)), 0, operation);
-  }
-  return files;
+  path.resize(sizes[1]);
+  manifest.resize(sizes[2]);
+  communicator.broadcast(std::as_writable_bytes(std::span(path)), 0, operation);
+  communicator.broadcast(std::as_writable_bytes(std::span(manifest)), 0, operation);
+  if (communicator.rank() != 0) checkpoint = Checkpoint{path, parse_manifest(manifest, path + "/manifest.json")};
+  return checkpoint;
 }
 
 }  // namespace lockstep::train

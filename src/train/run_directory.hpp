@@ -21,26 +21,29 @@ class RunDirectory {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
-  [[nodiscard]] std::string checkpoint(std::int64_t step) const;
 
  private:
   std::string path_;
   int lock_ = -1;
 };
 
+/// Collective, once `directory` exists on rank 0's host: a token file written there must be seen by every other host.
+/// Throws Error(cannot_create) on every rank, naming the hosts that do not share it.
+void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout);
+
 /// The checkpoint to go on from, by the rules of `resume`:
 ///   auto   the newest that validates, if it is of this job; else Error(configuration) that names what differs
 ///   never  none; Error(cannot_create) when the directory has checkpoints
 ///   PATH   that checkpoint
 /// A damaged checkpoint is passed over; `notes` names it.
-[[nodiscard]] std::optional<CheckpointFiles> find_resume(const std::string& resume, const RunDirectory& directory,
-                                                         const Job& job, std::string& notes);
+[[nodiscard]] std::optional<Checkpoint> find_resume(const std::string& resume, const RunDirectory& directory,
+                                                    const Job& job, std::string& notes);
 
 /// Throws Error(configuration) naming the differing keys when the checkpoint is of another job.
-void require_same_job(const CheckpointFiles& files, const Job& job);
+void require_same_job(const Checkpoint& checkpoint, const Job& job);
 
 /// Sends rank 0's answer to all ranks.
-[[nodiscard]] std::optional<CheckpointFiles> broadcast_files(std::optional<CheckpointFiles> files,
+[[nodiscard]] std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint,
                                                              Communicator& communicator,
                                                              std::chrono::milliseconds timeout);
 

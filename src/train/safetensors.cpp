@@ -53,22 +53,33 @@ LoadedTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
 
 }  // namespace
 
-std::string to_safetensors(const std::vector<NamedSpan>& tensors, const std::map<std::string, std::string>& metadata) {
+std::string safetensors_header(const std::vector<NamedShape>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const auto& tensor : tensors) {
-    header[tensor.name] = {
-        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.values.size_bytes()}}};
-    offset += tensor.values.size_bytes();
+    const std::uint64_t end = offset + static_cast<std::uint64_t>(elements(tensor.shape)) * sizeof(float);
+    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
   std::string text = header.dump();
   while (text.size() % 8 != 0) text += ' ';
   const std::uint64_t length = text.size();
-  std::string file(sizeof length, '\0');
-  std::memcpy(file.data(), &length, sizeof length);
-  file.reserve(sizeof length + text.size() + offset);
-  file += text;
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + text;
+}
+
+std::string to_safetensors(const std::vector<NamedSpan>& tensors, const std::map<std::string, std::string>& metadata) {
+  std::vector<NamedShape> shapes;
+  std::size_t bytes = 0;
+  for (const auto& tensor : tensors) {
+    shapes.push_back({tensor.name, tensor.shape});
+    bytes += tensor.values.size_bytes();
+  }
+  std::string file = safetensors_header(shapes, metadata);
+  file.reserve(file.size() + bytes);
   for (const auto& tensor : tensors) {
     file.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
   }

@@ -18,6 +18,16 @@ struct NamedSpan {
   std::span<const float> values;
 };
 
+/// An fp32 tensor without its values.
+struct NamedShape {
+  std::string name;
+  Shape shape;
+};
+
+/// The 8 bytes of length and the header, for tensors that follow one after the other; a multiple of 8 bytes.
+[[nodiscard]] std::string safetensors_header(const std::vector<NamedShape>& tensors,
+                                             const std::map<std::string, std::string>& metadata);
+
 /// The whole file as bytes. Tensors keep their order; names must be distinct.
 [[nodiscard]] std::string to_safetensors(const std::vector<NamedSpan>& tensors,
                                          const std::map<std::string, std::string>& metadata);
@@ -38,6 +48,7 @@ class SafetensorsFile {
   [[nodiscard]] const std::map<std::string, LoadedTensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }  ///< of the whole file
   /// Copies tensor `name` into `out`; throws Error(data) when it is missing, not F32, or of another shape.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out) const;
 

@@ -54,6 +54,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
     initialize_from_file(*job.initialize, place == job.places.end() ? Place{} : place->second, model_);
   }
   first_step_ = progress_.step;
+  checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
   executor_->use(model_.parameters, model_.states);
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
   make_loader();
@@ -89,6 +90,10 @@ TrainResult Training::run() {
   training_seconds_ = seconds_since(loop_start_);
   if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
   if (!checkpointing_->has_written(progress_.step)) write_checkpoint(false);
+  {
+    const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
+    checkpointing_->finish(phases_);
+  }
 
   TrainResult result;
   result.steps = progress_.step;
@@ -153,9 +158,15 @@ bool Training::due(const Span& every) const {
   return progress_.step % period == 0 || progress_.step == steps_;
 }
 
+std::int64_t Training::keep_every() const {
+  const auto& every = job_.checkpoint.keep_every;
+  return every ? std::max<std::int64_t>(1, to_steps(*every, steps_per_epoch_)) : 0;
+}
+
 void Training::after_step(const StepSums& sums) {
   emit_step(sums);
   if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
+  checkpointing_->report();
   if (validation_->wanted() && due(job_.evaluate.every)) evaluate();
   const bool due_now = !job_.checkpoint.never && due(job_.checkpoint.every);
   const std::uint32_t ends = due_now ? kStopAsked | kEndAfterCheckpoint : kStopAsked;
@@ -176,7 +187,7 @@ void Training::evaluate() {
 
 void Training::write_checkpoint(bool best) {
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
-  checkpointing_->write(progress_, model_, updater_->optimizer_state_names(), best, phases_);
+  checkpointing_->write(progress_, best, phases_);
 }
 
 }  // namespace lockstep::train

@@ -43,6 +43,7 @@ class Training {
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
   [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
   [[nodiscard]] bool due(const Span& every) const;
+  [[nodiscard]] std::int64_t keep_every() const;
   [[nodiscard]] const std::vector<int>& own_shards() const;
   void emit_start() const;
   void emit_step(const StepSums& sums);

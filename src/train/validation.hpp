@@ -9,6 +9,7 @@
 #include "train/evaluation.hpp"
 #include "train/prepared_data.hpp"
 #include "train/run_context.hpp"
+#include "train/updater.hpp"
 
 namespace lockstep::train {
 

@@ -1,0 +1,26 @@
+// The subcommands of `lockstep checkpoint`, and the places that they take.
+#pragma once
+
+#include <string>
+
+#include "cli/commands.hpp"
+#include "train/checkpoint.hpp"
+
+namespace lockstep::cli {
+
+void add_checkpoint_list(CLI::App& checkpoint, Action& run);
+void add_checkpoint_verify(CLI::App& checkpoint, Action& run);
+void add_checkpoint_diff(CLI::App& checkpoint, Action& run);
+void add_checkpoint_export(CLI::App& checkpoint, Action& run);
+
+inline constexpr const char* kCheckpointPlaceHelp =
+    "a checkpoint's directory, a run directory (its newest), or a run directory's checkpoints/best";
+
+/// The directory that holds the steps: of a run directory, or the one given. Throws Error(data).
+[[nodiscard]] std::string steps_directory(const std::string& place);
+
+/// The checkpoint at `place`, verified: a damaged one is an Error(data), but of a run directory the newest sound one
+/// is taken.
+[[nodiscard]] train::Checkpoint checkpoint_at(const std::string& place);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,127 @@
+// lockstep checkpoint diff: do two checkpoints hold the same bits, and where not, how far apart are they.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "cli/checkpoint_commands.hpp"
+#include "config/config.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+struct DiffArguments {
+  std::string a, b;
+};
+
+using Tensors = std::map<std::string, train::SavedTensor>;
+
+Tensors by_name(const train::Checkpoint& checkpoint) {
+  Tensors tensors;
+  for (const auto& tensor : checkpoint.manifest.tensors) tensors[tensor.name] = tensor;
+  return tensors;
+}
+
+std::vector<float> values_of(const train::Checkpoint& checkpoint, const train::SavedTensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
+  train::load(checkpoint, {{tensor.name, {tensor.shape, values}}});
+  return values;
+}
+
+/// "" when every bit is the same.
+std::string difference(const std::vector<float>& a, const std::vector<float>& b) {
+  std::int64_t differ = 0;
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
+    ++differ;
+    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (apart > most || std::isnan(apart)) most = apart;
+  }
+  if (differ == 0) return "";
+  return fmt::format("{} of {} values differ, by at most {}", telemetry::grouped(differ),
+                     telemetry::grouped(std::ssize(a)), telemetry::short_number(most));
+}
+
+class Differences {
+ public:
+  void add(const std::string& name, const std::string& what) {
+    if (what.empty()) return;
+    fmt::print("{}: {}\n", name, what);
+    ++count_;
+  }
+  template <class T>
+  void compare(const std::string& name, const T& a, const T& b) {
+    if (a != b) add(name, fmt::format("{} and {}", a, b));
+  }
+  [[nodiscard]] int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+void compare_progress(const train::Progress& a, const train::Progress& b, Differences& out) {
+  out.compare("step", a.step, b.step);
+  out.compare("samples", a.samples, b.samples);
+  out.compare("seed", a.seed, b.seed);
+  out.compare("shards", a.shards, b.shards);
+  if (a.job_digest != b.job_digest) {
+    for (const auto& text : config::differences(a.job, b.job)) out.add("job", text);
+  }
+  out.compare("data_digest", a.data_digest, b.data_digest);
+  out.compare("fingerprint", a.fingerprint, b.fingerprint);
+  for (const auto& [name, value] : a.metrics) {
+    const auto other = b.metrics.find(name);
+    if (other == b.metrics.end()) continue;
+    if (std::isnan(value) && std::isnan(other->second)) continue;
+    out.compare("metrics." + name, value, other->second);
+  }
+}
+
+void compare_tensors(const train::Checkpoint& a, const train::Checkpoint& b, Differences& out) {
+  const Tensors in_a = by_name(a), in_b = by_name(b);
+  for (const auto& [name, tensor] : in_a) {
+    const auto found = in_b.find(name);
+    if (found == in_b.end()) {
+      out.add(name, "only in the first");
+    } else if (found->second.shape != tensor.shape) {
+      out.add(name, fmt::format("{} and {}", to_string(tensor.shape), to_string(found->second.shape)));
+    } else {
+      out.add(name, difference(values_of(a, tensor), values_of(b, found->second)));
+    }
+  }
+  for (const auto& [name, tensor] : in_b) {
+    if (!in_a.contains(name)) out.add(name, "only in the second");
+  }
+}
+
+int diff(const DiffArguments& arguments) {
+  const auto a = checkpoint_at(arguments.a), b = checkpoint_at(arguments.b);
+  Differences differences;
+  compare_progress(a.manifest.progress, b.manifest.progress, differences);
+  compare_tensors(a, b, differences);
+  if (differences.count() > 0) return static_cast<int>(ExitCode::data);
+  fmt::print("the same bits: {} tensors, step {}\n", a.manifest.tensors.size(), a.manifest.progress.step);
+  return 0;
+}
+
+}  // namespace
+
+void add_checkpoint_diff(CLI::App& checkpoint, Action& run) {
+  CLI::App* command = checkpoint.add_subcommand("diff", "Compare two checkpoints, bit by bit; 65 if they differ.");
+  command->footer(
+      "Examples:\n  lockstep checkpoint diff runs/one runs/three\n"
+      "  lockstep checkpoint diff runs/a/checkpoints/step-00000748 runs/a/checkpoints/best");
+  auto arguments = std::make_shared<DiffArguments>();
+  command->add_option("A", arguments->a, kCheckpointPlaceHelp)->required();
+  command->add_option("B", arguments->b, "the other one")->required();
+  command->callback([&run, arguments] { run = [arguments] { return diff(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

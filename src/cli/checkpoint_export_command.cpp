@@ -1,0 +1,83 @@
+// lockstep checkpoint export: the model alone, every tensor whole, as one plain safetensors file.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/checkpoint_commands.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+#include "train/checkpoint_files.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportArguments {
+  std::string from, to;
+  bool force = false;
+};
+
+// Of the optimizer's states is what carries the name of another tensor before a colon.
+bool is_state_of_optimizer(const std::string& name, const train::Checkpoint& checkpoint) {
+  const auto colon = name.rfind(':');
+  if (colon == std::string::npos) return false;
+  const auto& tensors = checkpoint.manifest.tensors;
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& tensor) { return tensor.name == name.substr(0, colon); });
+}
+
+void check_target(const ExportArguments& arguments) {
+  if (fs::is_directory(arguments.to)) {
+    throw Error(ExitCode::cannot_create, fmt::format("{}: it is a directory; name the file to write", arguments.to));
+  }
+  if (fs::exists(arguments.to) && !arguments.force) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("{}: it exists; remove it, choose another, or add --force", arguments.to));
+  }
+}
+
+std::string model_file(const train::Checkpoint& checkpoint) {
+  std::vector<std::vector<float>> values;
+  std::vector<train::NamedSpan> tensors;
+  train::Targets targets;
+  for (const auto& tensor : checkpoint.manifest.tensors) {
+    if (is_state_of_optimizer(tensor.name, checkpoint)) continue;
+    values.emplace_back(static_cast<std::size_t>(elements(tensor.shape)));
+    targets[tensor.name] = {tensor.shape, values.back()};
+    tensors.push_back({tensor.name, tensor.shape, values.back()});
+  }
+  train::load(checkpoint, targets);
+  return train::to_safetensors(tensors, {{"format", "lockstep"}});
+}
+
+int write(const ExportArguments& arguments) {
+  check_target(arguments);
+  const auto checkpoint = checkpoint_at(arguments.from);
+  const std::string bytes = model_file(checkpoint);
+  train::write_whole(train::real_files(), arguments.to, bytes);
+  fmt::print("wrote {}: the model of {}, {}\n", arguments.to, checkpoint.path,
+             telemetry::byte_count(static_cast<double>(bytes.size())));
+  return 0;
+}
+
+}  // namespace
+
+void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
+  CLI::App* command =
+      checkpoint.add_subcommand("export", "Write the model alone, whole, as one plain safetensors file.");
+  command->footer(
+      "Examples:\n  lockstep checkpoint export runs/digits digits.safetensors\n"
+      "  lockstep checkpoint export runs/digits/checkpoints/best digits.safetensors --force");
+  auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("CHECKPOINT", arguments->from, kCheckpointPlaceHelp)->required();
+  command->add_option("FILE", arguments->to, "the file to write")->required();
+  command->add_flag("--force", arguments->force, "write over a file that exists");
+  command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,104 @@
+// lockstep checkpoint list: what a run has saved, newest first. Reads the manifests only; verify reads all.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/checkpoint_commands.hpp"
+#include "cli/validators.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct ListArguments {
+  std::string place;
+  std::string log = "people";
+};
+
+struct Row {
+  std::string path;
+  bool best = false;
+  std::optional<train::Manifest> manifest;
+  std::string damage;
+};
+
+std::vector<Row> rows_of(const std::string& steps) {
+  std::vector<Row> rows;
+  const std::string best = train::best_checkpoint(steps);
+  for (const auto& path : train::list_checkpoints(steps)) {
+    Row row{path, fs::path(path).filename() == best, {}, ""};
+    try {
+      row.manifest = train::open_checkpoint(path).manifest;
+    } catch (const Error& error) {
+      row.damage = error.what();
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::uint64_t bytes_of(const train::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, file] : manifest.files) bytes += file.bytes;
+  return bytes;
+}
+
+void print_people(const Row& row) {
+  if (!row.manifest) {
+    fmt::print("{}  {}\n", row.path, row.damage);
+    return;
+  }
+  std::string text = fmt::format(
+      "{}  {}, {} tensors in {} file{}", row.path, telemetry::byte_count(static_cast<double>(bytes_of(*row.manifest))),
+      row.manifest->tensors.size(), row.manifest->files.size(), row.manifest->files.size() == 1 ? "" : "s");
+  for (const auto& [name, value] : row.manifest->progress.metrics) {
+    text += fmt::format("  {} {}", name, telemetry::short_number(value));
+  }
+  fmt::print("{}{}\n", text, row.best ? "  best" : "");
+}
+
+void print_json(const Row& row) {
+  Json line = {{"path", row.path}, {"best", row.best}};
+  if (row.manifest) {
+    line["step"] = row.manifest->progress.step;
+    line["bytes"] = bytes_of(*row.manifest);
+    line["files"] = row.manifest->files.size();
+    line["tensors"] = row.manifest->tensors.size();
+    line["metrics"] = row.manifest->progress.metrics;
+  } else {
+    line["damage"] = row.damage;
+  }
+  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+int list(const ListArguments& arguments) {
+  for (const auto& row : rows_of(steps_directory(arguments.place))) {
+    arguments.log == "json" ? print_json(row) : print_people(row);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_checkpoint_list(CLI::App& checkpoint, Action& run) {
+  CLI::App* command = checkpoint.add_subcommand("list", "Print what a run has saved, newest first.");
+  command->footer(
+      "Examples:\n  lockstep checkpoint list runs/digits\n  lockstep checkpoint list runs/digits --log json");
+  auto arguments = std::make_shared<ListArguments>();
+  command->add_option("DIRECTORY", arguments->place, "a run directory")->required();
+  command->add_option("--log", arguments->log, "people, or json: an object a line")
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
+  command->callback([&run, arguments] { run = [arguments] { return list(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

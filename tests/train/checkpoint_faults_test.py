@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The real program under faults: killed at every call that changes a file, a full disk, a read-only one, one that
+vanishes; and a checkpoint of several ranks read by Python alone. checkpoint_faults_test.py SHIM"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+SHIM = None
+JOB = ["data.train.digits.count=64", "data.validation.digits.count=32", "batch_size=32", "shards=2", "threads=1",
+       "optimizer=sgd", "optimizer.sgd.momentum=0.9", "learning_rate=0.01"]
+SIGKILL = -9
+
+
+def lockstep(*words, environment=None, prefix=()):
+    return subprocess.run([*prefix, PROGRAM, *words], capture_output=True, text=True, timeout=300, check=False,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
+
+
+def train(directory, *words, faults=None, prefix=()):
+    environment = {"LD_PRELOAD": SHIM, "FAULT_PATH": "/checkpoints", **faults} if faults is not None else {}
+    return lockstep("train", *JOB, f"run_directory={directory}", "--log", "json", *words, environment=environment,
+                    prefix=prefix)
+
+
+def events(result, name):
+    return [line for line in map(json.loads, result.stdout.splitlines()) if line["event"] == name]
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.quiet = f"{self.folder.name}/quiet"
+        self.run_directory = f"{self.folder.name}/run"
+        self.addCleanup(self.folder.cleanup)
+
+    def newest(self):
+        lines = lockstep("checkpoint", "list", self.run_directory, "--log", "json").stdout.splitlines()
+        return json.loads(lines[0])["step"] if lines else 0
+
+    def test_killed_at_every_call(self):
+        words = ["steps=3", "checkpoint={every: 1 steps, keep: 1}"]
+        count = pathlib.Path(self.folder.name) / "count"
+        result = train(self.quiet, *words, "checkpoint.keep=3", faults={"FAULT_COUNT": str(count)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        train(self.run_directory, *words, faults={"FAULT_COUNT": str(count)})
+        calls = int(count.read_text())
+        self.assertGreater(calls, 45)
+        reached, steps_found = 0, set()
+        for at in range(1, calls + 1):
+            shutil.rmtree(self.run_directory)
+            killed = train(self.run_directory, *words, faults={"FAULT_AT": str(at)})
+            reached += killed.returncode == SIGKILL
+            safe = max((event["step"] for event in events(killed, "checkpoint")), default=0)
+            steps = sorted(pathlib.Path(self.run_directory).glob("checkpoints/step-*/manifest.json"))
+            if not steps:
+                self.assertEqual(safe, 0, f"call {at}: a checkpoint was lost")
+                continue
+            # A manifest whose directory was being removed may lack files: it is passed over.
+            verify = lockstep("checkpoint", "verify", str(steps[-1].parent))
+            self.assertEqual(verify.returncode, 0, f"call {at}: {verify.stderr}")
+            step = int(steps[-1].parent.name[5:])
+            self.assertGreaterEqual(step, safe, f"call {at}: a checkpoint was lost")
+            same = lockstep("checkpoint", "diff", f"{self.quiet}/checkpoints/{steps[-1].parent.name}",
+                            str(steps[-1].parent))
+            self.assertEqual(same.returncode, 0, f"call {at}: {same.stdout}{same.stderr}")
+            steps_found.add(step)
+        print(f"killed at {reached} of {calls} calls")
+        self.assertEqual(reached, calls)
+        self.assertEqual(steps_found, {1, 2, 3})
+        end = events(train(self.run_directory, *words), "end")[0]  # and it goes on
+        self.assertEqual(end["parameters_sha256"], events(result, "end")[0]["parameters_sha256"])
+
+    def test_a_disk_that_is_full_for_a_while(self):
+        self.failing_for_a_while("28", "No space left on device")
+
+    def test_a_disk_that_is_read_only_for_a_while(self):
+        self.failing_for_a_while("30", "Read-only file system")
+
+    def failing_for_a_while(self, error, reason):
+        words = ["steps=6", "checkpoint={every: 1 steps, keep: 9}"]
+        result = train(self.run_directory, *words,
+                       faults={"FAULT_AT": "24", "FAULT_FOR": "3", "FAULT_ERROR": error})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        written = [event["step"] for event in events(result, "checkpoint")]
+        warnings = [event["message"] for event in events(result, "warning")]
+        self.assertGreaterEqual(len(warnings), 1)
+        self.assertEqual(len(written) + len(warnings), 6)
+        self.assertEqual(written[0], 1)
+        self.assertEqual(written[-1], 6)
+        self.assertIn(reason, warnings[0])
+        self.assertIn("training goes on, the newest checkpoint is ", warnings[0])
+        self.assertEqual(lockstep("checkpoint", "verify", self.run_directory).returncode, 0)
+
+    def test_a_small_disk(self):
+        inside = ["unshare", "-rm"]
+        os.mkdir(self.run_directory)
+        mount = f"mount -t tmpfs -o size=300k none {self.run_directory}"
+        if subprocess.run([*inside, "sh", "-c", mount], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this kernel lets nobody mount a tmpfs")
+        script = f'{mount} && "$@"; code=$?; cp -r {self.run_directory} {self.folder.name}/copy; exit $code'
+        result = train(self.run_directory, "steps=4", "checkpoint={every: 1 steps}",
+                       prefix=[*inside, "sh", "-c", script, "-"])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("the last checkpoint could not be written: ", result.stderr)
+        self.assertIn("No space left on device", result.stderr)
+        self.assertEqual([event["step"] for event in events(result, "step")], [1, 2, 3, 4])
+        self.assertEqual(len(events(result, "warning")), 3)
+        verify = lockstep("checkpoint", "verify", f"{self.folder.name}/copy")
+        self.assertEqual(verify.returncode, 0, verify.stderr)
+        self.assertIn("step-00000001  sound", verify.stdout)
+
+    def test_a_directory_that_vanishes(self):
+        words = ["steps=400", "checkpoint={every: 50 steps, keep: 9}"]
+        with subprocess.Popen([PROGRAM, "train", *JOB, f"run_directory={self.run_directory}", *words, "--log", "json"],
+                              stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if json.loads(line)["event"] == "checkpoint":
+                    shutil.rmtree(self.run_directory, ignore_errors=True)
+                    break
+            process.stdout.read()
+            self.assertEqual(process.wait(60), 0)
+        self.assertEqual(self.newest(), 400)
+        self.assertEqual(lockstep("checkpoint", "verify", self.run_directory).returncode, 0)
+
+
+if __name__ == "__main__":
+    SHIM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()

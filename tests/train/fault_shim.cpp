@@ -1,0 +1,154 @@
+// Preloaded into the real program (LD_PRELOAD): counts its calls that change files under FAULT_PATH, and at call
+// number FAULT_AT kills the process as a power cut would, or lets FAULT_FOR calls fail with errno FAULT_ERROR.
+//
+// At a kill, files that were not synced lose what was not synced. FAULT_COUNT names a file for the number of calls.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace {
+
+struct OpenFile {
+  std::string path;
+  off_t written = 0;
+};
+
+struct State {
+  std::mutex mutex;
+  long calls = 0;
+  std::map<int, OpenFile> open;
+  std::map<std::string, off_t> safe;  // bytes that were synced, of files that were made
+};
+
+State& state() {
+  static auto* it = new State;  // lives until the very end
+  return *it;
+}
+
+long number(const char* name, long otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atol(text);
+}
+
+template <class Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+bool watched(const char* path) {
+  const char* under = std::getenv("FAULT_PATH");
+  return under != nullptr && path != nullptr && std::string(path).find(under) != std::string::npos;
+}
+
+[[noreturn]] void cut_the_power() {
+  for (const auto& [path, length] : state().safe) (void)!truncate(path.c_str(), length);
+  (void)kill(getpid(), SIGKILL);
+  while (true) pause();
+}
+
+// True: the call shall fail. With the lock held.
+bool counted() {
+  const long call = ++state().calls, at = number("FAULT_AT", 0), error = number("FAULT_ERROR", 0);
+  if (const char* file = std::getenv("FAULT_COUNT")) {
+    if (std::FILE* out = std::fopen(file, "w")) {
+      std::fprintf(out, "%ld\n", call);
+      std::fclose(out);
+    }
+  }
+  if (at == 0 || call < at) return false;
+  if (error == 0) cut_the_power();
+  if (call >= at + number("FAULT_FOR", 1)) return false;
+  errno = static_cast<int>(error);
+  return true;
+}
+
+int opened(int fd, const char* path, int flags) {
+  if (fd < 0 || !watched(path) || (flags & O_CREAT) == 0) return fd;
+  state().open[fd] = {path, 0};
+  state().safe[path] = 0;
+  return fd;
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : mode_t{0};
+  va_end(rest);
+  const std::lock_guard lock(state().mutex);
+  if (watched(path) && (flags & O_CREAT) != 0 && counted()) return -1;
+  return opened(real<int (*)(const char*, int, ...)>("open")(path, flags, mode), path, flags);
+}
+
+int close(int fd) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().open.erase(fd);
+  }
+  return real<int (*)(int)>("close")(fd);
+}
+
+ssize_t write(int fd, const void* bytes, size_t size) {
+  const auto call = real<ssize_t (*)(int, const void*, size_t)>("write");
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().open.find(fd);
+  if (found == state().open.end()) return call(fd, bytes, size);
+  if (counted()) return -1;
+  const ssize_t done = call(fd, bytes, size);
+  if (done > 0) found->second.written += done;
+  return done;
+}
+
+int fsync(int fd) {
+  const auto call = real<int (*)(int)>("fsync");
+  const std::lock_guard lock(state().mutex);
+  if (counted()) return -1;
+  const auto found = state().open.find(fd);
+  if (found != state().open.end()) state().safe[found->second.path] = found->second.written;
+  return call(fd);
+}
+
+int rename(const char* from, const char* to) {
+  const auto call = real<int (*)(const char*, const char*)>("rename");
+  const std::lock_guard lock(state().mutex);
+  if (!watched(from)) return call(from, to);
+  if (counted()) return -1;
+  const int done = call(from, to);
+  if (done == 0) {
+    state().safe[to] = state().safe[from];
+    state().safe.erase(from);
+  }
+  return done;
+}
+
+int mkdir(const char* path, mode_t mode) {
+  const auto call = real<int (*)(const char*, mode_t)>("mkdir");
+  const std::lock_guard lock(state().mutex);
+  if (watched(path) && counted()) return -1;
+  return call(path, mode);
+}
+
+int remove(const char* path) {
+  const auto call = real<int (*)(const char*)>("remove");
+  const std::lock_guard lock(state().mutex);
+  if (watched(path)) {
+    if (counted()) return -1;
+    state().safe.erase(path);
+  }
+  return call(path);
+}
+
+}  // extern "C"
