@@ -89,6 +89,7 @@ void Training::emit_end(TrainResult& result) {
                               {"bytes_read_by_rank", columns[4]}};
   if (result.steps == first_step_) std::erase_if(record, [](const auto& field) { return field.first == "loss"; });
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) record.emplace_back("checkpoint", path);
+  if (checkpointing_->failures() > 0) record.emplace_back("checkpoints_failed", checkpointing_->failures());
   context_.emit("end", record);
 }
 

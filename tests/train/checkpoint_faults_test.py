@@ -93,6 +93,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(len(written) + len(warnings), 6)
         self.assertEqual(written[0], 1)
         self.assertEqual(written[-1], 6)
+        self.assertEqual(events(result, "end")[0]["checkpoints_failed"], len(warnings))
         self.assertIn(reason, warnings[0])
         self.assertIn("training goes on, the newest checkpoint is ", warnings[0])
         self.assertEqual(lockstep("checkpoint", "verify", self.run_directory).returncode, 0)
