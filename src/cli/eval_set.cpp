@@ -36,8 +36,8 @@ void require_eval_set(const std::string& name, const Job& job) {
   }
 }
 
-EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job,
-                      const SavedFiles& files, const Registries& registries) {
+EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job, const SavedFiles& files,
+                      const Registries& registries) {
   const SourceOptions* source = own_source(name, job);
   if (auto remembered = remembered_data(files, job, registries.augmentations); remembered && source != nullptr) {
     auto set = open_like(config::expanded(*source), *remembered);

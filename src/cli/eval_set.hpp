@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/job_argument.hpp"
-#include "lockstep/trainer.hpp"
 #include "cli/saved_model.hpp"
+#include "lockstep/trainer.hpp"
 #include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
