@@ -81,6 +81,7 @@ inline Catalogue test_catalogue() {
       entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}),
       joining("add"),
       joining("concat"),
+      joining("mul"),
   };
   known.layers[5].batch_statistics = true;
   known.models = {
