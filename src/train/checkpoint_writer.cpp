@@ -97,6 +97,7 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
   std::size_t bytes = 0;
   for (const auto& part : parts_) bytes += part.rank == communicator.rank() ? part.bytes : 0;
   buffer_ = AlignedBytes(bytes);
+  if (bytes > 0) std::memset(buffer_.data(), 0, bytes);  // the first copy shall not be the one to touch new memory
   if (bytes > 0 || leads()) thread_ = std::thread([this] { run(); });
 }
 
