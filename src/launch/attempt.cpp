@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <string_view>
 
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
@@ -24,6 +25,7 @@ constexpr milliseconds kKillPatience{10'000};
 constexpr double kDeathSettles = 0.1, kErrorSettles = 0.5;  ///< seconds
 constexpr double kEndPatience = 10;                         ///< seconds, for mpirun after the last good-bye
 constexpr milliseconds kDumpPatience{1'000};
+constexpr std::string_view kStepEvent = R"({"event":"step","step":)";
 
 std::string rank_text(int rank, const std::string& host) {
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
@@ -122,6 +124,7 @@ void Attempt::hear(RankMessage message, double now) {
     watch_.beat(rank, now, beat);
     server_.send(rank, "pong");
   } else if (message.word == "event") {
+    if (rest.starts_with(kStepEvent)) watch_.reached(std::atoll(rest.c_str() + kStepEvent.size()));
     on_event_(rest);
   } else if (message.word == "error") {
     const int code = static_cast<int>(take_number(rest));
@@ -167,7 +170,7 @@ std::optional<Outcome> Attempt::look(double now) {
   if (fault_ && mpirun_.poll() && mpirun_.killed()) return mpirun_ended(now);
   if (fault_ && now >= settled_at_) return fault_;
   if (fault_) return std::nullopt;
-  if (const auto outcome = mpirun_ended(now)) return outcome;
+  if (auto outcome = mpirun_ended(now)) return outcome;
   if (const auto hang = watch_.check(now)) return hung(*hang, now);
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 // or one of hundreds on two cores.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,7 @@ class HangWatch {
   void connected(int rank, double now);
   void beat(int rank, double now, const Beat& beat);
   void left(int rank);
+  void reached(std::int64_t step) { step_ = std::max(step_, step); }  ///< heard of sooner than by a beat
   [[nodiscard]] std::optional<Hang> check(double now) const;
 
   [[nodiscard]] bool all_connected() const;

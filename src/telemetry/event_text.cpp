@@ -88,6 +88,11 @@ std::string checkpoint_text(Fields fields, const Palette& palette, double steps)
 std::string restart_text(Fields fields, double steps) {
   const double step = fields.take_number("step");
   Line line;
+  if (!fields.has("path")) {  // of the supervisor: why the ranks are started again
+    line.add(fields.take("message"));
+    line.add_rest(fields);
+    return step_columns(step, steps, "restart") + line.text();
+  }
   line.add("from " + fields.take("path"));
   line.add_rest(fields);
   return step_columns(step, steps, "going on") + line.text();
