@@ -37,7 +37,7 @@ class Faults(unittest.TestCase):
         self.assertGreaterEqual(restarts[0]["step"], 25)
         self.assertEqual(restarts[0]["host"], os.uname().nodename)
         resumed = [event for event in launch.events("restart") if "path" in event]
-        self.assertLessEqual(restarts[0]["step"] - resumed[0]["step"], 11)  # every 10 steps; the beat lags by one
+        self.assertLessEqual(restarts[0]["step"] - resumed[0]["step"], 20)  # every 10; one may still be being written
         for name in ("job.yaml", "logs/attempt-1/rank-3.log", "logs/attempt-2/rank-0.log"):
             self.assertTrue((launch.directory / name).exists(), name)
 
