@@ -44,11 +44,13 @@ struct SourceOptions {
   /// digits | images | idx | cifar | text | tokens | csv | packed
   std::string kind;
   std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
-  std::vector<std::string> patterns;     ///< the same before globs were expanded
-  std::string labels;                    ///< idx: the label file, where it cannot be found beside the images
-  std::int64_t count = 0;                ///< digits: number of samples; other kinds: 0 = all
-  std::int64_t first = 0;                ///< digits: index of the first
-  bool pairs = false;                    ///< digits: two digits and whether they are equal (left, right, label)
+  std::vector<std::string> patterns;  ///< the same before globs were expanded
+  std::string labels;                 ///< idx: the label file, where it cannot be found beside the images
+  std::int64_t count = 0;             ///< digits: number of samples; other kinds: 0 = all
+  std::int64_t first = 0;             ///< digits: index of the first
+  bool pairs = false;                 ///< digits: two digits and whether they are equal (left, right, label)
+  /// idx, cifar: which of its files a folder or archive stands for: train | test | auto (test for validation and test)
+  std::string part = "auto";
   std::string tokenizer = "characters";  ///< text: characters | bytes
   std::int64_t context = 0;              ///< text, tokens: window length
   std::string bad_samples = "refuse";    ///< refuse | leave_out

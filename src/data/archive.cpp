@@ -9,6 +9,7 @@
 #include <array>
 #include <filesystem>
 
+#include "data/bytes.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -124,13 +125,45 @@ std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCoun
   return tree;
 }
 
-std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
+std::string FileTree::write_listing() const {
+  std::string out;
+  append(out, static_cast<std::uint64_t>(files_.size()));
+  for (const auto& file : files_) {
+    append_text(out, file.name);
+    append(out, file.offset);
+    append(out, file.size);
+  }
+  append(out, static_cast<std::uint64_t>(folders_.size()));
+  for (const auto& folder : folders_) append_text(out, folder);
+  return out;
+}
+
+void FileTree::read_listing(const std::string& listing) {
+  ByteReader reader(listing, "a noted list of files ends too early");
+  files_.resize(reader.value<std::uint64_t>());
+  for (auto& file : files_) {
+    file.name = reader.text();
+    file.offset = reader.value<std::uint64_t>();
+    file.size = reader.value<std::uint64_t>();
+  }
+  folders_.resize(reader.value<std::uint64_t>());
+  for (auto& folder : folders_) folder = reader.text();
+}
+
+std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter, IndexNotes* notes,
                                     std::uint64_t most_held_bytes) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return open_folder(path, counter);
-  auto file = std::make_unique<File>(path, counter);
-  if (is_plain_tar(*file)) return open_plain_tar(std::move(file));
-  return unpack_archive(path, counter, most_held_bytes);
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  if (notes != nullptr && folder) notes->made_from_folder(path);
+  if (notes != nullptr && !folder) notes->made_from_file(path);
+  auto file = folder ? nullptr : std::make_unique<File>(path, counter);
+  if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, most_held_bytes);
+  auto tree = folder ? open_folder(path, counter) : open_plain_tar(std::move(file));
+  tree->read_listing(noted(notes, "files of " + std::filesystem::absolute(path).string(), [&] {
+    tree->list();
+    return tree->write_listing();
+  }));
+  return tree;
 }
 
 }  // namespace lockstep::data

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "data/index_notes.hpp"
 #include "data/readers/file.hpp"
 
 namespace lockstep::data {
@@ -34,6 +35,10 @@ class FileTree {
   [[nodiscard]] const std::vector<Entry>& files() const { return files_; }
   [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
   /// Bytes from ... from + length - 1 of a file, in the tree's memory or in `scratch`. Any thread.
+  /// Finds the names. open_tree() calls it, unless the names are noted.
+  virtual void list() {}
+  [[nodiscard]] std::string write_listing() const;
+  void read_listing(const std::string& listing);
   [[nodiscard]] virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                         std::vector<std::byte>& scratch) const = 0;
 
@@ -48,14 +53,16 @@ class FileTree {
   std::vector<std::string> folders_;
 };
 
-/// Throws Error(data) for a path that is neither, and for a damaged archive.
+/// Throws Error(data) for a path that is neither, and for a damaged archive. With notes (or null) of an earlier index
+/// a folder is not listed, nor a plain tar walked.
 [[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
+                                                  IndexNotes* notes = nullptr,
                                                   std::uint64_t most_held_bytes = kMostHeldBytes);
 
 /// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
 [[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
 
-/// The three kinds, for open_tree.
+/// The three kinds, for open_tree; the first two not yet listed.
 [[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);
 [[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "data/bytes.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
 
@@ -15,39 +15,9 @@ namespace lockstep::data {
 namespace {
 
 using Json = nlohmann::json;
-static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "LOCKSTEP-PACK-1\n", kEnd = "END\n";
 
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-/// Takes values from the front of bytes.
-class Cursor {
- public:
-  explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
-  std::span<const std::byte> take(std::size_t length) {
-    if (length > rest_.size()) throw Error(ExitCode::data, "damaged packed file: an entry ends too early");
-    const auto taken = rest_.first(length);
-    rest_ = rest_.subspan(length);
-    return taken;
-  }
-  template <class T>
-  T value() {
-    T out;
-    std::memcpy(&out, take(sizeof(T)).data(), sizeof(T));
-    return out;
-  }
-  std::string text(std::size_t length) {
-    const auto taken = take(length);
-    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-  }
-  [[nodiscard]] std::span<const std::byte> rest() const { return rest_; }
-
- private:
-  std::span<const std::byte> rest_;
-};
+constexpr const char* kTooShort = "damaged packed file: an entry ends too early";
 
 constexpr std::array kDTypes{DType::f32, DType::bf16, DType::f16, DType::f64,
                              DType::i64, DType::i32,  DType::u16, DType::u8};
@@ -89,7 +59,7 @@ std::string write_header(const PackHeader& header) {
 }
 
 PackHeader read_header(std::span<const std::byte> bytes) {
-  Cursor cursor(bytes);
+  ByteReader cursor(bytes, kTooShort);
   if (bytes.size() < kPackHeaderBytes || cursor.text(kMagic.size()) != kMagic) {
     throw Error(ExitCode::data, "not a file that `lockstep data pack` wrote");
   }
@@ -112,7 +82,7 @@ std::string write_footer(const PackFooter& footer) {
 }
 
 PackFooter read_footer(std::span<const std::byte> bytes) {
-  Cursor cursor(bytes);
+  ByteReader cursor(bytes, kTooShort);
   PackFooter footer;
   footer.meta_offset = cursor.value<std::uint64_t>();
   footer.meta_length = cursor.value<std::uint64_t>();
@@ -173,7 +143,7 @@ void append_record(std::string& index, const PackRecord& record) {
 }
 
 std::vector<PackRecord> read_index(std::span<const std::byte> bytes, std::int64_t samples, std::size_t features) {
-  Cursor cursor(bytes);
+  ByteReader cursor(bytes, kTooShort);
   std::vector<PackRecord> records;
   for (std::int64_t i = 0; i < samples; ++i) {
     PackRecord record;
@@ -197,7 +167,7 @@ void append_tensor(std::string& payload, const Tensor& tensor) {
 }
 
 void read_tensor(std::span<const std::byte> payload, DType dtype, Tensor& out) {
-  Cursor cursor(payload);
+  ByteReader cursor(payload, kTooShort);
   Shape shape(cursor.value<std::uint8_t>());
   for (auto& size : shape) size = cursor.value<std::uint32_t>();
   const TensorSpec spec{dtype, shape};

@@ -1,15 +1,13 @@
 #include "data/statistics.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
+#include "data/bytes.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -114,36 +112,21 @@ ChannelStatistics finish(const Sums& sums) {
   return result;
 }
 
-std::string cache_path(const DataSet& set, const StatisticsOptions& options) {
-  if (options.cache_directory.empty() || set.info().digest.empty()) return "";
-  return fmt::format("{}/statistics-{}-{}.txt", options.cache_directory, set.info().digest.substr(0, 32),
-                     std::min(set.size(), options.most_samples));
+std::string write(const ChannelStatistics& statistics) {
+  std::string out;
+  for (const auto* values : {&statistics.mean, &statistics.deviation}) {
+    for (const double value : *values) append(out, value);
+  }
+  return out;
 }
 
-/// A line "mean deviation" for each channel. False where the file is not what was expected.
-bool load(const std::string& path, std::size_t channels, ChannelStatistics& result) {
-  std::ifstream file(path);
-  double mean = 0, deviation = 0;
-  while (file >> mean >> deviation) {
-    result.mean.push_back(mean);
-    result.deviation.push_back(deviation);
+ChannelStatistics read(const std::string& note, std::size_t channels) {
+  ByteReader reader(note, "noted statistics end too early");
+  ChannelStatistics result;
+  for (auto* values : {&result.mean, &result.deviation}) {
+    for (std::size_t c = 0; c < channels; ++c) values->push_back(reader.value<double>());
   }
-  if (result.mean.size() == channels && file.eof()) return true;
-  result = {};
-  return false;
-}
-
-void store(const std::string& path, const ChannelStatistics& statistics) {
-  const std::string temporary = fmt::format("{}.{}", path, getpid());
-  {
-    std::ofstream file(temporary);
-    for (std::size_t c = 0; c < statistics.mean.size(); ++c) {
-      file << fmt::format("{:.17g} {:.17g}\n", statistics.mean[c], statistics.deviation[c]);
-    }
-    if (!file.flush()) return;
-  }
-  std::error_code ignored;
-  std::filesystem::rename(temporary, path, ignored);
+  return result;
 }
 
 }  // namespace
@@ -153,12 +136,8 @@ ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions
   if (!info.mean.empty()) return {info.mean, info.deviation};
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
-  const std::string path = cache_path(set, options);
-  ChannelStatistics result;
-  if (!path.empty() && load(path, channels, result)) return result;
-  result = finish(sum_all(set, options, channels));
-  if (!path.empty()) store(path, result);
-  return result;
+  const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.most_samples));
+  return read(noted(options.notes, name, [&] { return write(finish(sum_all(set, options, channels))); }), channels);
 }
 
 }  // namespace lockstep::data

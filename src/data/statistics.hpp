@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "data/index_notes.hpp"
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::data {
@@ -17,9 +17,8 @@ struct StatisticsOptions {
   int threads = 1;
   /// A larger set is judged by this many samples, evenly spaced.
   std::int64_t most_samples = 65536;
-  /// Where results are kept, by the set's digest; empty: nowhere. A file that cannot be read or written is no
-  /// error: the result is computed again.
-  std::string cache_directory;
+  /// Where the result is noted, or was; null: nowhere.
+  IndexNotes* notes = nullptr;
 };
 
 /// Sums are of integers, so the result does not depend on threads or order. What the set says of itself

@@ -38,6 +38,23 @@ TEST(ReaderCifar, TheArchiveAsItIsDownloaded) {
   EXPECT_EQ(set->label(2), 1);
 }
 
+TEST(ReaderCifar, TheArchiveStandsForItsTestBatchWhereOneTests) {
+  const TemporaryFolder folder;
+  write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
+  write_folder(folder.path(), official());
+  for (const std::string name : {"cifar-10-binary.tar.gz", "cifar-10-batches-bin"}) {
+    auto options = source("cifar", {folder / name});
+    const auto train = data::open(options);
+    const auto test = data::open(options, {.like = &train->info()});
+    ASSERT_EQ(test->size(), 1) << name;
+    EXPECT_EQ(test->label(0), 5);
+    options.part = "test";
+    EXPECT_EQ(data::open(options)->info().digest, test->info().digest);
+    options.part = "train";
+    EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 3);
+  }
+}
+
 TEST(ReaderCifar, APathMayGoOnIntoTheArchive) {
   const TemporaryFolder folder;
   write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
@@ -91,7 +108,10 @@ TEST(ReaderCifarErrors, NothingThere) {
   const TemporaryFolder folder;
   write_tar(folder / "a.tar", {{"x/readme.txt", "nothing"}}, Packing::plain);
   EXPECT_EQ(without(data_error(source("cifar", {folder / "a.tar"})), folder.path()),
-            "a.tar: holds no data_batch_*.bin, train.bin, test_batch.bin or test.bin");
+            "a.tar: holds no data_batch_*.bin or train.bin");
+  auto options = source("cifar", {folder / "a.tar"});
+  options.part = "test";
+  EXPECT_EQ(without(data_error(options), folder.path()), "a.tar: holds no test_batch.bin or test.bin");
   EXPECT_EQ(without(data_error(source("cifar", {folder / "a.tar/data_batch_9.bin"})), folder.path()),
             "a.tar: holds no data_batch_9.bin");
   EXPECT_EQ(without(data_error(source("cifar", {folder / "none.bin"})), folder.path()),

@@ -40,6 +40,21 @@ TEST(ReaderIdx, LabelsAreFoundBesideTheImages) {
   expect_the_three(*data::open(source("idx", {folder.path()})));
 }
 
+TEST(ReaderIdx, AFolderStandsForTestImagesWhereOneTests) {
+  const TemporaryFolder folder;
+  write_file(folder / "train-images-idx3-ubyte", images());
+  write_file(folder / "train-labels-idx1-ubyte", labels());
+  write_file(folder / "t10k-images-idx3-ubyte", idx({1, 2, 2}, {9, 9, 9, 9}));
+  write_file(folder / "t10k-labels-idx1-ubyte", idx({1}, {1}));
+  auto options = source("idx", {folder.path()});
+  const auto train = data::open(options);
+  EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 1);
+  options.part = "test";
+  EXPECT_EQ(data::open(options)->size(), 1);
+  options.part = "train";
+  EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 3);
+}
+
 TEST(ReaderIdx, GzipIsTheSameSet) {
   const TemporaryFolder folder;
   write_file(folder / "a/train-images-idx3-ubyte", images());
@@ -115,7 +130,10 @@ TEST(ReaderIdxErrors, AFolderWithoutImages) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "mnist");
   EXPECT_EQ(without(data_error(source("idx", {folder / "mnist"})), folder.path()),
-            "mnist: holds no train-images-idx3-ubyte or t10k-images-idx3-ubyte, nor with .gz");
+            "mnist: holds no train-images-idx3-ubyte, nor with .gz");
+  auto options = source("idx", {folder / "mnist"});
+  options.part = "test";
+  EXPECT_EQ(without(data_error(options), folder.path()), "mnist: holds no t10k-images-idx3-ubyte, nor with .gz");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // CIFAR-10 and CIFAR-100 in their binary version: records of a label (two in CIFAR-100: coarse, fine) and 3 planes
 // of 32 x 32 bytes. A path is a .bin file, a folder of them, or the archive as it is downloaded; it may go on into
-// an archive: cifar-10-binary.tar.gz/test_batch.bin. A folder or archive stands for its training files.
+// an archive: cifar-10-binary.tar.gz/test_batch.bin. A folder or archive stands for its training files, or for those
+// for testing where the set is one for validation or testing (SourceOptions::part).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "data/readers/bad_samples.hpp"
+#include "data/readers/like.hpp"
 #include "data/readers/limits.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
@@ -41,54 +43,58 @@ std::vector<std::string> read_names(const ByteSource& source) {
   return names;
 }
 
-/// All batches of the tree that are for training, else those for testing; or the one that `member` names.
-void add_tree(const std::shared_ptr<const FileTree>& tree, const std::string& member, const ByteCounter& counter,
-              Cifar& cifar) {
-  std::vector<FileTree::Entry> train, test;
+/// What is asked for.
+struct Request {
+  bool test = false;  ///< of a folder or archive: the files for testing, not those for training
+  ByteCounter counter;
+  IndexNotes* notes = nullptr;
+};
+
+bool is_wanted(const std::string& name, bool test) {
+  if (test) return name == "test.bin" || name == "test_batch.bin";
+  return name == "train.bin" || (name.starts_with("data_batch") && name.ends_with(".bin"));
+}
+
+/// All batches of the folder or archive that are wanted; or the one that `member` names.
+void add_tree(const std::string& path, const std::string& member, const Request& request, Cifar& cifar) {
+  const std::shared_ptr<const FileTree> tree = open_tree(path, request.counter, request.notes);
+  std::vector<FileTree::Entry> chosen;
   for (const auto& entry : tree->files()) {
     const std::string name = base_name(entry.name);
     if (name == "batches.meta.txt" || name == "fine_label_names.txt") {
       cifar.class_names = read_names(*open_member(tree, entry));
     }
-    const bool is_train = name == "train.bin" || (name.starts_with("data_batch") && name.ends_with(".bin"));
-    const bool is_test = name == "test.bin" || name == "test_batch.bin";
-    const bool is_member = !member.empty() && (entry.name == member || entry.name.ends_with("/" + member));
-    if (member.empty() ? is_train : is_member) train.push_back(entry);
-    if (member.empty() && is_test) test.push_back(entry);
+    const bool is_member = entry.name == member || entry.name.ends_with("/" + member);
+    if (member.empty() ? is_wanted(name, request.test) : is_member) chosen.push_back(entry);
   }
-  const auto& chosen = train.empty() ? test : train;
   if (chosen.empty()) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: holds no {}", tree->path(),
-                            member.empty() ? "data_batch_*.bin, train.bin, test_batch.bin or test.bin" : member));
+    const char* wanted = request.test ? "test_batch.bin or test.bin" : "data_batch_*.bin or train.bin";
+    throw Error(ExitCode::data, fmt::format("{}: holds no {}", path, member.empty() ? wanted : member));
   }
-  const bool folder = fs::is_directory(tree->path());  // whose files stay open
+  const bool folder = fs::is_directory(path);  // whose files stay open
   for (const auto& entry : chosen) {
-    const std::string path = tree->path() + "/" + entry.name;
-    cifar.batches.push_back(folder ? open_bytes(path, counter) : open_member(tree, entry));
+    cifar.batches.push_back(folder ? open_bytes(path + "/" + entry.name, request.counter) : open_member(tree, entry));
   }
 }
 
 /// Names lie beside the batch, in files of known names.
-void add_file(const std::string& path, const ByteCounter& counter, Cifar& cifar) {
-  cifar.batches.push_back(open_bytes(path, counter));
+void add_file(const std::string& path, const Request& request, Cifar& cifar) {
+  if (request.notes != nullptr) request.notes->made_from_file(path);
+  cifar.batches.push_back(open_bytes(path, request.counter));
   for (const std::string name : {"batches.meta.txt", "fine_label_names.txt"}) {
     const fs::path beside = fs::path(path).parent_path() / name;
-    if (fs::exists(beside)) cifar.class_names = read_names(*open_bytes(beside.string(), counter));
+    if (fs::exists(beside)) cifar.class_names = read_names(*open_bytes(beside.string(), request.counter));
   }
 }
 
-void add_path(const std::string& path, const ByteCounter& counter, Cifar& cifar) {
+void add_path(const std::string& path, const Request& request, Cifar& cifar) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return add_tree(open_tree(path, counter), "", counter, cifar);
-  if (fs::is_regular_file(path, ignored)) {
-    if (path.ends_with(".bin")) return add_file(path, counter, cifar);
-    return add_tree(open_tree(path, counter), "", counter, cifar);
-  }
+  const bool file = fs::is_regular_file(path, ignored);
+  if (file && path.ends_with(".bin")) return add_file(path, request, cifar);
+  if (file || fs::is_directory(path, ignored)) return add_tree(path, "", request, cifar);
   for (fs::path above = fs::path(path).parent_path(); above.has_relative_path(); above = above.parent_path()) {
     if (!fs::is_regular_file(above, ignored)) continue;
-    return add_tree(open_tree(above.string(), counter), fs::path(path).lexically_relative(above).generic_string(),
-                    counter, cifar);
+    return add_tree(above.string(), fs::path(path).lexically_relative(above).generic_string(), request, cifar);
   }
   throw Error(ExitCode::data, fmt::format("{}: No such file or directory", path));
 }
@@ -105,12 +111,13 @@ std::uint64_t label_bytes(const ByteSource& batch) {
 }
 
 /// The last label byte of each record: CIFAR-100's fine one.
-void add_labels(const RawPart& part, std::vector<std::int32_t>& labels) {
-  std::vector<std::byte> label(1);
-  for (std::int64_t i = 0; i < part.count; ++i) {
-    part.source->read(part.begin + static_cast<std::uint64_t>(i) * part.stride + part.pixels - 1, label);
-    labels.push_back(std::to_integer<std::int32_t>(label[0]));
+std::string read_labels(const RawPart& part) {
+  std::string labels(static_cast<std::size_t>(part.count), '\0');
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    part.source->read(part.begin + i * part.stride + part.pixels - 1,
+                      std::as_writable_bytes(std::span(labels).subspan(i, 1)));
   }
+  return labels;
 }
 
 }  // namespace
@@ -122,7 +129,8 @@ std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOpti
   images.size = {32, 32, 3};
   images.planar = true;
   Cifar cifar;
-  for (const auto& path : source.paths) add_path(path, images.counter, cifar);
+  const Request request{is_test_part(source, options), images.counter, options.notes};
+  for (const auto& path : source.paths) add_path(path, request, cifar);
   std::uint64_t label_count = 0;
   for (const auto& batch : cifar.batches) {
     const std::uint64_t count = label_bytes(*batch);
@@ -133,7 +141,10 @@ std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOpti
     label_count = count;
     const std::uint64_t stride = kPixels + count;
     images.parts.push_back({batch, 0, stride, count, static_cast<std::int64_t>(batch->size() / stride)});
-    add_labels(images.parts.back(), images.labels);
+    const std::string labels =
+        noted(options.notes, "labels of " + batch->name(), [&] { return read_labels(images.parts.back()); });
+    for (const char label : labels) images.labels.push_back(static_cast<unsigned char>(label));
+    images.files += batch->name() + ", ";
   }
   const std::size_t classes = label_count == 1 ? 10 : 100;
   images.format = fmt::format("CIFAR-{} binary", classes);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "data/bytes.hpp"
 #include "data/readers/bad_samples.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
@@ -48,16 +49,41 @@ Columns columns_of(const CsvRow& header, const std::string& path) {
   return columns;
 }
 
-void add_image(const std::string& name, const std::shared_ptr<const FileTree>& folder, ImageSample& sample) {
-  std::error_code failed;
-  const auto size = fs::file_size(fs::path(folder->path()) / name, failed);
-  if (failed && sample.fault.empty()) {
-    sample.fault = name.empty() ? "a file name is empty" : fmt::format("{}: {}", name, failed.message());
+/// Sizes of the images of samples `first` and on, and what is wrong with them.
+std::string look_at_files(const ImageCandidates& candidates, std::size_t first, IndexNotes* notes) {
+  std::string found;
+  for (std::size_t i = first; i < candidates.samples.size(); ++i) {
+    for (const auto& image : candidates.samples[i].images) {
+      const fs::path path = fs::path(image.tree->path()) / image.entry.name;
+      if (notes != nullptr) notes->made_from_file(path.string());
+      std::error_code failed;
+      const auto size = fs::file_size(path, failed);
+      append(found, failed ? std::uint64_t{0} : std::uint64_t{size});
+      const bool named = !image.entry.name.empty();
+      append_text(found, !named    ? "a file name is empty"
+                         : !failed ? ""
+                                   : fmt::format("{}: {}", image.entry.name, failed.message()));
+    }
   }
-  sample.images.push_back({folder.get(), {name, 0, failed ? 0 : size}});
+  return found;
 }
 
-void add_file(const std::string& path, ImageCandidates& candidates) {
+void add_sizes(const std::string& path, std::size_t first, IndexNotes* notes, ImageCandidates& candidates) {
+  const std::string found = noted(notes, "files named by " + fs::absolute(path).string(),
+                                  [&] { return look_at_files(candidates, first, notes); });
+  ByteReader reader(found, "a noted list of files ends too early");
+  for (std::size_t i = first; i < candidates.samples.size(); ++i) {
+    ImageSample& sample = candidates.samples[i];
+    for (auto& image : sample.images) {
+      image.entry.size = reader.value<std::uint64_t>();
+      const std::string fault = reader.text();
+      if (sample.fault.empty()) sample.fault = fault;
+    }
+  }
+}
+
+void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candidates) {
+  if (notes != nullptr) notes->made_from_file(path);
   const auto bytes = read_whole(File(path, candidates.counter));
   const auto rows = parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
   if (rows.empty()) throw Error(ExitCode::data, fmt::format("{}: empty; expected a header such as image,label", path));
@@ -71,6 +97,7 @@ void add_file(const std::string& path, ImageCandidates& candidates) {
   const std::shared_ptr<const FileTree> folder =
       open_loose_files(parent.empty() ? "." : parent.string(), candidates.counter);
   candidates.trees.push_back(folder);
+  const std::size_t first = candidates.samples.size();
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const CsvRow& row = rows[i];
     if (row.fields.size() != rows.front().fields.size()) {
@@ -80,10 +107,11 @@ void add_file(const std::string& path, ImageCandidates& candidates) {
     ImageSample sample{fmt::format("{}:{}", path, row.line), row.fields[columns.label], {}, ""};
     if (sample.class_name.empty()) sample.fault = "the label is empty";
     for (std::size_t c = 0; c < row.fields.size(); ++c) {
-      if (c != columns.label) add_image(row.fields[c], folder, sample);
+      if (c != columns.label) sample.images.push_back({folder.get(), {row.fields[c], 0, 0}});
     }
     candidates.samples.push_back(std::move(sample));
   }
+  add_sizes(path, first, notes, candidates);
 }
 
 bool is_small_number(const std::string& text) {
@@ -110,7 +138,7 @@ std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOption
   ImageCandidates candidates;
   candidates.format = "CSV of image files";
   candidates.counter = make_byte_counter();
-  for (const auto& path : source.paths) add_file(path, candidates);
+  for (const auto& path : source.paths) add_file(path, options.notes, candidates);
   candidates.class_names = classes_of(candidates.samples);
   return make_encoded_images(std::move(candidates), source, options);
 }

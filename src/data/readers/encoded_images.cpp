@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
+#include "data/bytes.hpp"
 #include "data/readers/bad_samples.hpp"
 #include "data/readers/like.hpp"
 #include "data/readers/parallel.hpp"
@@ -149,6 +150,48 @@ Finding check_sample(const ImageSample& sample, Depth depth) {
   return finding;
 }
 
+std::string write_findings(const std::vector<Finding>& findings) {
+  std::string out;
+  for (const auto& finding : findings) {
+    append_text(out, finding.fault);
+    append_text(out, finding.content);
+    append(out, static_cast<std::uint64_t>(finding.sizes.size()));
+    for (const auto& size : finding.sizes) {
+      for (const std::int64_t number : {size.height, size.width, size.channels}) append(out, number);
+    }
+  }
+  return out;
+}
+
+std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
+  ByteReader reader(note, "noted findings end too early");
+  std::vector<Finding> findings(count);
+  for (auto& finding : findings) {
+    finding.fault = reader.text();
+    finding.content = reader.text();
+    finding.sizes.resize(reader.value<std::uint64_t>());
+    for (auto& size : finding.sizes) {
+      for (std::int64_t* number : {&size.height, &size.width, &size.channels}) *number = reader.value<std::int64_t>();
+    }
+  }
+  return findings;
+}
+
+/// Looks at every image, or takes what is noted.
+std::vector<Finding> find(const ImageCandidates& candidates, const IndexOptions& options) {
+  const std::size_t count = candidates.samples.size();
+  return read_findings(noted(options.notes, "images",
+                             [&] {
+                               std::vector<Finding> findings(count);
+                               const Depth depth = depth_for(candidates);
+                               parallel_for(count, options.threads, [&](std::size_t i) {
+                                 findings[i] = check_sample(candidates.samples[i], depth);
+                               });
+                               return write_findings(findings);
+                             }),
+                       count);
+}
+
 /// Moves the good samples to the front and drops the rest; returns the faults.
 std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector<Finding>& findings) {
   std::vector<std::string> faults;
@@ -202,10 +245,7 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
 std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const SourceOptions& source,
                                              const IndexOptions& options) {
   const std::size_t all = candidates.samples.size();
-  std::vector<Finding> findings(all);
-  const Depth depth = depth_for(candidates);
-  parallel_for(all, options.threads, [&](std::size_t i) { findings[i] = check_sample(candidates.samples[i], depth); });
-
+  std::vector<Finding> findings = find(candidates, options);
   DataSetInfo info;
   info.format = candidates.format;
   info.source = describe(source.paths);

@@ -15,7 +15,7 @@ class Folder : public FileTree {
  public:
   Folder(const std::string& path, ByteCounter counter) : FileTree(path), counter_(std::move(counter)) {}
 
-  void list() {
+  void list() override {
     try {
       const auto options = fs::directory_options::follow_directory_symlink;
       for (const auto& found : fs::recursive_directory_iterator(path(), options)) {
@@ -48,9 +48,7 @@ class Folder : public FileTree {
 }  // namespace
 
 std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter) {
-  auto folder = std::make_unique<Folder>(path, counter);
-  folder->list();
-  return folder;
+  return std::make_unique<Folder>(path, counter);
 }
 
 std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "data/readers/bad_samples.hpp"
+#include "data/readers/like.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
 #include "lockstep/error.hpp"
@@ -23,7 +24,8 @@ struct Idx {
   [[nodiscard]] std::uint64_t begin() const { return 4 + 4 * shape.size(); }
 };
 
-Idx open_idx_file(const std::string& path, const ByteCounter& counter) {
+Idx open_idx_file(const std::string& path, const ByteCounter& counter, IndexNotes* notes) {
+  if (notes != nullptr) notes->made_from_file(path);
   Idx idx{open_bytes(path, counter), {}};
   const std::uint64_t size = idx.source->size();
   std::array<std::byte, 4> magic{};
@@ -77,44 +79,43 @@ std::string find_labels(const std::string& images) {
                                           images, name, name));
 }
 
-/// The training images of a folder, or else its test images.
-std::string find_images(const std::string& folder) {
-  for (const std::string part : {"train", "t10k"}) {
-    for (const std::string name : {"-images-idx3-ubyte", "-images.idx3-ubyte"}) {
-      for (const std::string suffix : {"", ".gz"}) {
-        const fs::path candidate = fs::path(folder) / (part + name + suffix);
-        if (fs::exists(candidate)) return candidate.string();
-      }
+/// The images of a folder that are for `part`: train or t10k.
+std::string find_images(const std::string& folder, const std::string& part) {
+  for (const std::string name : {"-images-idx3-ubyte", "-images.idx3-ubyte"}) {
+    for (const std::string suffix : {"", ".gz"}) {
+      const fs::path candidate = fs::path(folder) / (part + name + suffix);
+      if (fs::exists(candidate)) return candidate.string();
     }
   }
-  throw Error(ExitCode::data,
-              fmt::format("{}: holds no train-images-idx3-ubyte or t10k-images-idx3-ubyte, nor with .gz", folder));
+  throw Error(ExitCode::data, fmt::format("{}: holds no {}-images-idx3-ubyte, nor with .gz", folder, part));
 }
 
 struct Pair {
   Idx images, labels;
 };
 
-std::vector<Pair> find_pairs(const SourceOptions& source, const ByteCounter& counter) {
+std::vector<Pair> find_pairs(const SourceOptions& source, const IndexOptions& options, const ByteCounter& counter) {
+  const std::string part = is_test_part(source, options) ? "t10k" : "train";
   std::vector<Pair> pairs;
   std::vector<Idx> labels;
   for (const auto& path : source.paths) {
     std::error_code ignored;
-    Idx idx = open_idx_file(fs::is_directory(path, ignored) ? find_images(path) : path, counter);
+    const bool folder = fs::is_directory(path, ignored);
+    Idx idx = open_idx_file(folder ? find_images(path, part) : path, counter, options.notes);
     if (idx.shape.size() == 1) {
       labels.push_back(std::move(idx));
     } else {
       pairs.push_back({std::move(idx), {}});
     }
   }
-  if (!source.labels.empty()) labels.push_back(open_idx_file(source.labels, counter));
+  if (!source.labels.empty()) labels.push_back(open_idx_file(source.labels, counter, options.notes));
   if (!labels.empty() && labels.size() != pairs.size()) {
     throw Error(ExitCode::data, fmt::format("{}: {} files of images and {} of labels; expected as many of each",
                                             describe(source.paths), pairs.size(), labels.size()));
   }
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto& name = pairs[i].images.source->name();
-    pairs[i].labels = labels.empty() ? open_idx_file(find_labels(name), counter) : std::move(labels[i]);
+    pairs[i].labels = labels.empty() ? open_idx_file(find_labels(name), counter, options.notes) : std::move(labels[i]);
   }
   return pairs;
 }
@@ -150,7 +151,7 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
   images.format = "IDX";
   images.source = describe(source.paths);
   images.counter = make_byte_counter();
-  for (const auto& pair : find_pairs(source, images.counter)) {
+  for (const auto& pair : find_pairs(source, options, images.counter)) {
     const ImageSize size = size_of(pair.images);
     if (!images.parts.empty() && !(size == images.size)) {
       throw Error(ExitCode::data, fmt::format("{}: images of {} x {} x {}; those before are {} x {} x {}",
@@ -158,6 +159,7 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
                                               images.size.height, images.size.width, images.size.channels));
     }
     images.size = size;
+    images.files += pair.images.source->name() + ", " + pair.labels.source->name() + ", ";
     add_labels(pair, images.labels);
     const auto stride = static_cast<std::uint64_t>(size.height * size.width * size.channels);
     images.parts.push_back({pair.images.source, pair.images.begin(), stride, 0, pair.images.shape[0]});

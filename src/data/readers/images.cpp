@@ -57,7 +57,8 @@ std::unique_ptr<DataSet> open_images(const SourceOptions& source, const IndexOpt
   candidates.feature_names = {"image"};
   candidates.counter = make_byte_counter();
   std::set<std::string> classes;
-  for (const auto& path : source.paths) add_tree(open_tree(path, candidates.counter), candidates, classes);
+  for (const auto& path : source.paths)
+    add_tree(open_tree(path, candidates.counter, options.notes), candidates, classes);
   candidates.class_names.assign(classes.begin(), classes.end());
   return make_encoded_images(std::move(candidates), source, options);
 }

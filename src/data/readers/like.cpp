@@ -32,4 +32,8 @@ std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std
   return own;
 }
 
+bool is_test_part(const SourceOptions& source, const IndexOptions& options) {
+  return source.part == "test" || (source.part == "auto" && options.like != nullptr);
+}
+
 }  // namespace lockstep::data

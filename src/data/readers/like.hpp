@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/open.hpp"
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::data {
@@ -17,5 +18,8 @@ namespace lockstep::data {
 /// Throws Error(data) where the training set has fewer.
 [[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
                                          const std::string& where);
+
+/// Whether a folder or an archive stands for its files for testing: SourceOptions::part.
+[[nodiscard]] bool is_test_part(const SourceOptions& source, const IndexOptions& options);
 
 }  // namespace lockstep::data

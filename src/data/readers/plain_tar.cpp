@@ -46,7 +46,9 @@ bool has_valid_checksum(const Header& header) {
 
 class PlainTar : public FileTree {
  public:
-  explicit PlainTar(std::unique_ptr<File> file) : FileTree(file->path()), file_(std::move(file)) {
+  explicit PlainTar(std::unique_ptr<File> file) : FileTree(file->path()), file_(std::move(file)) {}
+
+  void list() override {
     for (std::uint64_t at = 0;;) {
       Header header{};
       if (at + kBlock > file_->size()) {  // the end must be marked, or samples could be missing unnoticed

@@ -105,7 +105,7 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& o
     ++info.class_counts[static_cast<std::size_t>(label)];
   }
   if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
-  info.digest = digest_of(images);
+  info.digest = noted(options.notes, "digest of " + images.files, [&] { return digest_of(images); });
   return std::make_unique<RawImageSet>(std::move(images), std::move(info));
 }
 

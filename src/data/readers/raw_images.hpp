@@ -26,6 +26,7 @@ struct RawImages {
   std::vector<std::int32_t> labels;
   std::vector<std::string> class_names;
   std::string format, source;
+  std::string files;  ///< names of all that they were read from, for the notes
   ByteCounter counter;
 };
 

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "core/digest.hpp"
+#include "data/bytes.hpp"
 #include "data/readers/bad_samples.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/readers.hpp"
@@ -32,52 +31,67 @@ class HeldTokens : public TokenSource {
   ByteCounter counter_;
 };
 
-/// Code points to tokens and their texts.
-struct Vocabulary {
-  std::map<char32_t, std::uint16_t> number;
-  std::vector<std::string> text;
-};
+constexpr std::size_t kCodePoints = 0x110000;
 
-Vocabulary collect(const std::vector<std::u32string>& parts, const std::string& source) {
-  std::set<char32_t> found;
-  for (const auto& part : parts) found.insert(part.begin(), part.end());
-  if (found.size() > 65'536) {
+/// The distinct characters, in the order of their code points.
+std::vector<std::string> collect(const std::vector<std::u32string>& parts, const std::string& source) {
+  std::vector<bool> occurs(kCodePoints);
+  for (const auto& part : parts) {
+    for (const char32_t c : part) occurs[c] = true;
+  }
+  std::vector<std::string> text;
+  for (char32_t c = 0; c < kCodePoints; ++c) {
+    if (occurs[c]) text.push_back(to_utf8(c));
+  }
+  if (text.size() > 65'536) {
     throw Error(ExitCode::data,
                 fmt::format("{}: {} different characters; expected at most 65536. Use `tokenizer: bytes`", source,
-                            found.size()));
+                            text.size()));
   }
-  Vocabulary vocabulary;
-  for (const char32_t c : found) {
-    vocabulary.number[c] = static_cast<std::uint16_t>(vocabulary.text.size());
-    vocabulary.text.push_back(to_utf8(c));
-  }
-  return vocabulary;
-}
-
-Vocabulary like(const std::vector<std::string>& text) {
-  Vocabulary vocabulary{{}, text};
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    vocabulary.number[from_utf8(text[i], "the vocabulary").front()] = static_cast<std::uint16_t>(i);
-  }
-  return vocabulary;
+  return text;
 }
 
 std::vector<std::uint16_t> encode(const std::vector<std::u32string>& parts, const std::vector<std::string>& paths,
-                                  const Vocabulary& vocabulary) {
+                                  const std::vector<std::string>& vocabulary) {
+  std::vector<std::int32_t> number(kCodePoints, -1);
+  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
+    number.at(from_utf8(vocabulary[i], "the vocabulary").front()) = static_cast<std::int32_t>(i);
+  }
   std::vector<std::uint16_t> tokens;
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    tokens.reserve(tokens.size() + parts[i].size());
     for (const char32_t c : parts[i]) {
-      const auto found = vocabulary.number.find(c);
-      if (found == vocabulary.number.end()) {
+      if (number[c] < 0) {
         throw Error(ExitCode::data,
                     fmt::format("{}: the character '{}' (U+{:04X}) does not occur in the training text. "
                                 "Use `tokenizer: bytes`, or one text and a fraction of it",
                                 paths[i], to_utf8(c), static_cast<std::uint32_t>(c)));
       }
-      tokens.push_back(found->second);
+      tokens.push_back(static_cast<std::uint16_t>(number[c]));
     }
   }
   return tokens;
+}
+
+std::string write_texts(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const auto& text : texts) append_text(out, text);
+  return out;
+}
+
+std::vector<std::string> read_texts(const std::string& note) {
+  ByteReader reader(note, "a noted vocabulary ends too early");
+  std::vector<std::string> texts;
+  while (!reader.rest().empty()) texts.push_back(reader.text());
+  return texts;
+}
+
+std::string digest_of(const DataSetInfo& info, const std::vector<std::vector<std::byte>>& files) {
+  Sha256 digest;
+  digest.add(info.format + "\n");
+  for (const auto& file : files) digest.add(file);
+  for (const auto& text : info.token_text) digest.add(text);
+  return digest.hex();
 }
 
 }  // namespace
@@ -88,30 +102,32 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   DataSetInfo info;
   info.format = bytes ? "text, bytes" : "text, characters";
   info.source = describe(source.paths);
-  Sha256 digest;
-  digest.add(info.format + "\n");
-  std::vector<std::u32string> parts;
-  std::vector<std::uint16_t> tokens;
+  std::vector<std::vector<std::byte>> files;
   for (const auto& path : source.paths) {
-    const auto contents = read_whole(File(path, counter));
-    digest.add(contents);
-    const std::string_view text(reinterpret_cast<const char*>(contents.data()), contents.size());
-    if (bytes) {
-      for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
-    } else {
-      parts.push_back(from_utf8(text, path));
-    }
+    if (options.notes != nullptr) options.notes->made_from_file(path);
+    files.push_back(read_whole(File(path, counter)));
   }
+  std::vector<std::uint16_t> tokens;
   if (bytes) {
     info.vocabulary = 256;
+    for (const auto& file : files) {
+      for (const auto byte : file) tokens.push_back(std::to_integer<std::uint16_t>(byte));
+    }
   } else {
-    auto vocabulary = options.like != nullptr ? like(options.like->token_text) : collect(parts, info.source);
-    tokens = encode(parts, source.paths, vocabulary);
-    info.token_text = std::move(vocabulary.text);
+    std::vector<std::u32string> parts;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      parts.push_back(from_utf8({reinterpret_cast<const char*>(files[i].data()), files[i].size()}, source.paths[i]));
+    }
+    info.token_text =
+        options.like != nullptr
+            ? options.like->token_text
+            : read_texts(noted(options.notes, "vocabulary", [&] { return write_texts(collect(parts, info.source)); }));
     info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
-    for (const auto& text : info.token_text) digest.add(text);
+    tokens = encode(parts, source.paths, info.token_text);
   }
-  info.digest = digest.hex();
+  // A validation text has another digest with another vocabulary.
+  const std::string key = options.like != nullptr ? "digest, like " + options.like->digest : "digest";
+  info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   const auto count = static_cast<std::int64_t>(tokens.size());
   return std::make_unique<TokenWindows>(std::make_shared<HeldTokens>(std::move(tokens), counter), std::move(info),
                                         source.context, 0, count);

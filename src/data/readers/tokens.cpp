@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "core/digest.hpp"
+#include "data/bytes.hpp"
 #include "data/readers/bad_samples.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/limits.hpp"
@@ -15,8 +15,6 @@
 
 namespace lockstep::data {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 class TokenFiles : public TokenSource {
  public:
@@ -61,8 +59,10 @@ class TokenFiles : public TokenSource {
   std::int64_t size_ = 0;
 };
 
-/// Reads all of a small set, spots of a large one; returns the largest token seen, -1 for none.
-std::int32_t scan(const TokenFiles& files, Sha256& digest) {
+/// Reads all of a small set, spots of a large one: the largest token seen, -1 for none, and the digest.
+std::string scan(const TokenFiles& files) {
+  Sha256 digest;
+  digest.add(fmt::format("tokens 1 {}\n", files.size()));
   constexpr std::int64_t kPiece = 1 << 19;
   const bool whole = static_cast<std::uint64_t>(files.size()) * 2 <= kFullDigestBytes;
   const std::int64_t step = whole ? kPiece : files.size() / kSpotChecks;
@@ -75,20 +75,25 @@ std::int32_t scan(const TokenFiles& files, Sha256& digest) {
     digest.add(std::as_bytes(std::span(piece)));
     for (const auto token : piece) most = std::max<std::int32_t>(most, token);
   }
-  return most;
+  std::string found;
+  append(found, most);
+  return found + digest.hex();
 }
 
 }  // namespace
 
 std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOptions& options) {
+  if (options.notes != nullptr) {
+    for (const auto& path : source.paths) options.notes->made_from_file(path);
+  }
   auto files = std::make_shared<TokenFiles>(source.paths);
   DataSetInfo info;
   info.format = "tokens of 16 bits";
   info.source = describe(source.paths);
-  Sha256 digest;
-  digest.add(fmt::format("tokens 1 {}\n", files->size()));
-  const std::int32_t most = scan(*files, digest);
-  info.digest = digest.hex();
+  const std::string found = noted(options.notes, "tokens", [&] { return scan(*files); });
+  ByteReader reader(found, "noted tokens end too early");
+  const auto most = reader.value<std::int32_t>();
+  info.digest = reader.text(reader.rest().size());
   const bool whole = static_cast<std::uint64_t>(files->size()) * 2 <= kFullDigestBytes;
   info.vocabulary = whole ? most + 1 : 0;
   if (options.like != nullptr) {

@@ -1,0 +1,87 @@
+#include "data/index_cache.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/digest.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Another number whenever a reader's notes change their form or meaning.
+constexpr std::string_view kMagic = "LOCKSTEP-INDEX-1\n";
+constexpr std::size_t kDigestLength = 64;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Empty where it cannot be read.
+std::string read_all(const std::string& path) {
+  std::error_code failed;
+  const auto size = fs::file_size(path, failed);
+  std::ifstream file(path, std::ios::binary);
+  std::string contents(failed ? 0 : size, '\0');
+  file.read(contents.data(), static_cast<std::streamsize>(contents.size()));
+  return file ? contents : "";
+}
+
+}  // namespace
+
+std::string default_cache_directory() {
+  if (const std::string own = variable("LOCKSTEP_CACHE"); !own.empty()) return own == "none" ? "" : own;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/')) return cache + "/lockstep";
+  const std::string home = variable("HOME");
+  return home.starts_with('/') && home != "/" ? home + "/.cache/lockstep" : "";
+}
+
+std::string IndexCache::path_of(const SourceOptions& source) const {
+  if (directory_.empty()) return "";
+  std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kMagic, version(), source.kind, source.labels,
+                                     source.tokenizer, source.part);
+  for (const auto& path : source.paths) settings += fs::absolute(path).lexically_normal().string() + "\n";
+  return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
+}
+
+std::optional<IndexNotes> IndexCache::find(const SourceOptions& source) const {
+  const std::string path = path_of(source);
+  if (path.empty()) return {};
+  const std::string contents = read_all(path);
+  const std::string_view all(contents);
+  if (all.size() < kMagic.size() + kDigestLength || !all.starts_with(kMagic)) return {};
+  const auto notes = all.substr(kMagic.size(), all.size() - kMagic.size() - kDigestLength);
+  if (sha256(notes) != all.substr(all.size() - kDigestLength)) return {};
+  auto found = IndexNotes::read(notes);
+  return found.are_current() ? std::optional(std::move(found)) : std::nullopt;
+}
+
+std::string IndexCache::store(const SourceOptions& source, const IndexNotes& notes) const {
+  const std::string path = path_of(source);
+  if (path.empty()) return "there is no cache directory";
+  if (!notes.can_be_kept()) return "its files are too new";
+  std::error_code failed;
+  fs::create_directories(directory_, failed);
+  if (failed) return fmt::format("{}: {}", directory_, failed.message());
+  const std::string bytes = notes.write(), temporary = fmt::format("{}.{}", path, getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  file << kMagic << bytes << sha256(bytes);
+  file.close();
+  const std::string reason = file ? "" : std::strerror(errno);
+  if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) == 0) return "";
+  const std::string renaming = std::strerror(errno);
+  fs::remove(temporary, failed);
+  return fmt::format("{}: {}", directory_, reason.empty() ? renaming : reason);
+}
+
+}  // namespace lockstep::data
