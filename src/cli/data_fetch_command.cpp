@@ -27,7 +27,7 @@ std::string find_mirrors() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
-    for (const char* place : {"share/lockstep/mirrors.json", "share/lockstep/lockstep/mirrors.json"}) {
+    for (const char* place : {"share/lockstep/mirrors.json", "share/mirrors.json"}) {
       if (fs::exists(folder / place, error)) return (folder / place).string();
     }
   }

@@ -9,7 +9,6 @@
 #include "cli/data_commands.hpp"
 #include "cli/data_words.hpp"
 #include "data/contact_sheet.hpp"
-#include "data/open.hpp"
 #include "data/statistics.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
@@ -73,14 +72,23 @@ void print_left_out(const DataSetInfo& info, bool all) {
   }
 }
 
-void print_statistics(const DataSet& set) {
-  const auto statistics = data::channel_statistics(set, {});
+void print_statistics(const data::ChannelStatistics& statistics) {
   if (statistics.mean.empty()) return;
   print_line("mean", fmt::format("{:.4f}  (by channel, of 0 to 1)", fmt::join(statistics.mean, " ")));
   print_line("deviation", fmt::format("{:.4f}", fmt::join(statistics.deviation, " ")));
 }
 
-void print_set(const std::string& title, const DataSet& set, bool all) {
+void print_index(const std::string& title, const std::vector<train::IndexReport>& indexes) {
+  for (const auto& index : indexes) {
+    if (index.set != title) continue;
+    print_line("index", index.was_cached     ? "from the cache, " + index.file
+                        : index.file.empty() ? "made now, not kept: " + index.not_kept
+                                             : "made now, kept in " + index.file);
+  }
+}
+
+void print_set(const std::string& title, const DataSet& set, const data::ChannelStatistics& statistics,
+               const std::vector<train::IndexReport>& indexes, bool all) {
   const DataSetInfo& info = set.info();
   fmt::print("{}\n", title);
   print_line("format", info.format);
@@ -92,8 +100,9 @@ void print_set(const std::string& title, const DataSet& set, bool all) {
   }
   print_classes(info, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
-  print_statistics(set);
+  print_statistics(statistics);
   print_left_out(info, all);
+  print_index(title, indexes);
   print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
   print_line("digest", info.digest);
 }
@@ -104,20 +113,22 @@ void draw(const std::string& path, const DataSet& set, const data::Pipeline& pip
 }
 
 void info_of_source(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  const auto set = data::open(job.data.train);
-  print_set("source", *set, arguments.all);
+  train::SourceIndexes indexes(data::default_cache_directory());
+  const auto set = indexes.open("source", job.data.train, nullptr);
+  const auto statistics = data::channel_statistics(*set, {.notes = &indexes.notes("source")});
+  print_set("source", *set, statistics, indexes.keep(), arguments.all);
   if (!arguments.picture.empty()) draw(arguments.picture, *set, {set->info().features, {}, registries.augmentations});
 }
 
 void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  const auto data = train::prepare_data(job, registries.augmentations, {});
-  print_set("train", *data.train, arguments.all);
-  if (data.validation) print_set("validation", *data.validation, arguments.all);
-  if (job.data.test) {
-    data::IndexOptions options;
-    options.like = &data.train->info();
-    print_set("test", *data::open(*job.data.test, options), arguments.all);
-  }
+  const auto data =
+      train::prepare_data(job, registries.augmentations, {}, {.with_test = true, .with_statistics = true});
+  const auto print = [&](const std::string& name, const DataSet& set) {
+    print_set(name, set, data.statistics.at(name), data.indexes, arguments.all);
+  };
+  print("train", *data.train);
+  if (data.validation) print("validation", *data.validation);
+  if (data.test) print("test", *data.test);
   if (!arguments.picture.empty()) {
     draw(arguments.picture, *data.train, data.pipeline(job, registries.augmentations, *data.train, true));
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/job_argument.hpp"
-#include "config/nearest.hpp"
+#include "core/nearest.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -51,10 +51,9 @@ DataWords read_data_words(const std::vector<std::string>& words, const Registrie
   const auto catalogue = train::catalogue_of(registries);
   if (!words.empty() && is_kind(words.front())) return {job_around(words, catalogue), false};
   if (!words.empty() && is_override(words.front()) && key_of(words.front()).find('.') == std::string::npos &&
-      !config::nearest(key_of(words.front()), kinds()).empty()) {
-    throw Error(ExitCode::usage,
-                fmt::format("'{}': expected a job file or a kind of data set ({}){}", words.front(),
-                            fmt::join(kinds(), ", "), config::did_you_mean(key_of(words.front()), kinds())));
+      !nearest(key_of(words.front()), kinds()).empty()) {
+    throw Error(ExitCode::usage, fmt::format("'{}': expected a job file or a kind of data set ({}){}", words.front(),
+                                             fmt::join(kinds(), ", "), did_you_mean(key_of(words.front()), kinds())));
   }
   JobArgument argument;
   argument.words = words;

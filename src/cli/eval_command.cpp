@@ -54,7 +54,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   require_eval_set(arguments.set, job);
   const std::string& given = arguments.job.checkpoint;
   const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
-  const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries);
+  const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);
   const Graph graph = train::make_job_graph(job, data, registries);
   const SavedModel model = load_saved_model(files, graph, job, communicator);
   exec::WorkerPool pool(train::worker_count(job, communicator, static_cast<std::size_t>(set->size())));

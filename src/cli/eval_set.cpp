@@ -2,7 +2,6 @@
 
 #include "cli/saved_model.hpp"
 #include "config/expand.hpp"
-#include "data/open.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -15,10 +14,15 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
   return name != "train" && source ? &*source : nullptr;
 }
 
-std::shared_ptr<const DataSet> open_like(const SourceOptions& source, const train::PreparedData& data) {
-  data::IndexOptions options;
-  options.like = &data.train->info();
-  return data::open(source, options);
+std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source,
+                                         const train::PreparedData& data, Communicator& communicator) {
+  train::SourceIndexes indexes(data::default_cache_directory());
+  std::shared_ptr<const DataSet> set;
+  indexes.open_once_a_host(&communicator, [&] {
+    set = indexes.open(name, source, &data.train->info());
+    (void)indexes.keep();
+  });
+  return set;
 }
 
 }  // namespace
@@ -37,15 +41,16 @@ void require_eval_set(const std::string& name, const Job& job) {
 }
 
 EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job, const SavedFiles& files,
-                      const Registries& registries) {
+                      const Registries& registries, Communicator& communicator) {
   const SourceOptions* source = own_source(name, job);
   if (auto remembered = remembered_data(files, job, registries.augmentations); remembered && source != nullptr) {
-    auto set = open_like(config::expanded(*source), *remembered);
+    auto set = open_like(name, config::expanded(*source), *remembered, communicator);
     return {std::move(set), std::move(*remembered)};
   }
   const Job whole = argument.load(train::catalogue_of(registries));
-  auto data = train::prepare_data(whole, registries.augmentations, {});
-  if (name == "test") return {open_like(*whole.data.test, data), data};
+  auto data = train::prepare_data(whole, registries.augmentations, {},
+                                  {.communicator = &communicator, .with_test = name == "test"});
+  if (name == "test") return {data.test, data};
   auto set = name == "train" ? data.train : data.validation;
   return {std::move(set), std::move(data)};
 }

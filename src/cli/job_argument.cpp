@@ -38,7 +38,7 @@ Job JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
                   fmt::format("expected one job file and overrides key=value, found '{}' and '{}'", file, word));
     }
   }
-  if (file.empty()) return config::default_job(overrides, catalogue);
+  if (file.empty()) return config::default_job(overrides, catalogue, need_data);
   return is_saved() ? load_saved(catalogue, need_data) : config::load(file, overrides, catalogue, need_data);
 }
 

@@ -3,18 +3,31 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <new>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
 
+namespace {
+
+bool is_no_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
+}  // namespace
+
 int exit_code(const std::exception& error) {
+  if (is_no_memory(error)) return static_cast<int>(ExitCode::infrastructure);
   const auto* own = dynamic_cast<const Error*>(&error);
   return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
 }
 
 int report(const std::exception& error) {
-  fmt::print(stderr, "lockstep: {}\n", error.what());
+  fmt::print(stderr, "lockstep: {}\n",
+             is_no_memory(error) ? "not enough memory on this machine; make batch_size or data.cache.memory.budget "
+                                   "smaller, or use more shards"
+                                 : error.what());
   return exit_code(error);
 }
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "config/nearest.hpp"
+#include "core/nearest.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -26,11 +26,11 @@ std::string unknown(const CLI::App& command, const std::string& word) {
   if (is_option) {
     const std::string name = word.substr(0, word.find('='));
     return fmt::format("{}: unknown option '{}'{}", full_name(command), name,
-                       config::did_you_mean(name, option_names(command)));
+                       did_you_mean(name, option_names(command)));
   }
   const auto commands = command_names(command);
   if (commands.empty()) return fmt::format("{}: unexpected argument '{}'", full_name(command), word);
-  return fmt::format("{}: unknown command '{}'{}", full_name(command), word, config::did_you_mean(word, commands));
+  return fmt::format("{}: unknown command '{}'{}", full_name(command), word, did_you_mean(word, commands));
 }
 
 std::string what_is_wrong(const CLI::App& program, const CLI::App& command, const CLI::ParseError& error) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "config/nearest.hpp"
 #include "config/scalar_rules.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {

@@ -60,7 +60,8 @@ class Problems : public Error {
                             const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data);
 
 /// The job of `lockstep train` without a file: the embedded digits.
-[[nodiscard]] Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue);
+[[nodiscard]] Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue,
+                              bool need_data = true);
 [[nodiscard]] std::string default_job_text();
 
 /// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.

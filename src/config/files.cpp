@@ -12,6 +12,14 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+bool exists_or_goes_into_a_file(const std::string& path) {
+  std::error_code ignored;
+  for (std::filesystem::path at = path; !at.empty() && at != at.parent_path(); at = at.parent_path()) {
+    if (std::filesystem::is_regular_file(at, ignored)) return true;
+  }
+  return file_exists(path);
+}
+
 bool is_pattern(const std::string& path) {
   return path.find_first_of("*?[") != std::string::npos;
 }
@@ -25,11 +33,11 @@ std::vector<std::string> expand(const std::string& pattern) {
   return paths;
 }
 
-std::string resolve(const Cursor& at, const std::string& path) {
+std::string resolve(const Cursor& at, const std::string& path, bool (*is_there)(const std::string&)) {
   const std::string& folder = at.session().folder;
   if (at.node().mark.command_line || folder.empty() || path.empty() || path.front() == '/') return path;
   const std::string there = folder + "/" + path;
-  const bool exists = is_pattern(path) ? !expand(there).empty() : file_exists(there);
+  const bool exists = is_pattern(path) ? !expand(there).empty() : is_there(there);
   return exists ? there : path;
 }
 

@@ -8,10 +8,15 @@
 
 namespace lockstep::config {
 
+/// Whether something is at `path`.
+[[nodiscard]] bool file_exists(const std::string& path);
+/// The same, or a file where the path goes on: cifar-10-binary.tar.gz/test_batch.bin.
+[[nodiscard]] bool exists_or_goes_into_a_file(const std::string& path);
+
 /// A path relative to the job file's folder if something is there, else to the working directory. A path of the
 /// command line is always relative to the working directory.
-[[nodiscard]] std::string resolve(const Cursor& at, const std::string& path);
-[[nodiscard]] bool file_exists(const std::string& path);
+[[nodiscard]] std::string resolve(const Cursor& at, const std::string& path,
+                                  bool (*is_there)(const std::string&) = file_exists);
 [[nodiscard]] bool is_pattern(const std::string& path);
 /// What a shell pattern matches, in byte order, whatever the locale.
 [[nodiscard]] std::vector<std::string> expand(const std::string& pattern);

@@ -8,12 +8,12 @@
 #include <tuple>
 
 #include "config/canonical.hpp"
-#include "config/nearest.hpp"
 #include "config/overrides.hpp"
 #include "config/root_keys.hpp"
 #include "config/sections.hpp"
 #include "config/shards.hpp"
 #include "config/yaml_reader.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -99,8 +99,8 @@ Job load(const std::string& path, const std::vector<std::string>& overrides, con
   return load_text(text.str(), path, overrides, catalogue, need_data);
 }
 
-Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue) {
-  return load_text(default_job_text(), "digits.yaml", overrides, catalogue, true);
+Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data) {
+  return load_text(default_job_text(), "digits.yaml", overrides, catalogue, need_data);
 }
 
 }  // namespace lockstep::config

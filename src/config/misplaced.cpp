@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "config/nearest.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {

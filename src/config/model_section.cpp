@@ -8,9 +8,9 @@
 
 #include "config/attribute_rules.hpp"
 #include "config/list_rules.hpp"
-#include "config/nearest.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {

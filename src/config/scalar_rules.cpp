@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "config/files.hpp"
-#include "config/nearest.hpp"
+#include "config/word_lists.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -34,10 +35,7 @@ std::string limits_text(const NumberLimits& limits) {
 
 bool is_boolean_elsewhere(const std::string& text) {
   static constexpr std::array<std::string_view, 8> kWords{"y", "n", "yes", "no", "on", "off", "True", "False"};
-  for (const auto word : kWords) {
-    if (edit_distance(word, text) == 0) return true;
-  }
-  return false;
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
 class TextRule : public Rule {

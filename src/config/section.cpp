@@ -8,7 +8,8 @@
 #include <string_view>
 
 #include "config/misplaced.hpp"
-#include "config/nearest.hpp"
+#include "config/word_lists.hpp"
+#include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {

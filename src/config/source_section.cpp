@@ -15,7 +15,9 @@ using Source = SourceOptions;
 /// A path, a list or a glob; sets `paths` (what there is) and `patterns` (what was asked for).
 class FilesRule : public Rule {
  public:
-  explicit FilesRule(std::string fetch) : fetch_(std::move(fetch)) {}
+  /// `into_archives`: a path may go on into a file.
+  FilesRule(std::string fetch, bool into_archives)
+      : fetch_(std::move(fetch)), is_there_(into_archives ? exists_or_goes_into_a_file : file_exists) {}
 
   void read(const Cursor& at, void* into) const override {
     auto& source = *static_cast<Source*>(into);
@@ -40,11 +42,11 @@ class FilesRule : public Rule {
   void add(const Cursor& at, const std::string& what, Source& source) const {
     const auto found = read_text(at, what);
     if (!found) return;
-    const std::string path = resolve(at, *found);
+    const std::string path = resolve(at, *found, is_there_);
     source.patterns.push_back(path);
     const bool expand_it = at.session().need_data && is_pattern(path) && !file_exists(path);
     const auto paths = expand_it ? expand(path) : std::vector<std::string>{path};
-    if (at.session().need_data && (paths.empty() || !file_exists(paths[0]))) {
+    if (at.session().need_data && (paths.empty() || !is_there_(paths[0]))) {
       const std::string key = at.path().rfind("job.", 0) == 0 ? at.path().substr(4) : at.path();
       at.problem(
           fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_, key));
@@ -52,11 +54,13 @@ class FilesRule : public Rule {
     source.paths.insert(source.paths.end(), paths.begin(), paths.end());
   }
   std::string fetch_;
+  bool (*is_there_)(const std::string&);
 };
 
-Is<Source> files(const std::string& fetched_as = "") {
+Is<Source> files(const std::string& fetched_as) {
   return {std::make_shared<FilesRule>(
-      fetched_as.empty() ? "" : fmt::format("get it with `lockstep data fetch {}`, or ", fetched_as))};
+      fetched_as.empty() ? "" : fmt::format("get it with `lockstep data fetch {}`, or ", fetched_as),
+      fetched_as == "cifar10")};
 }
 
 Section<Source> from_files(const std::string& fetched_as = "") {
@@ -71,9 +75,18 @@ Section<Source> from_files(const std::string& fetched_as = "") {
 Section<Source> samples(const std::string& fetched_as = "") {
   return from_files(fetched_as)
       .field("count", &Source::count, number().at_least(1).word("all", 0),
-             "how many samples to take, from the first on")
+             "how many samples to take, spread evenly over the set")
       .field("bad_samples", &Source::bad_samples, text().one_of({"refuse", "leave_out"}),
              "what to do with a sample that cannot be decoded");
+}
+
+/// Folders and archives that hold a set for training and one for testing.
+Section<Source> parted(const std::string& fetched_as) {
+  return samples(fetched_as)
+      .field(
+          "part", &Source::part, text().one_of({"auto", "train", "test"}),
+          "which files a folder or archive stands for; auto: those for testing under validation and test, else those "
+          "for training");
 }
 
 Section<Source> windows() {
@@ -95,7 +108,7 @@ Section<Source> digits() {
 }  // namespace
 
 std::vector<SourceKind> source_kinds() {
-  Section<Source> idx = samples("mnist");
+  Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
   Section<Source> text_windows = windows();
   text_windows.field("tokenizer", &Source::tokenizer, text().one_of({"characters", "bytes"}), "what a token is");
@@ -103,7 +116,7 @@ std::vector<SourceKind> source_kinds() {
       {"digits", "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
       {"images", "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},
       {"idx", "MNIST's format, also .gz", idx},
-      {"cifar", "CIFAR's binary format, or its official archive", samples("cifar10")},
+      {"cifar", "CIFAR's binary format, or its official archive", parted("cifar10")},
       {"text", "plain text, in windows", text_windows},
       {"tokens", "uint16 tokens, in windows", windows()},
       {"csv", "a table that names the files and labels of each sample", samples()},

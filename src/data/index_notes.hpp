@@ -23,7 +23,8 @@ class IndexNotes {
 
   /// Whether take() had to make any.
   [[nodiscard]] bool made_any() const { return made_any_; }
-  [[nodiscard]] bool has_files() const { return !stamps_.empty(); }
+  /// Whether there are notes, and of files.
+  [[nodiscard]] bool are_of_files() const { return !notes_.empty() && !stamps_.empty(); }
   /// Whether they are of files at all, and those are as they were.
   [[nodiscard]] bool are_current() const;
   /// Whether a change of the files would show: one whose times count in whole seconds may change within this one.

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/glob.hpp"
+#include "core/nearest.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -14,21 +14,6 @@ namespace lockstep {
 namespace {
 
 using Names = std::vector<std::pair<std::string, ValueId>>;
-
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
 
 std::vector<std::string> keys(const Names& names) {
   std::vector<std::string> list;
@@ -144,18 +129,6 @@ Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
 }
 
 }  // namespace
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t distance = std::max<std::size_t>(word.size() / 2, 1) + 1;
-  for (const auto& candidate : known) {
-    if (const std::size_t d = edit_distance(word, candidate); d < distance) {
-      distance = d;
-      best = candidate;
-    }
-  }
-  return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
-}
 
 std::string target_feature(const std::string& wanted, const std::vector<Feature>& features) {
   std::vector<std::string> names;

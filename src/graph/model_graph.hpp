@@ -23,7 +23,4 @@ struct ModelGraphRequest {
 /// The feature that the loss compares with: `wanted`, or "target" for token sets; throws when there is none.
 [[nodiscard]] std::string target_feature(const std::string& wanted, const std::vector<Feature>& features);
 
-/// The nearest of `known` to a misspelt word, as "; did you mean 'x'?", or "".
-[[nodiscard]] std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
-
 }  // namespace lockstep

@@ -2,16 +2,19 @@
 
 #include <cmath>
 
+#include "train/shares.hpp"
+
 namespace lockstep::train {
 
 namespace {
 
-data::LoaderOptions loader_options(int shards, const EvaluationOptions& options) {
+data::LoaderOptions loader_options(int shards, const EvaluationOptions& options, const Communicator& communicator) {
   data::LoaderOptions loader;
   loader.batch = options.shard_samples * shards;
   loader.shards = shards;
   loader.last_step = std::uint64_t{1} << 40;
   loader.cache_bytes = options.cache_bytes;
+  loader.most_threads = most_loader_threads(communicator);
   loader.training = false;
   return loader;
 }
@@ -39,7 +42,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
       executor_(graph, Mode::inference, DeviceKind::cpu, pool, 0),
-      loader_(set, std::move(pipeline), loader_options(shards_, options)),
+      loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
       source_(loader_, graph, communicator.recorder()) {
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);
   loader_.assign(0, mine_);

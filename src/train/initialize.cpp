@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/glob.hpp"
-#include "graph/model_graph.hpp"
+#include "core/nearest.hpp"
 #include "lockstep/error.hpp"
 #include "train/safetensors.hpp"
 

@@ -1,10 +1,12 @@
 #include "train/prepared_data.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "backend/threads.hpp"
 #include "core/digest.hpp"
-#include "data/open.hpp"
 #include "data/split.hpp"
 #include "data/statistics.hpp"
 #include "lockstep/error.hpp"
@@ -13,14 +15,18 @@ namespace lockstep::train {
 
 namespace {
 
-void open_sets(const Job& job, const DataSets& own, PreparedData& data) {
+bool is_cut(const Job& job, const DataSets& own) {
+  return !own.validation && !job.data.validation &&
+         (job.data.validation_fraction > 0 || !job.data.validation_list.empty());
+}
+
+void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexes& indexes, PreparedData& data) {
   data.train = own.train;
   data.validation = own.validation;
   if (!data.train) {
-    auto whole = data::open(job.data.train);
-    const bool cut = !data.validation && !job.data.validation &&
-                     (job.data.validation_fraction > 0 || !job.data.validation_list.empty());
-    if (cut) {
+    auto whole = indexes.open("train", job.data.train, nullptr);
+    data.is_cut = is_cut(job, own);
+    if (data.is_cut) {
       data::SplitOptions options;
       options.fraction = job.data.validation_list.empty() ? job.data.validation_fraction : 0;
       options.list = job.data.validation_list;
@@ -32,11 +38,11 @@ void open_sets(const Job& job, const DataSets& own, PreparedData& data) {
       data.train = std::move(whole);
     }
   }
+  const DataSetInfo* like = &data.train->info();
   if (!data.validation && job.data.validation) {
-    data::IndexOptions options;
-    options.like = &data.train->info();
-    data.validation = data::open(*job.data.validation, options);
+    data.validation = indexes.open("validation", *job.data.validation, like);
   }
+  if (with_test && job.data.test) data.test = indexes.open("test", *job.data.test, like);
 }
 
 bool has_images(const DataSetInfo& info) {
@@ -44,6 +50,50 @@ bool has_images(const DataSetInfo& info) {
     if (feature.kind == Feature::Kind::image) return true;
   }
   return false;
+}
+
+std::string left_out_text(const std::vector<std::string>& faults) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t named = std::min(faults.size(), kNamed), others = faults.size() - named;
+  return fmt::format("{} left out: {}{}",
+                     faults.size() == 1 ? "1 sample is" : fmt::format("{} samples are", faults.size()),
+                     fmt::join(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+                     others > 0 ? fmt::format("; and {} more: `lockstep data info --all` names them", others) : "");
+}
+
+data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& notes) {
+  return data::channel_statistics(set, {.threads = backend::available_cores(), .notes = &notes});
+}
+
+void normalize(const Job& job, SourceIndexes& indexes, PreparedData& data) {
+  if (!job.data.normalize || !has_images(data.train->info())) return;
+  data.mean = job.data.mean;
+  data.deviation = job.data.deviation;
+  if (!data.mean.empty()) return;
+  const auto statistics = statistics_of(*data.train, indexes.notes("train"));
+  data.mean = statistics.mean;
+  data.deviation = statistics.deviation;
+}
+
+void describe_sets(const Job& job, SourceIndexes& indexes, PreparedData& data) {
+  data.statistics["train"] = statistics_of(*data.train, indexes.notes("train"));
+  const std::string cut_from = job.data.validation ? "validation" : "train";
+  if (data.validation) data.statistics["validation"] = statistics_of(*data.validation, indexes.notes(cut_from));
+  if (data.test) data.statistics["test"] = statistics_of(*data.test, indexes.notes("test"));
+}
+
+PreparedData open_all(const Job& job, const DataSets& own, const PrepareOptions& options, SourceIndexes& indexes) {
+  PreparedData data;
+  open_sets(job, own, options.with_test, indexes, data);
+  if (data.train->size() < job.batch_size) {
+    throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
+                                            "batch_size smaller",
+                                            job.batch_size, data.train->size()));
+  }
+  normalize(job, indexes, data);
+  if (options.with_statistics) describe_sets(job, indexes, data);
+  data.indexes = indexes.keep();
+  return data;
 }
 
 }  // namespace
@@ -69,24 +119,32 @@ std::string PreparedData::digest() const {
   return sha256(train->info().digest + (validation ? validation->info().digest : ""));
 }
 
-PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own) {
+bool PreparedData::was_cached() const {
+  return std::all_of(indexes.begin(), indexes.end(), [](const auto& index) { return index.was_cached; });
+}
+
+std::vector<std::string> PreparedData::left_out() const {
+  std::vector<std::string> messages;
+  const auto add = [&](const std::string& name, const DataSet* set) {
+    if (set != nullptr && !set->info().left_out.empty()) messages.push_back(name + left_out_text(set->info().left_out));
+  };
+  add("train: ", train.get());
+  if (!is_cut) add("validation: ", validation.get());
+  add("test: ", test.get());
+  return messages;
+}
+
+std::uint64_t PreparedData::bytes_read() const {
+  std::uint64_t sum = train->bytes_read();
+  if (validation && !is_cut) sum += validation->bytes_read();
+  return sum + (test ? test->bytes_read() : 0);
+}
+
+PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
+                          const PrepareOptions& options) {
+  SourceIndexes indexes(options.cache_directory);
   PreparedData data;
-  open_sets(job, own, data);
-  const DataSetInfo& info = data.train->info();
-  if (data.train->size() < job.batch_size) {
-    throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
-                                            "batch_size smaller",
-                                            job.batch_size, data.train->size()));
-  }
-  if (job.data.normalize && has_images(info)) {
-    data.mean = job.data.mean;
-    data.deviation = job.data.deviation;
-    if (data.mean.empty()) {
-      const auto statistics = data::channel_statistics(*data.train, {.threads = backend::available_cores()});
-      data.mean = statistics.mean;
-      data.deviation = statistics.deviation;
-    }
-  }
+  indexes.open_once_a_host(options.communicator, [&] { data = open_all(job, own, options, indexes); });
   data.describe(job, registry);
   return data;
 }

@@ -1,31 +1,55 @@
 // The data of a job, opened and checked: sets, normalisation, and what the step will see.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "data/augment.hpp"
+#include "data/index_cache.hpp"
+#include "data/statistics.hpp"
+#include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/trainer.hpp"
+#include "train/source_indexes.hpp"
 
 namespace lockstep::train {
 
 struct PreparedData {
-  std::shared_ptr<const DataSet> train, validation;  ///< validation may be null
-  std::vector<double> mean, deviation;               ///< empty: not normalised
-  std::vector<Feature> features;                     ///< as the step gets them
+  std::shared_ptr<const DataSet> train, validation, test;  ///< the last two may be null
+  std::vector<double> mean, deviation;                     ///< empty: not normalised
+  std::vector<Feature> features;                           ///< as the step gets them
   std::int64_t classes = 0, vocabulary = 0;
+  bool is_cut = false;                                        ///< validation is a part of train's source
+  std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, where asked for
+  std::vector<IndexReport> indexes;                           ///< of sets that are indexed, on the rank that did it
 
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const Job& job, const AugmentRegistry& registry, const DataSet& set,
                                         bool training) const;
   /// Fills what follows from the training set's info: features, classes, vocabulary.
   void describe(const Job& job, const AugmentRegistry& registry);
-  /// Hash of both sets: compared between ranks and kept in checkpoints.
+  /// Hash of training and validation set: compared between ranks and kept in checkpoints.
   [[nodiscard]] std::string digest() const;
+  /// Whether nothing had to be indexed.
+  [[nodiscard]] bool was_cached() const;
+  /// A message for each set of which samples were left out, naming the first few.
+  [[nodiscard]] std::vector<std::string> left_out() const;
+  /// From files, by this process, of all sets.
+  [[nodiscard]] std::uint64_t bytes_read() const;
 };
 
-[[nodiscard]] PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own);
+struct PrepareOptions {
+  /// One rank of each host indexes and tells the others; null: this process is alone.
+  Communicator* communicator = nullptr;
+  bool with_test = false;                                         ///< opens job.data.test too, where there is one
+  bool with_statistics = false;                                   ///< of each set
+  std::string cache_directory = data::default_cache_directory();  ///< where indexes are kept; empty: nowhere
+};
+
+[[nodiscard]] PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
+                                        const PrepareOptions& options = {});
 
 }  // namespace lockstep::train

@@ -25,6 +25,10 @@ std::vector<double> weights_of_ranks(const Job& job, const Communicator& communi
   return weights;
 }
 
+int own_cores(const Communicator& communicator) {
+  return std::max(1, backend::available_cores() / communicator.topology().local_size(communicator.rank()));
+}
+
 }  // namespace
 
 comm::Assignment first_assignment(const Job& job, const Communicator& communicator) {
@@ -34,9 +38,12 @@ comm::Assignment first_assignment(const Job& job, const Communicator& communicat
 }
 
 int worker_count(const Job& job, const Communicator& communicator, std::size_t shards) {
-  const int local = communicator.topology().local_size(communicator.rank());
-  const int threads = job.threads > 0 ? job.threads : std::max(1, backend::available_cores() / local);
+  const int threads = job.threads > 0 ? job.threads : own_cores(communicator);
   return std::clamp(threads, 1, std::max(1, static_cast<int>(shards)));
+}
+
+int most_loader_threads(const Communicator& communicator) {
+  return std::max(1, own_cores(communicator) - 1);
 }
 
 }  // namespace lockstep::train

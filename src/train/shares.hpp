@@ -15,4 +15,7 @@ namespace lockstep::train {
 /// Threads that compute on this rank: `threads`, or its part of this host's cores; never more than its shards.
 [[nodiscard]] int worker_count(const Job& job, const Communicator& communicator, std::size_t shards);
 
+/// Background threads that may read and decode for this rank: its part of this host's cores but one.
+[[nodiscard]] int most_loader_threads(const Communicator& communicator);
+
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 
 #include "train/data_facts.hpp"
 #include "train/fingerprint.hpp"
+#include "train/host_leader.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
@@ -26,7 +27,7 @@ Progress begin_progress(const RunContext& run, const PreparedData& data) {
        "use one kind of processor and one version of the libraries, or set exact: preferred", true,
        progress.instructions},
   };
-  for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, run.timeout())) {
+  for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, kStartDeadline)) {
     run.emit("warning", {{"message", warning}});
     if (run.job.exact == "preferred") progress.exactness = kNotBitwise;
   }

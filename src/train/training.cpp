@@ -30,7 +30,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       options_(options),
       context_{job_, communicator_, registries_, options_},
       start_(Clock::now()),
-      data_(prepare_data(job, registries.augmentations, own)),
+      data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       graph_(make_job_graph(job, data_, registries)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
@@ -74,6 +74,7 @@ void Training::make_loader() {
   options.cache_bytes = job_.data.cache == "memory" ? job_.data.cache_bytes : 0;
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
+  options.most_threads = most_loader_threads(communicator_);
   loader_ = std::make_unique<data::Loader>(
       *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
   loader_->assign(options.first_step, own_shards());

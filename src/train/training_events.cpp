@@ -12,24 +12,27 @@ namespace lockstep::train {
 
 void Training::emit_start() const {
   const auto device = backend::cpu_info();
-  context_.emit("start", {{"job", job_.name},
-                          {"ranks", std::int64_t{communicator_.size()}},
-                          {"threads", std::int64_t{pool_->size()}},
-                          {"hosts", static_cast<std::int64_t>(communicator_.topology().host_names.size())},
-                          {"shards", job_.shards},
-                          {"batch_size", job_.batch_size},
-                          {"parameters", model_.parameters.elements()},
-                          {"states", model_.states.elements()},
-                          {"steps", steps_},
-                          {"epochs", static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_)},
-                          {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},
-                          {"samples", data_.train->size()},
-                          {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
-                          {"fingerprint", progress_.fingerprint},
-                          {"exactness", progress_.exactness},
-                          {"arena_bytes", executor_->program().arena_bytes},
-                          {"seconds", seconds_since(start_)},
-                          {"version", std::string(version())}});
+  telemetry::Record record = {{"job", job_.name},
+                              {"ranks", std::int64_t{communicator_.size()}},
+                              {"threads", std::int64_t{pool_->size()}},
+                              {"hosts", static_cast<std::int64_t>(communicator_.topology().host_names.size())},
+                              {"shards", job_.shards},
+                              {"batch_size", job_.batch_size},
+                              {"parameters", model_.parameters.elements()},
+                              {"states", model_.states.elements()},
+                              {"steps", steps_},
+                              {"epochs", static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_)},
+                              {"device", fmt::format("{}, {}, {}", device.model, device.isa, device.libraries)},
+                              {"samples", data_.train->size()},
+                              {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
+                              {"fingerprint", progress_.fingerprint},
+                              {"exactness", progress_.exactness},
+                              {"arena_bytes", executor_->program().arena_bytes},
+                              {"seconds", seconds_since(start_)},
+                              {"version", std::string(version())}};
+  if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
+  context_.emit("start", record);
+  for (const auto& message : data_.left_out()) context_.emit("warning", {{"message", message}});
 }
 
 void Training::emit_step(const StepSums& sums) {
@@ -66,12 +69,14 @@ void Training::emit_end(TrainResult& result) {
       static_cast<double>(
           comm::expected_bytes(exchange_layout_, assignment_, communicator_.topology(), communicator_.rank())) *
           static_cast<double>(progress_.step - first_step_),
-      executor_->times().compute_seconds, static_cast<double>(data_.train->bytes_read())};
+      executor_->times().compute_seconds, static_cast<double>(data_.bytes_read())};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                            {"report", static_cast<std::uint64_t>(progress_.step), context_.timeout()});
   std::array<std::map<std::string, double>, 5> columns;
   for (std::size_t i = 0; i < all.size(); ++i) columns.at(i % mine.size())[fmt::format("{}", i / mine.size())] = all[i];
+  const auto loader = loader_->counters();
+  const std::map<std::string, double> prefetch{{"threads", loader.threads}, {"depth", loader.depth}};
   telemetry::Record record = {{"outcome", outcome(result)},
                               {"steps", result.steps},
                               {"samples", result.samples},
@@ -86,7 +91,9 @@ void Training::emit_end(TrainResult& result) {
                               {"bytes_sent_by_rank", columns[1]},
                               {"bytes_by_formula_by_rank", columns[2]},
                               {"compute_seconds_by_rank", columns[3]},
-                              {"bytes_read_by_rank", columns[4]}};
+                              {"bytes_read_by_rank", columns[4]},
+                              {"prefetch", prefetch},
+                              {"sample_cache_bytes", loader.cache_bytes}};
   if (result.steps == first_step_) std::erase_if(record, [](const auto& field) { return field.first == "loss"; });
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) record.emplace_back("checkpoint", path);
   if (checkpointing_->failures() > 0) record.emplace_back("checkpoints_failed", checkpointing_->failures());

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Makes bad data sets: bad_data.py FOLDER. Standard library only."""
 import gzip
+import io
 import pathlib
 import struct
 import sys
+import tarfile
 import zlib
 
 
@@ -25,6 +27,14 @@ def classes(folder, files):
         path.write_bytes(content)
 
 
+def members(path, mode, files):
+    with tarfile.open(path, mode) as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     good = png()
@@ -43,6 +53,16 @@ def main():
     (out / "labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, 10) + bytes(10))
     (out / "broken.gz").write_bytes(gzip.compress(bytes(1000))[:20])
     (out / "table.csv").write_bytes(b"image,label\nmissing.png,a\n")
+    (out / "no_label.csv").write_bytes(b"image,class\ngood/a/1.png,a\n")
+    (out / "lonely").mkdir()
+    (out / "lonely/train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, 1, 4, 4) + bytes(16))
+    record = bytes(3073)
+    members(out / "cifar.tar.gz", "w:gz", {"c/data_batch_1.bin": record * 8})
+    members(out / "images.tar", "w", {"a/1.png": good, "b/1.png": good})
+    (out / "cut.tar").write_bytes((out / "images.tar").read_bytes()[:1000])
+    (out / "cut.tar.gz").write_bytes((out / "cifar.tar.gz").read_bytes()[:60])
+    classes(out / "other_classes", {"a/1.png": good, "c/1.png": good})
+    (out / "list.txt").write_bytes(b"a/1.png\nz/9.png\n")
     (out / "no.pack").write_bytes(b"no pack" * 100)
 
 

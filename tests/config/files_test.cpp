@@ -59,6 +59,21 @@ TEST_F(Files, GlobsStayWhereDataAreNotNeeded) {
   EXPECT_EQ(load_job("{images: '*.tar'}", false).data.train.paths, std::vector<std::string>{in_folder("*.tar")});
 }
 
+TEST_F(Files, APathOfCifarMayGoOnIntoAnArchive) {
+  EXPECT_EQ(load_job("{cifar: near.tar/test_batch.bin}", true).data.train.paths,
+            std::vector<std::string>{in_folder("near.tar/test_batch.bin")});
+  for (const std::string source : {"{images: near.tar/cat}", "{cifar: none.tar/test_batch.bin}"}) {
+    const std::string path = source.substr(source.find(' ') + 1, source.find('}') - source.find(' ') - 1);
+    try {
+      (void)load_job(source, true);
+      FAIL() << source;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("expected data, found nothing at '" + path + "'"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST_F(Files, DigestsDoNotDependOnWhetherDataAreThere) {
   EXPECT_EQ(load_job("{images: '*.tar'}", false).digest, load_job("{images: '*.tar'}", true).digest);
 }

@@ -6,7 +6,8 @@ schema can express.
 PROGRAM schema prints the schema; PROGRAM canonical JOB, where there is such a command, a job with every default, which
 the schema must accept too. A good folder holds *.yaml. A bad folder holds folders as in tests/bad/jobs; one with a
 file `schema` ("no: <reason>") breaks a rule that no schema can express: then the validator must accept it, or there
-is no need for the file. Jobs that are bad by their overrides (`args`) alone are left out.
+is no need for the file. Jobs that are bad by their overrides (`args`) alone are left out, and so are commands without
+a job (tests/bad/cli).
 """
 
 import argparse
@@ -75,6 +76,10 @@ def check_bad(validator, folder):
     return [], not accepted
 
 
+def is_bad_by_overrides(folder):
+    return folder.parent.name == "jobs" and (folder / "args").exists()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program")
@@ -91,7 +96,7 @@ def main():
     for path in good:
         problems += check_good(validator, path, options.program)
     bad = [path for folder in options.bad for path in sorted(pathlib.Path(folder).iterdir())]
-    bad = [path for path in bad if not (path / "args").exists()]
+    bad = [path for path in bad if (path / "job.yaml").exists() and not is_bad_by_overrides(path)]
     refused = 0
     for folder in bad:
         found, was_refused = check_bad(validator, folder)

@@ -8,7 +8,7 @@ target_compile_definitions(config_test PRIVATE BAD_JOBS="${CMAKE_SOURCE_DIR}/tes
   EXAMPLES="${CMAKE_SOURCE_DIR}/examples")
 # The same with the program's own catalogue.
 lockstep_script_test(config.schema_of_program COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema_verdicts.py
-  --program $<TARGET_FILE:lockstep> --good ${CMAKE_SOURCE_DIR}/examples)
+  --program $<TARGET_FILE:lockstep> --good ${CMAKE_SOURCE_DIR}/examples --bad ${CMAKE_SOURCE_DIR}/tests/bad/cli)
 lockstep_script_test(config.bad_jobs_by_program COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bad_jobs_by_program.py
   ${CMAKE_SOURCE_DIR}/tests/bad/jobs)
 lockstep_script_test(config.reference_is_current COMMAND ${CMAKE_CURRENT_LIST_DIR}/reference_is_current.sh)

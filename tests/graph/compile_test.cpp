@@ -136,9 +136,4 @@ TEST(Builder, NamesWhatIsWrong) {
   }
 }
 
-TEST(DidYouMean, FindsTheNearest) {
-  EXPECT_EQ(did_you_mean("imagee", {"image", "label"}), "; did you mean 'image'?");
-  EXPECT_EQ(did_you_mean("zzzzzz", {"image", "label"}), "");
-}
-
 }  // namespace lockstep

@@ -164,7 +164,8 @@ class PackedSet : public DataSet {
 
 /// The first segment and those that follow it. A later segment is skipped: its first brings it along.
 void add_path(const std::string& path, const std::set<std::string>& given, const ByteCounter& counter,
-              std::vector<std::unique_ptr<Segment>>& segments) {
+              IndexNotes* notes, std::vector<std::unique_ptr<Segment>>& segments) {
+  if (notes != nullptr) notes->made_from_file(path);
   auto first = std::make_unique<Segment>(path, counter);
   const PackHeader header = first->header;
   if (header.segment > 0) {
@@ -177,7 +178,9 @@ void add_path(const std::string& path, const std::set<std::string>& given, const
   segments.push_back(std::move(first));
   const std::string digest = segments.back()->info.digest;
   for (std::uint32_t i = 1; i < header.segments; ++i) {
-    segments.push_back(std::make_unique<Segment>(fmt::format("{}.{}", path, i), counter));
+    const std::string next = fmt::format("{}.{}", path, i);
+    if (notes != nullptr) notes->made_from_file(next);
+    segments.push_back(std::make_unique<Segment>(next, counter));
     const auto& found = *segments.back();
     if (found.header.segment != i || found.info.digest != digest) {
       throw Error(ExitCode::data, fmt::format("{}: belongs to another pack than {}", found.file.path(), path));
@@ -228,7 +231,7 @@ std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOpt
   const auto counter = make_byte_counter();
   const std::set<std::string> given(source.paths.begin(), source.paths.end());
   std::vector<std::unique_ptr<Segment>> segments;
-  for (const auto& path : source.paths) add_path(path, given, counter, segments);
+  for (const auto& path : source.paths) add_path(path, given, counter, options.notes, segments);
   DataSetInfo info = merge(segments, describe(source.paths), options.like);
   info.class_counts.assign(info.class_names.size(), 0);
   for (auto& segment : segments) {

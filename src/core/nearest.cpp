@@ -1,11 +1,10 @@
-#include "config/nearest.hpp"
+#include "core/nearest.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
-namespace lockstep::config {
+namespace lockstep {
 
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
@@ -41,14 +40,4 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return found.empty() ? "" : fmt::format("; did you mean '{}'?", found);
 }
 
-std::string or_list(const std::vector<std::string>& words) {
-  if (words.size() < 2) return words.empty() ? "" : words.front();
-  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
-}
-
-std::string one_of(const std::vector<std::string>& words) {
-  if (words.size() == 1) return fmt::format("'{}'", words.front());
-  return fmt::format("one of {}", fmt::join(words, ", "));
-}
-
-}  // namespace lockstep::config
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "train/source_indexes.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "data/bytes.hpp"
+#include "data/open.hpp"
+#include "train/host_leader.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+/// Which files or folders a source's paths are, on this host.
+std::string identity_of(const SourceOptions& source) {
+  std::string text = source.kind;
+  for (const auto& path : source.paths) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) status = {};
+    text += fmt::format("\n{} {} {}", std::filesystem::absolute(path).lexically_normal().string(), status.st_dev,
+                        status.st_ino);
+  }
+  return text;
+}
+
+}  // namespace
+
+SourceIndexes SourceIndexes::read(const std::string& bytes) {
+  SourceIndexes indexes("");
+  data::ByteReader reader(bytes, "the index of another rank ends too early");
+  while (!reader.rest().empty()) {
+    const std::string set = reader.text();
+    indexes.leaders_[set] = reader.text();
+    indexes.notes_[set] = data::IndexNotes::read(reader.text());
+  }
+  return indexes;
+}
+
+std::unique_ptr<DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
+                                             const DataSetInfo* like) {
+  if (auto cached = cache_.find(source)) notes_[set] = std::move(*cached);
+  const auto leaders = leaders_.find(set);
+  if (leaders != leaders_.end() && leaders->second != identity_of(source)) notes_[set] = {};
+  sources_[set] = source;
+  data::IndexOptions options;
+  options.like = like;
+  options.notes = &notes_[set];
+  return data::open(source, options);
+}
+
+void SourceIndexes::open_once_a_host(Communicator* communicator, const std::function<void()>& open) {
+  if (communicator == nullptr || communicator->size() == 1) return open();
+  bool leads = false;
+  const std::string made = make_once_a_host(*communicator, [&] {
+    leads = true;
+    open();
+    return write();
+  });
+  if (leads) return;
+  *this = read(made);
+  open();
+}
+
+std::vector<IndexReport> SourceIndexes::keep() {
+  std::vector<IndexReport> reports;
+  for (const auto& [set, source] : sources_) {
+    const data::IndexNotes& notes = notes_[set];
+    if (!notes.are_of_files()) continue;
+    IndexReport report{set, !notes.made_any(), cache_.path_of(source), ""};
+    if (notes.made_any()) report.not_kept = cache_.store(source, notes);
+    if (!report.not_kept.empty()) report.file.clear();
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::string SourceIndexes::write() const {
+  std::string out;
+  for (const auto& [set, notes] : notes_) {
+    const auto source = sources_.find(set);
+    data::append_text(out, set);
+    data::append_text(out, source == sources_.end() ? "" : identity_of(source->second));
+    data::append_text(out, notes.write());
+  }
+  return out;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,51 @@
+// Each kind of error ends the program with its code of docs/exit-codes.md. 70 can be tested here only: nothing that a
+// user writes is meant to lead to it.
+#include "cli/report_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <new>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+/// The code, and what stands on stderr.
+std::pair<int, std::string> told(const std::exception& error) {
+  testing::internal::CaptureStderr();
+  const int code = report(error);
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+TEST(ReportError, TheCodeIsTheErrors) {
+  for (const int code : {1, 64, 65, 70, 73, 76, 78}) {
+    EXPECT_EQ(told(Error(static_cast<ExitCode>(code), "why")), std::pair(code, std::string("lockstep: why\n")));
+  }
+}
+
+TEST(ReportError, AnInvariantThatDoesNotHoldIs70) {
+  try {
+    LOCKSTEP_CHECK(1 + 1 == 3, "arithmetic");
+    FAIL();
+  } catch (const Error& error) {
+    const auto [code, text] = told(error);
+    EXPECT_EQ(code, 70);
+    EXPECT_NE(text.find("arithmetic: this must hold: 1 + 1 == 3. This is a bug in lockstep; please report it.\n"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(ReportError, WhatNobodyThoughtOfIs70) {
+  EXPECT_EQ(told(std::runtime_error("odd")), std::pair(70, std::string("lockstep: odd\n")));
+}
+
+TEST(ReportError, NoMemoryIsTheMachines) {
+  EXPECT_EQ(told(std::bad_alloc()),
+            std::pair(1, std::string("lockstep: not enough memory on this machine; make batch_size or "
+                                     "data.cache.memory.budget smaller, or use more shards\n")));
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""The program on small data sets of every kind: the index that is made once, and what each rank reads."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import make_data
+
+PROGRAM = os.environ["LOCKSTEP"]
+BATCH, SAMPLES = 8, 64
+MODEL = {"image": "mlp: {hidden: [4]}", "tokens": "gpt: {layers: 1, heads: 1, width: 8}"}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.cache = self.folder / "cache"
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def run_program(self, *words, code=0, cache=None):
+        environment = {**os.environ, "LOCKSTEP_CACHE": str(cache or self.cache)}
+        result = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=300,
+                                check=False, stdin=subprocess.DEVNULL, env=environment)
+        self.assertEqual(result.returncode, code, f"{words}: {result.stdout}\n{result.stderr}")
+        return result
+
+    def info(self, *words, **options):
+        """Lines of `data info` by their names; the last one of a name."""
+        text = self.run_program("data", "info", *words, **options).stdout
+        return {line[2:14].strip(): line[15:] for line in text.splitlines() if line.startswith("  ")}
+
+    def train(self, source, *words, model="image", ranks="1", code=0):
+        """Events of one epoch on `source`, without evaluation; by name."""
+        job = self.folder / "job.yaml"
+        job.write_text(f"job: {{model: {{{MODEL[model]}}}, data: {{train: {{{source}}}, threads: 1}}, "
+                       f"batch_size: {BATCH}, shards: 4, epochs: 1, learning_rate: 0.001, checkpoint: never}}\n")
+        result = self.run_program("train", "job.yaml", "--log", "json", "--ranks", ranks, *words, code=code)
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        return {event["event"]: event for event in events}
+
+
+class Index(Folder):
+    def setUp(self):
+        super().setUp()
+        make_data.folder(self.folder / "set", SAMPLES)
+
+    def test_a_second_look_does_not_index(self):
+        first, second = self.info("images=set"), self.info("images=set")
+        self.assertTrue(first["index"].startswith(f"made now, kept in {self.cache}/index-"), first["index"])
+        self.assertTrue(second["index"].startswith(f"from the cache, {self.cache}/index-"), second["index"])
+        self.assertEqual(second["bytes read"], "0")
+        for name in ("samples", "digest", "mean", "deviation", "classes"):
+            self.assertEqual(first[name], second[name])
+
+    def test_a_second_run_does_not_index(self):
+        first = self.train("images: set", "run_directory=a")
+        second = self.train("images: set", "run_directory=b", ranks="2")
+        self.assertEqual((first["start"]["index"], second["start"]["index"]), ("made", "cached"))
+        self.assertEqual(first["end"]["parameters_sha256"], second["end"]["parameters_sha256"])
+        self.assertEqual(sum(second["end"]["bytes_read_by_rank"].values()), SAMPLES * len(make_data.png(8, 8, 0)))
+
+    def test_data_that_need_no_index_say_nothing_of_one(self):
+        events = self.train("digits: 64")
+        self.assertNotIn("index", events["start"])
+        self.assertFalse(self.cache.exists())
+
+    def test_a_changed_file_is_seen(self):
+        before = self.info("images=set")
+        (self.folder / "set/cat/0000.png").write_bytes(make_data.png(8, 8, 99))
+        after = self.info("images=set")
+        self.assertTrue(after["index"].startswith("made now"))
+        self.assertNotEqual(before["digest"], after["digest"])
+        (self.folder / "set/cat/new.png").write_bytes(b"no image")
+        self.assertIn("cat/new.png: not a JPEG or PNG", self.run_program("data", "info", "images=set", code=65).stderr)
+
+    def test_a_damaged_cache_is_made_anew(self):
+        before = self.info("images=set")
+        (file,) = self.cache.iterdir()
+        contents = bytearray(file.read_bytes())
+        contents[len(contents) // 2] ^= 1
+        file.write_bytes(contents)
+        after = self.info("images=set")
+        self.assertTrue(after["index"].startswith("made now, kept in"))
+        self.assertEqual(before["digest"], after["digest"])
+        self.assertTrue(self.info("images=set")["index"].startswith("from the cache"))
+
+    def test_no_cache_is_no_error(self):
+        (self.folder / "file").write_text("")
+        self.assertEqual(self.info("images=set", cache=self.folder / "file/x")["index"],
+                         f"made now, not kept: {self.folder}/file/x: Not a directory")
+        self.assertEqual(self.info("images=set", cache="none")["index"],
+                         "made now, not kept: there is no cache directory")
+
+    def test_what_is_left_out_is_named_at_the_start(self):
+        for name in ("cat/x.png", "dog/y.png"):
+            (self.folder / "set" / name).write_bytes(b"no image")
+        for ranks in ("1", "2"):
+            warning = self.train("images: {path: set, bad_samples: leave_out}", f"run_directory=run{ranks}",
+                                 ranks=ranks)["warning"]
+            self.assertEqual(warning["message"],
+                             "train: 2 samples are left out: cat/x.png: not a JPEG or PNG file (begins with 6e 6f 20 "
+                             "69); dog/y.png: not a JPEG or PNG file (begins with 6e 6f 20 69)")
+
+    def test_a_bad_sample_ends_all_ranks_with_one_message(self):
+        (self.folder / "set/cat/x.png").write_bytes(b"no image")
+        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {images: set}}, batch_size: 8, shards: "
+                                              "4, epochs: 1}\n")
+        error = self.run_program("train", "job.yaml", "--ranks", "2", code=65).stderr
+        self.assertEqual(error.count("cat/x.png: not a JPEG or PNG file"), 1, error)
+
+
+class BytesRead(Folder):
+    """A rank reads the samples of its shards, each once an epoch, and what stands in the head of a file. Only the one
+    that indexes reads more, and only where there is no index yet."""
+
+    def check(self, source, sample, head, model="image"):
+        per_rank = SAMPLES // 2 * sample + head
+        first = self.train(source, "run_directory=first", ranks="2", model=model)["end"]["bytes_read_by_rank"]
+        self.assertGreater(first["0"], per_rank, "rank 0 indexes")
+        self.assertEqual(first["1"], per_rank)
+        second = self.train(source, "run_directory=second", ranks="2", model=model)["end"]["bytes_read_by_rank"]
+        self.assertEqual(second, {"0": per_rank, "1": per_rank})
+
+    def test_folder(self):
+        self.check("images: set", make_data.folder(self.folder / "set", SAMPLES), 0)
+
+    def test_plain_tar(self):
+        sample = make_data.folder(self.folder / "set", SAMPLES)
+        make_data.tar(self.folder / "set.tar", self.folder / "set")
+        self.check("images: set.tar", sample, 512)
+
+    def test_csv(self):
+        sample = make_data.folder(self.folder / "set", SAMPLES)
+        rows = "".join(f"{file.relative_to(self.folder)},{file.parent.name}\n"
+                       for file in sorted((self.folder / "set").rglob("*.png")))
+        (self.folder / "set.csv").write_text("image,label\n" + rows)
+        self.check("csv: set.csv", sample, len("image,label\n" + rows) + 2)
+
+    def test_tokens(self):
+        make_data.tokens(self.folder / "set.bin", SAMPLES * 8 + 1)
+        words = ("tokens: {path: set.bin, context: 8}", "run_directory=")
+        read = self.train(words[0], words[1] + "a", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
+        window = 2 * 9
+        self.assertGreater(read["0"], SAMPLES // 2 * window + 2, "rank 0 indexes")
+        self.assertIn(read["1"] - SAMPLES // 2 * window, (0, 2), "2: the window that joins the end to the beginning")
+        read = self.train(words[0], words[1] + "b", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
+        self.assertIn(sum(read.values()) - SAMPLES * window, (0, 2))
+
+    def test_cifar(self):
+        make_data.cifar(self.folder, SAMPLES, 10)
+        self.check("cifar: cifar-10-batches-bin", 3072, 2 * 2 + len("\n".join(make_data.CIFAR_CLASSES)) + 1)
+
+    def test_idx(self):
+        make_data.idx(self.folder / "mnist", SAMPLES, 10)
+        self.check("idx: mnist", 16, 2 + 16 + 2 + 8 + SAMPLES)
+
+    def test_packed(self):
+        """Its own index is read by every rank; a record is a sample with a checksum."""
+        sample = make_data.folder(self.folder / "set", SAMPLES)
+        self.run_program("data", "pack", "images=set", "set.pack")
+        size = (self.folder / "set.pack").stat().st_size
+        record = sample + 1 + 4  # the label: its rank, no dimension, 4 bytes
+        index = size - SAMPLES * record
+        read = self.train("packed: set.pack", "data.normalize=never",
+                          ranks="2")["end"]["bytes_read_by_rank"]
+        self.assertEqual(read, {"0": index + SAMPLES // 2 * record, "1": index + SAMPLES // 2 * record})
+        self.assertTrue(self.info("packed=set.pack")["index"].startswith("made now"), "mean and deviation")
+        again = self.info("packed=set.pack")
+        self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
+
+
+class FoundLater(Folder):
+    def test_a_sample_that_is_damaged_later_ends_all_ranks(self):
+        make_data.folder(self.folder / "set", SAMPLES)
+        self.run_program("data", "pack", "images=set", "set.pack")
+        contents = bytearray((self.folder / "set.pack").read_bytes())
+        contents[100] ^= 1  # in the first record
+        (self.folder / "set.pack").write_bytes(contents)
+        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {packed: set.pack}, normalize: never}, "
+                                              "batch_size: 8, shards: 4, epochs: 1}\n")
+        for ranks in ("1", "2"):
+            error = self.run_program("train", "job.yaml", "--ranks", ranks, f"run_directory=run{ranks}", code=65).stderr
+            self.assertIn("set.pack: cat/0000.png: the checksum differs: the file is damaged", error)
+
+
+class Parts(Folder):
+    """The official archive as it is downloaded: its training batches to train on, its test batch to test on."""
+
+    def check(self, kind, path, train, test):
+        (self.folder / "job.yaml").write_text(
+            f"job: {{model: mlp, data: {{train: {{{kind}: {path}}}, validation: {{{kind}: {path}}}, "
+            f"test: {{{kind}: {path}}}}}, batch_size: 8, epochs: 1}}\n")
+        text = self.run_program("data", "info", "job.yaml").stdout
+        samples = [line.split()[1] for line in text.splitlines() if line.startswith("  samples ")]
+        self.assertEqual(samples, [str(train), str(test), str(test)])
+        self.assertEqual(self.info(f"{kind}={path}")["samples"], str(train))
+        self.assertEqual(self.info(f"{kind}={path}", "part=test")["samples"], str(test))
+
+    def test_cifar_archive(self):
+        folder = make_data.cifar(self.folder / "x", 20, 6)
+        make_data.tar(self.folder / "cifar-10-binary.tar.gz", folder.parent, "w:gz")
+        self.check("cifar", "cifar-10-binary.tar.gz", 20, 6)
+        self.assertEqual(self.info("cifar=cifar-10-binary.tar.gz/test_batch.bin")["samples"], "6")
+        (self.folder / "job.yaml").write_text(
+            "job: {model: mlp, data: {train: {cifar: cifar-10-binary.tar.gz/data_batch_1.bin}, test: {cifar: "
+            "cifar-10-binary.tar.gz/test_batch.bin}}, batch_size: 4, steps: 1}\n")
+        text = self.run_program("data", "info", str(self.folder / "job.yaml")).stdout
+        self.assertIn("  samples      10\n", text)
+
+    def test_mnist_folder(self):
+        make_data.idx(self.folder / "mnist", 20, 6)
+        self.check("idx", "mnist", 20, 6)
+
+
+class RealData(unittest.TestCase):
+    """LOCKSTEP_DATA names a folder with cifar10-train.tar.zst and tinyshakespeare.txt; else these are skipped."""
+
+    def info(self, source, file):
+        path = pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / file
+        if "LOCKSTEP_DATA" not in os.environ or not path.exists():
+            self.skipTest(f"LOCKSTEP_DATA names no folder with {file}")
+        return subprocess.run([PROGRAM, "data", "info", f"{source}={path}"], capture_output=True, text=True, timeout=300,
+                              check=True).stdout
+
+    def test_cifar10(self):
+        text = self.info("images", "cifar10-train.tar.zst")
+        self.assertIn("  samples      50,000\n", text)
+        self.assertIn("u8 [32, 32, 3]", text)
+        self.assertEqual(text.count("    5,000  "), 10)
+        self.assertIn("  left out     none\n", text)
+
+    def test_shakespeare(self):
+        text = self.info("text", "tinyshakespeare.txt")
+        self.assertIn("  vocabulary   65\n", text)
+        self.assertIn("  samples      17,428\n", text)  # (1,115,394 - 1) / 64
+
+
+if __name__ == "__main__":
+    unittest.main()
