@@ -21,7 +21,7 @@ namespace {
 template <class Isa>
 struct Tiles {
   using Vector = typename Isa::Vector;
-  static constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  static constexpr std::int64_t kLanes = sizeof(Vector) / sizeof(float);
   static constexpr int kRows = Isa::kRows, kVectors = Isa::kVectors;
   static constexpr std::int64_t kPanel = kLanes * kVectors;
 
