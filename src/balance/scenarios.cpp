@@ -92,7 +92,7 @@ std::vector<Scenario> standard_scenarios() {
           generations(256, 2048)};
 }
 
-Scenario recorded_scenario(std::string name, int shards, std::vector<std::vector<double>> seconds) {
+Scenario recorded_scenario(const std::string& name, int shards, std::vector<std::vector<double>> seconds) {
   std::vector<std::vector<double>> smooth = seconds;
   for (std::size_t step = 0; step < seconds.size(); ++step) {
     const std::size_t from = step > kMedianReach ? step - kMedianReach : 0;
@@ -109,7 +109,7 @@ Scenario recorded_scenario(std::string name, int shards, std::vector<std::vector
       return recording[static_cast<std::size_t>(step) % recording.size()][static_cast<std::size_t>(rank)];
     };
   };
-  auto scenario = named(std::move(name), static_cast<int>(seconds.at(0).size()), shards, play(std::move(smooth)));
+  auto scenario = named(name, static_cast<int>(seconds.at(0).size()), shards, play(std::move(smooth)));
   scenario.steps = std::max(300, static_cast<int>(seconds.size()));
   scenario.noise = 0;
   scenario.measured = play(std::move(seconds));

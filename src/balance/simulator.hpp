@@ -48,6 +48,6 @@ struct Outcome {
 [[nodiscard]] std::vector<Scenario> standard_scenarios();
 
 /// Recorded measures, seconds[step][rank], played again and again; the truth is taken to be their moving median.
-[[nodiscard]] Scenario recorded_scenario(std::string name, int shards, std::vector<std::vector<double>> seconds);
+[[nodiscard]] Scenario recorded_scenario(const std::string& name, int shards, std::vector<std::vector<double>> seconds);
 
 }  // namespace lockstep::balance
