@@ -22,7 +22,6 @@ void require_eval_set(const std::string& name, const Job& job);
 /// The training data are opened only for `train`, for a validation set that is a part of them, and for a checkpoint
 /// that is bare weights.
 [[nodiscard]] EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job& job,
-                                    const SavedFiles& files, const Registries& registries,
-                                    Communicator& communicator);
+                                    const SavedFiles& files, const Registries& registries, Communicator& communicator);
 
 }  // namespace lockstep::cli

@@ -44,7 +44,7 @@ class WriteReports {
     std::unique_ptr<Transfer> transfer;
   };
   void wait(Transfer& transfer, std::chrono::milliseconds patience, Clock::time_point start) const;
-  [[nodiscard]] WriteReport receive(Channel& channel, std::int64_t step, std::chrono::milliseconds patience,
+  [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds patience,
                                     Clock::time_point start);
 
   Communicator& communicator_;
