@@ -85,7 +85,7 @@ void RunRecord::warn(const std::string& message) {
 }
 
 std::string RunRecord::next_attempt() {
-  const std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
+  std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) cannot(directory_, "cannot write to the run directory: " + error.message());
