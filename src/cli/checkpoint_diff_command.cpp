@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <map>
 #include <memory>
 
@@ -39,7 +40,7 @@ std::string difference(const std::vector<float>& a, const std::vector<float>& b)
   std::int64_t differ = 0;
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
+    if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
     ++differ;
     const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
     if (apart > most || std::isnan(apart)) most = apart;
