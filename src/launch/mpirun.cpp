@@ -8,11 +8,11 @@
 namespace lockstep::launch {
 
 std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_mpi_major) {
-  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", options.ranks), "--bind-to", "none", "--quiet"};
+  std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", options.ranks), "--bind-to", "none"};
   if (open_mpi_major >= 5) {
     command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
   } else {
-    command.emplace_back("--oversubscribe");
+    command.insert(command.end(), {"--quiet", "--oversubscribe"});
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});

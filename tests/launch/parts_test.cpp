@@ -26,6 +26,7 @@ TEST(Mpirun, EachMajorGetsItsOwnFlags) {
   const auto four = mpirun_command(options, 4), five = mpirun_command(options, 5);
   EXPECT_TRUE(holds(four, {"--oversubscribe"}));
   EXPECT_FALSE(holds(five, {"--oversubscribe"}));
+  EXPECT_FALSE(holds(five, {"--quiet"})) << "version 5 refuses it";
   EXPECT_TRUE(holds(five, {"--map-by", ":OVERSUBSCRIBE"}));
   for (const auto& command : {four, five}) {
     EXPECT_TRUE(holds(command, {"mpirun", "-n", "3"}));
