@@ -15,6 +15,7 @@
 #include "telemetry/text.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
+#include "train/run_context.hpp"
 #include "train/shares.hpp"
 
 namespace lockstep::cli {
@@ -60,7 +61,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   exec::WorkerPool pool(train::worker_count(job, communicator, static_cast<std::size_t>(set->size())));
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
-  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
+  options.timeout = train::timeout_of(job);
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
                                pool, options);
   const auto metrics = evaluation.run(model.parameters, model.states, 0);

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "backend/threads.hpp"
 #include "cli/predict.hpp"
 #include "cli/sample_files.hpp"
+#include "core/whole_file.hpp"
 #include "data/readers/image_file.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/error.hpp"
@@ -34,12 +33,11 @@ std::vector<Feature> image_features(const DataSetInfo& info) {
 }
 
 Tensor decode(const std::string& path, const Feature& feature) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  const auto bytes = read_whole_file(path);
+  if (!bytes) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
   Tensor image;
   try {
-    data::decode_image(std::as_bytes(std::span(bytes)), feature.spec.shape.at(2), image);
+    data::decode_image(std::as_bytes(std::span(*bytes)), feature.spec.shape.at(2), image);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "core/whole_file.hpp"
 #include "data/readers/csv_table.hpp"
 #include "lockstep/error.hpp"
 
@@ -16,10 +15,9 @@ namespace lockstep::cli {
 namespace {
 
 void add_rows(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a CSV file", path));
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto rows = data::parse_csv(text, path);
+  const auto text = read_whole_file(path);
+  if (!text) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a CSV file", path));
+  const auto rows = data::parse_csv(*text, path);
   const std::vector<std::string> header = rows.empty() ? std::vector<std::string>{} : rows.front().fields;
   std::vector<std::size_t> columns;
   for (const auto& feature : features) {

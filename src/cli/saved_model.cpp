@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "train/data_facts.hpp"
+#include "train/run_context.hpp"
 #include "train/run_directory.hpp"
 #include "train/safetensors.hpp"
 
@@ -66,9 +65,9 @@ SavedFiles find(const std::string& which, const Job& job) {
   } else if (which == "best") {
     found.checkpoint = best(directory);
   } else if (fs::is_regular_file(which)) {
-    std::ifstream file(which, std::ios::binary);
-    if (!file) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
-    found.weights.assign(std::istreambuf_iterator<char>(file), {});
+    auto weights = read_whole_file(which);
+    if (!weights) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
+    found.weights = std::move(*weights);
   } else {
     found.checkpoint = one_at(which);
   }
@@ -80,21 +79,17 @@ void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
   for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
 }
 
-std::chrono::milliseconds timeout_of(const Job& job) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
-}
-
 }  // namespace
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
   if (communicator.rank() == 0) files = find(which, job);
-  files.checkpoint = train::broadcast_checkpoint(std::move(files.checkpoint), communicator, timeout_of(job));
+  files.checkpoint = train::broadcast_checkpoint(std::move(files.checkpoint), communicator, train::timeout_of(job));
   if (files.checkpoint) {
     files.path = files.checkpoint->path;
     return files;
   }
-  const Operation operation{"checkpoint", 0, timeout_of(job)};
+  const Operation operation{"checkpoint", 0, train::timeout_of(job)};
   std::uint64_t size = files.weights.size();
   communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
   files.weights.resize(size);
@@ -124,7 +119,7 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
   train::Targets targets;
   train::add_targets(model.parameters, "", targets);
   train::add_targets(model.states, "", targets);
-  train::load(*files.checkpoint, targets, communicator, timeout_of(job));
+  train::load(*files.checkpoint, targets, communicator, train::timeout_of(job));
   return model;
 }
 

@@ -36,8 +36,12 @@ std::string Sha256::hex() {
 }
 
 std::string sha256(std::string_view text) {
+  return sha256(std::as_bytes(std::span(text)));
+}
+
+std::string sha256(std::span<const std::byte> bytes) {
   Sha256 hash;
-  hash.add(text);
+  hash.add(bytes);
   return hash.hex();
 }
 

@@ -28,5 +28,6 @@ class Sha256 {
 };
 
 [[nodiscard]] std::string sha256(std::string_view text);
+[[nodiscard]] std::string sha256(std::span<const std::byte> bytes);
 
 }  // namespace lockstep

@@ -11,12 +11,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 
 #include "core/spans.hpp"
+#include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -138,13 +137,7 @@ CommandOutput run_command(const std::vector<std::string>& command, std::chrono::
 }
 
 std::vector<std::string> own_command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    words.emplace_back(text.c_str() + at);
-    at += words.back().size() + 1;
-  }
+  auto words = words_of("/proc/self/cmdline");
   std::array<char, 4096> path{};
   if (readlink("/proc/self/exe", path.data(), path.size() - 1) > 0) words.at(0) = path.data();
   return words;

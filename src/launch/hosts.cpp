@@ -9,9 +9,9 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 
+#include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "lockstep/error.hpp"
 
@@ -90,11 +90,9 @@ Hosts parse_hostfile(const std::string& text, const std::string& place) {
 }
 
 Hosts read_hostfile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(ExitCode::usage, fmt::format("--hostfile: cannot read '{}'", path));
-  std::stringstream text;
-  text << file.rdbuf();
-  Hosts hosts = parse_hostfile(text.str(), path);
+  const auto text = read_whole_file(path);
+  if (!text) throw Error(ExitCode::usage, fmt::format("--hostfile: cannot read '{}'", path));
+  Hosts hosts = parse_hostfile(*text, path);
   if (hosts.empty()) throw Error(ExitCode::usage, fmt::format("{}: expected a host a line, found none", path));
   return hosts;
 }

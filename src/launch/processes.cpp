@@ -8,12 +8,11 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
 #include "core/spans.hpp"
+#include "core/whole_file.hpp"
 
 namespace lockstep::launch {
 
@@ -21,16 +20,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{10};
 
-// Strings that end with a zero byte.
 bool holds_word(const std::string& path, const std::string& word) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string found = text.c_str() + at;
-    if (found == word) return true;
-    at += found.size() + 1;
-  }
-  return false;
+  const auto words = words_of(path);
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // Processes of a container on this machine are another host's: they are ended there.
@@ -41,13 +33,19 @@ bool is_of_this_host(const std::string& folder) {
 }
 
 bool is_zombie(const std::string& folder) {
-  std::ifstream file(folder + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = read_whole_file(folder + "/stat").value_or("");
   const auto name_end = text.rfind(')');
   return name_end == std::string::npos || text.compare(name_end + 1, 2, " Z") == 0;
 }
 
 }  // namespace
+
+std::vector<std::string> words_of(const std::string& path) {
+  const std::string text = read_whole_file(path).value_or("");
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1) words.emplace_back(text.c_str() + at);
+  return words;
+}
 
 std::vector<pid_t> marked_processes(const std::string& mark) {
   std::vector<pid_t> found;

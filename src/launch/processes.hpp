@@ -12,6 +12,10 @@ namespace lockstep::launch {
 
 inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
 
+/// The words of a file of /proc in which each ends with a zero byte: `cmdline`, `environ`. None where it cannot be
+/// read.
+[[nodiscard]] std::vector<std::string> words_of(const std::string& path);
+
 /// Of this machine, without this process itself.
 [[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
 

@@ -13,9 +13,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
+#include "train/run_directory.hpp"
 
 namespace lockstep::launch {
 
@@ -23,14 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void cannot(const std::string& directory, const std::string& what) {
-  throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, what));
-}
-
 int open_file(const std::string& directory, const char* name, int flags) {
   const std::string path = directory + "/" + name;
   const int file = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) cannot(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  if (file < 0)
+    train::cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   return file;
 }
 
@@ -49,9 +46,9 @@ double unix_time() {
 RunRecord::RunRecord(const Job& job, bool json) : directory_(job.run_directory), json_(json) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
-  if (error) cannot(directory_, "cannot create the run directory: " + error.message());
+  if (error) train::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = open_file(directory_, "launch.lock", O_RDWR);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) cannot(directory_, "another launch uses this directory");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) train::cannot_use(directory_, "another launch uses this directory");
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job_text(job);
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
@@ -88,7 +85,7 @@ std::string RunRecord::next_attempt() {
   std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) cannot(directory_, "cannot write to the run directory: " + error.message());
+  if (error) train::cannot_use(directory_, "cannot write to the run directory: " + error.message());
   return folder;
 }
 

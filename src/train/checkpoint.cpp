@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "core/digest.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -20,20 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
-
-std::optional<std::string> slurp(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return std::nullopt;
-  std::stringstream bytes;
-  bytes << stream.rdbuf();
-  return std::move(bytes).str();
-}
-
-std::string hash_of(std::span<const std::byte> bytes) {
-  Sha256 hash;
-  hash.add(bytes);
-  return hash.hex();
-}
 
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
   throw Error(ExitCode::data, fmt::format("{}: damaged: {}", path, what));
@@ -64,7 +49,7 @@ void check_pieces(const Checkpoint& checkpoint, const std::string& file, const S
       const std::string name = piece_name(tensor, piece);
       const auto found = part.tensors().find(name);
       if (found == part.tensors().end()) damaged(part.name(), fmt::format("it has no tensor '{}'", name));
-      if (hash_of(found->second.bytes) != piece.sha256) {
+      if (sha256(found->second.bytes) != piece.sha256) {
         damaged(part.name(), fmt::format("tensor '{}': its SHA-256 is not the manifest's", name));
       }
     }
@@ -115,7 +100,7 @@ std::map<std::string, std::vector<Copy>> plan(const Checkpoint& checkpoint, cons
 std::string read_verified(const Checkpoint& checkpoint, const std::string& name) {
   const SavedFile& file = checkpoint.manifest.files.at(name);
   const std::string path = checkpoint.path + "/" + name;
-  auto bytes = slurp(path);
+  auto bytes = read_whole_file(path);
   if (!bytes) throw Error(ExitCode::data, path + ": missing");
   if (bytes->size() != file.bytes) {
     damaged(path, fmt::format("expected {} bytes, found {}", file.bytes, bytes->size()));
@@ -154,14 +139,14 @@ std::vector<std::string> list_checkpoints(const std::string& checkpoints) {
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {
-  std::string name = slurp(checkpoints + "/best").value_or("");
+  std::string name = read_whole_file(checkpoints + "/best").value_or("");
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
 }
 
 Checkpoint open_checkpoint(const std::string& directory) {
   const std::string path = directory + "/manifest.json";
-  const auto text = slurp(path);
+  const auto text = read_whole_file(path);
   if (!text) throw Error(ExitCode::data, directory + ": no manifest.json");
   Checkpoint checkpoint{directory, parse_manifest(*text, path)};
   if (checkpoint.manifest.format == 1) list_tensors(checkpoint);
@@ -170,7 +155,7 @@ Checkpoint open_checkpoint(const std::string& directory) {
 
 std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
   try {
-    const auto text = slurp(manifest);
+    const auto text = read_whole_file(manifest);
     if (text) return parse_manifest(*text, manifest).progress.job;
     why = manifest + ": missing";
   } catch (const Error& error) {

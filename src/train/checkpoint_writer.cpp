@@ -23,9 +23,7 @@ using std::chrono::milliseconds;
 constexpr int kNiceness = 10;
 
 HashText hash_of(std::span<const std::byte> bytes) {
-  Sha256 hash;
-  hash.add(bytes);
-  const std::string hex = hash.hex();
+  const std::string hex = sha256(bytes);
   HashText text{};
   std::copy_n(hex.begin(), text.size(), text.begin());
   return text;

@@ -2,7 +2,7 @@
 
 namespace lockstep::train {
 
-std::chrono::milliseconds RunContext::timeout() const {
+std::chrono::milliseconds timeout_of(const Job& job) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(job.timeout_seconds * 1000));
 }
 

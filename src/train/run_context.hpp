@@ -8,6 +8,9 @@
 
 namespace lockstep::train {
 
+/// The deadline of a wait for other ranks: `timeout` of the job.
+[[nodiscard]] std::chrono::milliseconds timeout_of(const Job& job);
+
 /// Cheap to copy; what it refers to outlives the run.
 struct RunContext {
   const Job& job;
@@ -17,8 +20,7 @@ struct RunContext {
 
   /// Rank 0 writes files and speaks.
   [[nodiscard]] bool leads() const { return communicator.rank() == 0; }
-  /// The deadline of a wait for other ranks.
-  [[nodiscard]] std::chrono::milliseconds timeout() const;
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_of(job); }
   /// Tells the sink, on rank 0.
   void emit(const std::string& name, const telemetry::Record& record) const;
 };

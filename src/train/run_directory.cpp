@@ -23,21 +23,17 @@ namespace lockstep::train {
 
 namespace fs = std::filesystem;
 
+void cannot_use(const std::string& directory, const std::string& why) {
+  throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
+}
+
 RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot create the run directory: {}; choose another with "
-                                                     "run_directory=PATH",
-                                                     path_, error.message()));
-  }
+  if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
   const std::string file = path_ + "/lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write to the run directory: {}; choose another with "
-                                                     "run_directory=PATH",
-                                                     path_, std::strerror(errno)));
-  }
+  if (lock_ < 0) cannot_use(path_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
     throw Error(ExitCode::cannot_create,
@@ -58,11 +54,7 @@ constexpr std::chrono::seconds kSight{3};  ///< a network's file system may show
 std::string new_token(const std::string& directory) {
   std::string path = directory + "/shared-XXXXXX";
   const int fd = ::mkstemp(path.data());
-  if (fd < 0) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write to the run directory: {}; choose another with "
-                                                     "run_directory=PATH",
-                                                     directory, std::strerror(errno)));
-  }
+  if (fd < 0) cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   ::close(fd);
   return fs::path(path).filename().string();
 }

@@ -10,6 +10,9 @@
 
 namespace lockstep::train {
 
+/// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
+[[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
+
 /// Holds a lock on <directory>/lock until destroyed.
 class RunDirectory {
  public:

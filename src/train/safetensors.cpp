@@ -4,10 +4,9 @@
 
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -113,12 +112,10 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& nam
 }
 
 SafetensorsFile SafetensorsFile::read(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream)
+  auto bytes = read_whole_file(path);
+  if (!bytes)
     throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
-  std::stringstream bytes;
-  bytes << stream.rdbuf();
-  return parse(std::move(bytes).str(), path);
+  return parse(std::move(*bytes), path);
 }
 
 void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out) const {
