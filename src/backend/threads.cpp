@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <string>
 
 namespace lockstep::backend {
@@ -29,7 +30,25 @@ double cgroup_cores() {
   return 0;
 }
 
+std::int64_t number_in(const char* path, std::int64_t otherwise) {
+  std::ifstream file(path);
+  std::int64_t value = 0;
+  return file >> value ? value : otherwise;
+}
+
 }  // namespace
+
+std::int64_t available_memory() {
+  constexpr auto kMuch = std::numeric_limits<std::int64_t>::max();
+  std::int64_t free = kMuch;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) free = std::stoll(line.substr(13)) * 1024;
+  }
+  const std::int64_t most = number_in("/sys/fs/cgroup/memory.max", kMuch);
+  if (most == kMuch) return free;
+  return std::min(free, std::max<std::int64_t>(0, most - number_in("/sys/fs/cgroup/memory.current", 0)));
+}
 
 int available_cores() {
   cpu_set_t set;

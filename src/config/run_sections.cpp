@@ -85,7 +85,7 @@ Is<Job> balance_section() {
       .word("auto", kind("auto"), is("auto"))
       .word("equal", kind("equal"), is("equal"))
       .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)),
-             "shares by host or processor model; 1 where not named")
+             "shares by host, or by a processor model or a part of its name; 1 where not named")
       .alternative(kind("weights"), is("weights"));
 }
 

@@ -65,18 +65,20 @@ void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
 const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
                                                  const GradientLayout& layout, comm::Exchange& exchange) {
   results_.resize(plan.shards.size());
+  shard_seconds_.resize(plan.shards.size());
   ++version_;  // the update has changed the parameters since the last step
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange,
-                results_[i]);
+    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange, results_[i],
+                shard_seconds_[i]);
   });
   collect_times();
   return results_;
 }
 
 void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
-                           const GradientLayout& layout, comm::Exchange& exchange, ShardScalars& sums) {
+                           const GradientLayout& layout, comm::Exchange& exchange, ShardScalars& sums,
+                           double& seconds) {
   auto mark = Clock::now();
   source.get(step, shard, worker.inputs);
   worker.times.data_seconds += seconds_since(mark);
@@ -108,7 +110,8 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
           handing_over += seconds_since(start);
         }
       });
-  worker.times.compute_seconds += seconds_since(mark) - handing_over;
+  seconds = seconds_since(mark);
+  worker.times.compute_seconds += seconds - handing_over;
   worker.times.merge_seconds += handing_over;
   add_up(worker, sums);
   source.release(step, shard);

@@ -58,6 +58,13 @@ class Executor {
   const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
                                          const GradientLayout& layout, comm::Exchange& exchange);
 
+  /// Seconds of each shard of the last train(), in the order of its plan: kernels and handing over, not the inputs.
+  [[nodiscard]] const std::vector<double>& shard_seconds() const { return shard_seconds_; }
+
+  /// Computes `count` shards of zeros for nobody and returns the seconds of each. Training; use() has come before. It
+  /// changes nothing: no exchange, no statistics.
+  [[nodiscard]] std::vector<double> try_shards(int count, const GradientLayout& layout);
+
   /// Inference: `sink` is called for each shard, by several workers at once.
   void evaluate(const std::vector<int>& shards, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
@@ -76,7 +83,7 @@ class Executor {
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
   [[nodiscard]] ShardBinding binding(const Worker& worker, const StepContext& step) const;
   void train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source, const GradientLayout& layout,
-                   comm::Exchange& exchange, ShardScalars& sums);
+                   comm::Exchange& exchange, ShardScalars& sums, double& seconds);
   void add_up(const Worker& worker, ShardScalars& sums) const;
   void collect_times();
 
@@ -88,6 +95,7 @@ class Executor {
   std::vector<const float*> parameters_, states_;
   std::uint64_t version_ = 0;
   std::vector<ShardScalars> results_;
+  std::vector<double> shard_seconds_;
   ShardTimes times_;
 };
 

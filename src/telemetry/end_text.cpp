@@ -81,8 +81,15 @@ void add_ranks(Rows& rows, Fields& fields) {
   if (!several) {
     for (const char* name : {"shards_by_rank", "bytes_sent_by_rank", "compute_seconds_by_rank"}) fields.drop(name);
   }
+  // `lockstep balance report` has these in a table.
+  for (const char* name : {"busy_seconds_by_rank", "data_wait_seconds_by_rank", "held_up_seconds_by_rank",
+                           "exchange_seconds_by_rank", "update_seconds_by_rank"}) {
+    fields.drop(name);
+  }
   rows.add("shards", fields.take("shards_by_rank"));
+  rows.add("moves", fields.take("share_moves"));
   rows.add("computing", fields.take("compute_seconds_by_rank"));
+  rows.add("waiting", fields.take("waited_seconds_by_rank"));
   rows.add("sent", fields.take("bytes_sent_by_rank"));
   rows.add("by formula", fields.take("bytes_by_formula_by_rank"));
   rows.add("read", fields.take("bytes_read_by_rank"));

@@ -3,7 +3,7 @@
 namespace lockstep::train {
 
 StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results, std::size_t metrics,
-                          std::uint32_t flags) {
+                          std::uint32_t flags, std::span<const double> rank_values) {
   const std::size_t columns = 2 + 2 * metrics;
   std::vector<double> mine;
   for (const auto& shard : results) {
@@ -14,7 +14,7 @@ StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::Shar
       mine.push_back(count);
     }
   }
-  const auto all = exchange.scalars(mine, static_cast<int>(columns), flags);
+  auto all = exchange.scalars(mine, static_cast<int>(columns), flags, rank_values);
   StepSums sums;
   sums.metrics.resize(metrics);
   for (std::size_t row = 0; row + columns <= all.values.size(); row += columns) {
@@ -26,6 +26,7 @@ StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::Shar
     }
   }
   sums.flags = all.flags;
+  sums.rank_values = std::move(all.rank_values);
   return sums;
 }
 

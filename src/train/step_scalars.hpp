@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,15 +14,18 @@ namespace lockstep::train {
 /// Flags ride on the exchange: what one rank asks for, all of them see at the same step.
 inline constexpr std::uint32_t kStopAsked = 1;
 inline constexpr std::uint32_t kEndAfterCheckpoint = 2;
+inline constexpr std::uint32_t kSharesMove = 16;  ///< rank 0 has decided on other shares: it tells them now
 
 struct StepSums {
   double loss = 0, count = 0;
   std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
   std::uint32_t flags = 0;
+  std::vector<double> rank_values;  ///< as many of each rank, rank by rank
 };
 
-/// Gathers this step's results of all shards and adds them in order of the shards. Every rank calls it.
+/// Gathers this step's results of all shards and adds them in order of the shards; gathers the ranks' own values.
+/// Every rank calls it.
 [[nodiscard]] StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results,
-                                        std::size_t metrics, std::uint32_t flags);
+                                        std::size_t metrics, std::uint32_t flags, std::span<const double> rank_values);
 
 }  // namespace lockstep::train

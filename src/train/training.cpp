@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/expected_bytes.hpp"
 #include "lockstep/error.hpp"
+#include "train/balance_record.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
-#include "train/shares.hpp"
 #include "train/start_facts.hpp"
 
 namespace lockstep::train {
@@ -34,11 +35,11 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       graph_(make_job_graph(job, data_, registries)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
-      assignment_(first_assignment(job, communicator)),
+      balancing_(context_),
       schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
       signals_(options.handle_signals) {
   progress_ = begin_progress(context_, data_);
-  pool_ = std::make_unique<exec::WorkerPool>(worker_count(job, communicator, own_shards().size()));
+  pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
@@ -57,11 +58,10 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
   executor_->use(model_.parameters, model_.states);
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
+  const bool recorded = resumed_ && context_.leads();
+  balancing_.start(*executor_, layout_, recorded ? read_balance_record(job.run_directory) : balance::Record{},
+                   progress_.step);
   make_loader();
-}
-
-const std::vector<int>& Training::own_shards() const {
-  return assignment_.shards_of_rank.at(static_cast<std::size_t>(communicator_.rank()));
 }
 
 void Training::make_loader() {
@@ -77,8 +77,14 @@ void Training::make_loader() {
   options.most_threads = most_loader_threads(communicator_);
   loader_ = std::make_unique<data::Loader>(
       *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
-  loader_->assign(options.first_step, own_shards());
+  use_shares(options.first_step);
   source_ = std::make_unique<LoaderSource>(*loader_, graph_, recorder_);
+}
+
+void Training::use_shares(std::uint64_t from_step) {
+  loader_->assign(from_step, balancing_.own_shards());
+  bytes_of_step_ = static_cast<double>(
+      comm::expected_bytes(exchange_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank()));
 }
 
 TrainResult Training::run() {
@@ -110,29 +116,40 @@ TrainResult Training::run() {
 }
 
 void Training::step() {
+  const auto start = Clock::now();
   const auto number = static_cast<std::uint64_t>(progress_.step);
-  exchange_->begin_step(number, assignment_);
+  exchange_->begin_step(number, balancing_.assignment());
+  bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;
   {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
-    results = &executor_->train({own_shards()}, number, *source_, layout_, *exchange_);
+    results = &executor_->train({balancing_.own_shards()}, number, *source_, layout_, *exchange_);
+    balancing_.computed(*executor_, layout_);
   }
   StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
+    const auto computed = Clock::now();
     exchange_->finish();
-    sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), wishes());
+    balancing_.exchanged(seconds_since(computed));
+    const std::uint32_t flags = wishes() | balancing_.flags();
+    sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
   }
   last_loss_ = checked_loss(sums);
   {
     const PhaseTimer timer(phases_, "update");
     const ActivityScope activity(recorder_.get(), "update", number);
+    const auto exchanged = Clock::now();
     gradient_norm_ = updater_->update(model_, *exchange_, sums.count,
                                       {.learning_rate = schedule_.at(progress_.step), .step = progress_.step}, *pool_);
+    balancing_.updated(seconds_since(exchanged));
   }
   ++progress_.step;
   progress_.samples += job_.batch_size;
+  if (balancing_.after_scalars(sums, progress_.step, seconds_since(start))) {
+    use_shares(number + 1);
+  }
   after_step(sums);
 }
 
@@ -189,6 +206,7 @@ void Training::evaluate() {
 void Training::write_checkpoint(bool best) {
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
   checkpointing_->write(progress_, best, phases_);
+  if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());
 }
 
 }  // namespace lockstep::train

@@ -1,8 +1,8 @@
 // Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
 //
-// It is the loop and nothing else; its parts have a file each: start_facts (what ranks compare), shares (who computes
-// what), checkpointing, initialize, step_scalars (what rides on the exchange), validation (evaluation, early stop),
-// signals, training_events (what the run says).
+// It is the loop and nothing else; its parts have a file each: start_facts (what ranks compare), balancing (who
+// computes what), checkpointing, initialize, step_scalars (what rides on the exchange), validation (evaluation, early
+// stop), signals, training_events (what the run says).
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/trainer.hpp"
+#include "train/balancing.hpp"
 #include "train/checkpointing.hpp"
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
@@ -35,6 +36,7 @@ class Training {
 
  private:
   void make_loader();
+  void use_shares(std::uint64_t from_step);
   void step();
   [[nodiscard]] double checked_loss(const StepSums& sums) const;
   void after_step(const StepSums& sums);
@@ -44,11 +46,11 @@ class Training {
   [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
   [[nodiscard]] bool due(const Span& every) const;
   [[nodiscard]] std::int64_t keep_every() const;
-  [[nodiscard]] const std::vector<int>& own_shards() const;
   void emit_start() const;
   void emit_step(const StepSums& sums);
   void emit_end(TrainResult& result);
   [[nodiscard]] std::string outcome(const TrainResult& result) const;
+  void add_waiting(telemetry::Record& record) const;
 
   const Job& job_;
   Communicator& communicator_;
@@ -62,7 +64,7 @@ class Training {
   PreparedData data_;
   Graph graph_;
   std::int64_t steps_per_epoch_, steps_;
-  comm::Assignment assignment_;
+  Balancing balancing_;
   std::unique_ptr<exec::WorkerPool> pool_;
   std::unique_ptr<exec::Executor> executor_;
   exec::GradientLayout layout_;
@@ -79,6 +81,7 @@ class Training {
   SignalGuard signals_;
   std::int64_t first_step_ = 0;
   bool resumed_ = false, interrupted_ = false;
+  double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "backend/device.hpp"
-#include "comm/expected_bytes.hpp"
 #include "lockstep/version.hpp"
 #include "train/training.hpp"
 
@@ -45,31 +44,29 @@ void Training::emit_step(const StepSums& sums) {
     metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
   }
   const double done = static_cast<double>((progress_.step - first_step_) * job_.batch_size);
-  context_.emit("step", {{"step", progress_.step},
-                         {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
-                         {"loss", last_loss_},
-                         {"learning_rate", schedule_.at(progress_.step - 1)},
-                         {"gradient_norm", gradient_norm_},
-                         {"metrics", metrics},
-                         {"samples_per_second", done / seconds},
-                         {"data_wait_seconds", wait - reported_wait_},
-                         {"seconds", seconds}});
+  telemetry::Record record = {{"step", progress_.step},
+                              {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
+                              {"loss", last_loss_},
+                              {"learning_rate", schedule_.at(progress_.step - 1)},
+                              {"gradient_norm", gradient_norm_},
+                              {"metrics", metrics},
+                              {"samples_per_second", done / seconds},
+                              {"data_wait_seconds", wait - reported_wait_},
+                              {"seconds", seconds}};
+  if (communicator_.size() > 1) record.emplace_back("shard_seconds", balancing_.shard_seconds());
+  context_.emit("step", record);
   reported_wait_ = wait;
 }
 
 void Training::emit_end(TrainResult& result) {
   phases_.add("data_wait", loader_->wait_seconds() / pool_->size());
   result.phases = phases_.seconds();
-  // Per rank: shards computed, bytes handed to others, the same by the formula, compute seconds, file bytes read.
+  // Per rank: shards of the last step, bytes handed to others, the same by the formula, compute seconds, file bytes.
   const auto statistics = exchange_->statistics();
-  const auto rank = static_cast<std::size_t>(communicator_.rank());
-  const std::array<double, 5> mine = {
-      static_cast<double>(assignment_.shards_of_rank.at(rank).size()),
-      static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
-      static_cast<double>(
-          comm::expected_bytes(exchange_layout_, assignment_, communicator_.topology(), communicator_.rank())) *
-          static_cast<double>(progress_.step - first_step_),
-      executor_->times().compute_seconds, static_cast<double>(data_.bytes_read())};
+  const std::array<double, 5> mine = {static_cast<double>(balancing_.own_shards().size()),
+                                      static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
+                                      bytes_by_formula_, executor_->times().compute_seconds,
+                                      static_cast<double>(data_.bytes_read())};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                            {"report", static_cast<std::uint64_t>(progress_.step), context_.timeout()});
@@ -97,6 +94,7 @@ void Training::emit_end(TrainResult& result) {
   if (result.steps == first_step_) std::erase_if(record, [](const auto& field) { return field.first == "loss"; });
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) record.emplace_back("checkpoint", path);
   if (checkpointing_->failures() > 0) record.emplace_back("checkpoints_failed", checkpointing_->failures());
+  if (communicator_.size() > 1) add_waiting(record);
   context_.emit("end", record);
 }
 
@@ -104,6 +102,24 @@ std::string Training::outcome(const TrainResult& result) const {
   if (result.interrupted) return "interrupted";
   if (result.steps == first_step_) return "already finished";
   return progress_.finished ? "stopped early" : "done";
+}
+
+// Who waited, and for whom; of the main thread, or of one worker.
+void Training::add_waiting(telemetry::Record& record) const {
+  using Seconds = double balance::RankTimes::*;
+  const auto add = [&](const char* name, Seconds seconds) {
+    std::map<std::string, double> by_rank;
+    const auto& times = balancing_.times();
+    for (std::size_t r = 0; r < times.size(); ++r) by_rank[std::to_string(r)] = times[r].*seconds;
+    record.emplace_back(name, by_rank);
+  };
+  add("busy_seconds_by_rank", &balance::RankTimes::compute);
+  add("data_wait_seconds_by_rank", &balance::RankTimes::data);
+  add("waited_seconds_by_rank", &balance::RankTimes::waited);
+  add("held_up_seconds_by_rank", &balance::RankTimes::held_up);
+  add("exchange_seconds_by_rank", &balance::RankTimes::exchange);
+  add("update_seconds_by_rank", &balance::RankTimes::update);
+  record.emplace_back("share_moves", std::int64_t{balancing_.moves()});
 }
 
 }  // namespace lockstep::train

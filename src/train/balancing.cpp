@@ -1,0 +1,256 @@
+#include "train/balancing.hpp"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "backend/device.hpp"
+#include "backend/threads.hpp"
+#include "balance/memory_limit.hpp"
+#include "lockstep/error.hpp"
+#include "train/shares.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+constexpr double kProbeGain = 0.1;       // a short probe is noisy
+constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
+constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
+constexpr int kFirstIdleTry = 8;         // steps
+constexpr int kLongestIdlePause = 512;   // steps
+constexpr std::size_t kNameWidth = 128;  // of a processor model
+
+std::map<std::string, double> by_rank(const std::vector<double>& values) {
+  std::map<std::string, double> map;
+  for (std::size_t r = 0; r < values.size(); ++r) map[std::to_string(r)] = values[r];
+  return map;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::int64_t free_shared_memory() {
+  struct statvfs info {};
+  if (statvfs("/dev/shm", &info) != 0) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
+}
+
+}  // namespace
+
+Balancing::Balancing(const RunContext& run) : run_(run) {
+  counts_ = first_counts();
+  assignment_ = comm::place_shards(counts_);
+  const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
+  auto most = static_cast<int>(own_shards().size());
+  if (run.options.shares) most = shards;
+  if (is_automatic()) most = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
+  workers_ = worker_count(run.job, run.communicator, static_cast<std::size_t>(most));
+  const double mine = workers_;
+  std::vector<double> all(static_cast<std::size_t>(ranks));
+  run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                              {"start", 0, run.timeout()});
+  workers_of_ranks_.assign(all.begin(), all.end());
+  waiting_ = std::make_unique<balance::Waiting>(workers_of_ranks_);
+}
+
+const std::vector<int>& Balancing::own_shards() const {
+  return assignment_.shards_of_rank.at(static_cast<std::size_t>(run_.communicator.rank()));
+}
+
+bool Balancing::is_automatic() const {
+  return run_.job.balance == "auto" && run_.communicator.size() > 1 && !run_.options.shares;
+}
+
+std::vector<std::string> Balancing::hosts() const {
+  const Topology& topology = run_.communicator.topology();
+  std::vector<std::string> hosts;
+  for (const int host : topology.host_of) hosts.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
+  return hosts;
+}
+
+std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
+  std::string mine = backend::cpu_info().model;
+  mine.resize(kNameWidth, '\0');
+  std::string all(kNameWidth * static_cast<std::size_t>(run_.communicator.size()), '\0');
+  run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                               {"start", 0, run_.timeout()});
+  std::vector<balance::RankPlace> places;
+  for (const std::string& host : hosts()) {
+    const std::string name = all.substr(places.size() * kNameWidth, kNameWidth);
+    places.push_back({host, name.substr(0, name.find('\0'))});
+  }
+  return places;
+}
+
+std::vector<int> Balancing::first_counts() const {
+  const int shards = static_cast<int>(run_.job.shards);
+  if (run_.job.balance_weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
+  const std::string key = "job.balance.weights";
+  const auto place = run_.job.places.find(key);
+  const auto weights = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
+                                                 place != run_.job.places.end() ? place->second.text() : key);
+  return comm::counts_by_weights(shards, weights);
+}
+
+int Balancing::most_shards(const exec::GradientLayout& layout) const {
+  std::int64_t elements = 0;
+  for (const auto& bucket : layout.buckets) elements += bucket.elements;
+  const int local = run_.communicator.topology().local_size(run_.communicator.rank());
+  const auto part = [&](std::int64_t free) {
+    return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
+  };
+  return balance::most_shards({.memory = part(backend::available_memory()),
+                               .shared_memory = part(free_shared_memory()),
+                               .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
+                               .workers = workers_},
+                              static_cast<int>(run_.job.shards));
+}
+
+void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const balance::Record& record,
+                      std::int64_t step) {
+  if (!is_automatic()) return;
+  const Operation operation{"start", 0, run_.timeout()};
+  RankFacts mine{.workers = static_cast<double>(workers_),
+                 .most_shards = static_cast<double>(most_shards(layout)),
+                 .seconds_per_shard = 0};
+  bool known = run_.leads() && record.fits(hosts(), workers_of_ranks_);
+  run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
+  if (!known) {
+    (void)executor.try_shards(workers_, layout);  // the first ones make kernels and touch memory
+    const auto seconds = executor.try_shards(workers_, layout);
+    mine.seconds_per_shard = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(workers_);
+  }
+  std::vector<RankFacts> facts(static_cast<std::size_t>(run_.communicator.size()));
+  run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);
+  if (known) {
+    for (std::size_t r = 0; r < facts.size() && run_.leads(); ++r) {
+      facts[r].seconds_per_shard = record.seconds_per_shard[r];
+    }
+  }
+  if (run_.leads()) {
+    make_balancer(facts);
+    begin(known, facts);
+  }
+  bool moves = pending_.has_value();
+  run_.communicator.broadcast(std::as_writable_bytes(std::span(&moves, 1)), 0, operation);
+  if (moves) move(step);
+}
+
+void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
+  balance::BalancerOptions options;
+  options.shards = static_cast<int>(run_.job.shards);
+  options.workers = workers_of_ranks_;
+  int room = 0;
+  for (const RankFacts& rank : facts) {
+    options.most_shards.push_back(static_cast<int>(rank.most_shards));
+    room += options.most_shards.back();
+  }
+  // Equal shares are tried even where memory seems too small for them: it is only an estimate.
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    options.most_shards[r] = std::max(options.most_shards[r], room < options.shards ? options.shards : counts_[r]);
+  }
+  balancer_ = std::make_unique<balance::Balancer>(std::move(options), counts_);
+}
+
+void Balancing::begin(bool known, const std::vector<RankFacts>& facts) {
+  std::vector<double> seconds;
+  for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_shard);
+  pending_ = balancer_->start(seconds, known ? kRecordGain : kProbeGain,
+                              known ? "speeds of the checkpoint" : "a probe at the start");
+}
+
+// Whether a rank without shards should try one, so that it is noticed when it has become faster.
+bool Balancing::try_idle() {
+  if (!is_automatic() || !own_shards().empty()) {
+    idle_steps_ = 0;
+    return false;
+  }
+  ++idle_steps_;
+  const bool doubled = idle_steps_ >= kFirstIdleTry && std::has_single_bit(static_cast<unsigned>(idle_steps_));
+  return idle_steps_ % kLongestIdlePause == 0 || doubled;
+}
+
+void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& layout) {
+  const std::vector<double> seconds = try_idle() ? executor.try_shards(1, layout) : executor.shard_seconds();
+  measure_.shards = static_cast<double>(seconds.size());
+  measure_.compute = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  measure_.typical = median(seconds);
+  measure_.data = executor.times().data_seconds - data_seconds_;
+  data_seconds_ = executor.times().data_seconds;
+}
+
+bool Balancing::after_scalars(const StepSums& sums, std::int64_t step, double seconds) {
+  std::vector<balance::RankMeasure> ranks;
+  for (std::size_t at = 0; at < sums.rank_values.size(); at += balance::kMeasures) {
+    ranks.push_back(balance::from_values(sums.rank_values.data() + at));
+  }
+  if (run_.leads()) {
+    waiting_->add(ranks);
+    shard_seconds_.clear();
+    for (std::size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) {
+      if (ranks[r].shards > 0) shard_seconds_[std::to_string(r)] = ranks[r].compute / ranks[r].shards;
+    }
+  }
+  const bool moves = (sums.flags & kSharesMove) != 0;
+  if (moves) {
+    move(step);
+  } else if (run_.leads()) {
+    decide(ranks, step, seconds);
+  }
+  return moves;
+}
+
+void Balancing::decide(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
+  if (balancer_) pending_ = balancer_->observe(counts_, ranks, seconds);
+  if (!run_.options.shares) return;
+  auto counts = run_.options.shares(step);
+  if (counts.empty() || counts == counts_) return;
+  const bool complete = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == run_.job.shards;
+  LOCKSTEP_CHECK(complete && counts.size() == counts_.size(), "TrainerOptions::shares: a count for each rank");
+  pending_ = balance::Decision{};
+  pending_->counts = std::move(counts);
+  pending_->reason = "TrainerOptions::shares";
+  pending_->measured = seconds;
+}
+
+void Balancing::move(std::int64_t step) {
+  if (pending_) counts_ = pending_->counts;
+  run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
+                              {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
+  const comm::Assignment before = assignment_;
+  assignment_ = comm::place_shards(counts_, before);
+  ++moves_;
+  if (pending_) emit(*pending_, comm::shards_moved(before, assignment_), step);
+  pending_.reset();
+}
+
+void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
+  telemetry::Record record = {{"step", step},
+                              {"reason", decision.reason},
+                              {"shares_by_rank", by_rank({decision.counts.begin(), decision.counts.end()})},
+                              {"shards_moved", std::int64_t{moved}}};
+  if (!decision.seconds_per_shard.empty()) {
+    record.insert(record.end(), {{"shard_seconds_by_rank", by_rank(decision.seconds_per_shard)},
+                                 {"exchange_seconds", decision.exchange_seconds},
+                                 {"predicted_before_seconds", decision.predicted_before},
+                                 {"predicted_seconds", decision.predicted}});
+  }
+  if (decision.measured > 0) record.emplace_back("measured_seconds", decision.measured);
+  run_.emit("balance", record);
+}
+
+balance::Record Balancing::record() const {
+  if (!balancer_) return {};
+  return {hosts(), workers_of_ranks_, balancer_->seconds_per_shard()};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,86 @@
+// Balancing: which rank computes which shards, on how many threads, and when that changes. Every rank has one; rank 0
+// decides (src/balance) and tells the others.
+//
+// A step: executor.train -> computed() -> exchange.finish -> exchanged() -> exchange_scalars(flags(), values()) ->
+// after_scalars() -> update -> updated(). What rank 0 decides after step t goes as a flag with the scalars of step
+// t + 1; then the counts are broadcast, and they hold from step t + 2 on.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "balance/balancer.hpp"
+#include "balance/record.hpp"
+#include "balance/waiting.hpp"
+#include "balance/weights.hpp"
+#include "comm/assignment.hpp"
+#include "exec/executor.hpp"
+#include "train/run_context.hpp"
+#include "train/step_scalars.hpp"
+
+namespace lockstep::train {
+
+class Balancing {
+ public:
+  /// Equal shares, or by the job's weights. Throws Error(configuration) for a weight that is no rank's.
+  explicit Balancing(const RunContext& run);
+
+  [[nodiscard]] const comm::Assignment& assignment() const { return assignment_; }
+  [[nodiscard]] const std::vector<int>& own_shards() const;
+  /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
+  [[nodiscard]] int workers() const { return workers_; }
+
+  /// With `auto`: better first shares, from the record of a checkpoint of the same ranks, or by trying some shards.
+  /// `step`: done so far. Every rank calls it.
+  void start(exec::Executor& executor, const exec::GradientLayout& layout, const balance::Record& record,
+             std::int64_t step);
+
+  void computed(exec::Executor& executor, const exec::GradientLayout& layout);
+  void exchanged(double seconds) { measure_.exchange = seconds; }
+  void updated(double seconds) { measure_.fixed = seconds; }
+  [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
+  [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
+  /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
+  bool after_scalars(const StepSums& sums, std::int64_t step, double seconds);
+
+  /// On rank 0.
+  [[nodiscard]] balance::Record record() const;
+  [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
+  /// Seconds a shard of each rank in the last step, by rank; ranks without one are left out.
+  [[nodiscard]] const std::map<std::string, double>& shard_seconds() const { return shard_seconds_; }
+  [[nodiscard]] int moves() const { return moves_; }
+
+ private:
+  struct RankFacts {
+    double workers = 1, most_shards = 1, seconds_per_shard = 0;
+  };
+  [[nodiscard]] bool is_automatic() const;
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
+  [[nodiscard]] std::vector<int> first_counts() const;
+  [[nodiscard]] int most_shards(const exec::GradientLayout& layout) const;
+  void make_balancer(const std::vector<RankFacts>& facts);
+  void begin(bool known, const std::vector<RankFacts>& facts);
+  bool try_idle();
+  void decide(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
+  void move(std::int64_t step);
+  void emit(const balance::Decision& decision, int moved, std::int64_t step) const;
+
+  RunContext run_;
+  comm::Assignment assignment_;
+  std::vector<int> counts_;
+  int workers_ = 1;
+  std::vector<int> workers_of_ranks_;
+  std::unique_ptr<balance::Balancer> balancer_;  // rank 0
+  std::unique_ptr<balance::Waiting> waiting_;
+  std::optional<balance::Decision> pending_;  // rank 0: the others are not told yet
+  balance::RankMeasure measure_;
+  double data_seconds_ = 0;  // of the steps before
+  int idle_steps_ = 0, moves_ = 0;
+  std::map<std::string, double> shard_seconds_;
+};
+
+}  // namespace lockstep::train

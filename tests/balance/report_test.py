@@ -1,0 +1,54 @@
+"""`lockstep balance report`: the text of a known run, and its messages."""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXPECTED = """\
+RUN: digits on 2 ranks, 8 shards; 8 steps in 5.9 s
+
+rank  shards  computed  waited: data  waited: ranks  others waited for it  exchange  update
+   0       4       5 s           0 s          0.7 s                 0.2 s    0.05 s  0.02 s
+   1       4     5.5 s         0.1 s          0.2 s                 0.7 s    0.05 s  0.02 s
+
+after step 0: a probe at the start
+  shares 3 5; moved 1
+  seconds a shard 0.2 0.1
+  a step: predicted 0.8 s before, 0.6 s after; measured 0.7 s after
+
+after step 5: rank 1 became 2.00 times slower
+  shares 4 4; moved 1
+  seconds a shard 0.2 0.2
+  a step: predicted 1 s before, 0.8 s after; measured 1.01 s before; measured 0.8 s after
+"""
+
+
+def run(*words):
+    return subprocess.run([os.environ["LOCKSTEP"], "balance", "report", *words], capture_output=True, text=True)
+
+
+def expect(name, found, expected):
+    if found != expected:
+        sys.exit(f"{name}: expected\n{expected}\nfound\n{found}")
+
+
+def main():
+    folder = str(HERE / "report")
+    done = run(folder)
+    expect("report", done.stdout, EXPECTED.replace("RUN", folder))
+    expect("report", done.returncode, 0)
+    with tempfile.TemporaryDirectory() as empty:
+        done = run(empty)
+        expect("no run", done.stderr, f"lockstep: {empty}/events.jsonl: expected the events of a run, found no such file; "
+                                      "name a run directory of a run that has started\n")
+        expect("no run", done.returncode, 64)
+        Path(empty, "events.jsonl").write_text('{"event":"start","ranks":1}\n')
+        done = run(empty)
+        expect("one rank", done.stderr, f"lockstep: {empty}/events.jsonl: expected a run on several ranks, found one rank; "
+                                        "one rank has nothing to balance\n")
+        expect("one rank", done.returncode, 64)
+
+
+main()

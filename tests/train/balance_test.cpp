@@ -1,0 +1,264 @@
+// Shares that move while a run goes on: the bits stay, the bytes are those of the formula, work goes to the fast rank.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "backend/device.hpp"
+#include "config/config.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kJob = R"(
+job:
+  name: shares
+  seed: 5
+  model:
+    layers:
+      - {conv: {filters: 4, kernel: 3, bias: false}}
+      - batch_norm
+      - relu
+      - {max_pool: {kernel: 4}}
+      - flatten
+      - {dropout: 0.2}
+      - {linear: {features: 10}}
+  data:
+    train: {digits: {count: 160}}
+  batch_size: 32
+  shards: 16
+  steps: 12
+  optimizer: {adamw: {weight_decay: 0.01}}
+  clip_norm: 0.5
+  evaluate: never
+  checkpoint: never
+  bucket_bytes: 4096
+)";
+
+using Map = std::map<std::string, double>;
+
+// Keeps rank 0's events.
+class Kept final : public telemetry::Sink {
+ public:
+  void event(const std::string& name, const telemetry::Record& record) override { events.emplace_back(name, record); }
+  [[nodiscard]] std::vector<telemetry::Record> of(const std::string& name) const {
+    std::vector<telemetry::Record> found;
+    for (const auto& [event, record] : events) {
+      if (event == name) found.push_back(record);
+    }
+    return found;
+  }
+  std::vector<std::pair<std::string, telemetry::Record>> events;
+};
+
+template <class T>
+T field(const telemetry::Record& record, const std::string& name) {
+  for (const auto& [key, value] : record) {
+    if (key == name) return std::get<T>(value);
+  }
+  ADD_FAILURE() << "no field " << name;
+  return T{};
+}
+
+using MakeRegistries = std::function<Registries(int rank)>;
+
+std::string run(
+    int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
+    const MakeRegistries& registries_of = [](int) { return Registries::built_in(); }, std::vector<int> hosts = {}) {
+  std::mutex mutex;
+  std::vector<std::string> hashes;
+  run_in_threads(
+      ranks,
+      [&](Communicator& communicator) {
+        const Registries registries = registries_of(communicator.rank());
+        const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+        const TrainResult result = train_job(job, communicator, registries, options);
+        const std::lock_guard lock(mutex);
+        hashes.push_back(result.parameters_sha256);
+      },
+      std::move(hosts));
+  for (const auto& hash : hashes) EXPECT_EQ(hash, hashes.front()) << "ranks disagree";
+  return hashes.front();
+}
+
+// Counts for each rank, any that add up; each step draws anew, and sometimes not at all.
+std::function<std::vector<int>(std::int64_t)> random_shares(int seed, int ranks, int shards) {
+  return [=](std::int64_t step) {
+    std::mt19937 random(static_cast<unsigned>(seed * 1000 + step));
+    std::vector<int> counts(static_cast<std::size_t>(ranks), 0);
+    if (random() % 4 == 0) return std::vector<int>{};
+    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    return counts;
+  };
+}
+
+}  // namespace
+
+TEST(Balance, RandomSharesAtRandomStepsChangeNoBitAndSendTheBytesOfTheFormula) {
+  const std::string alone = run(1, {});
+  int moves = 0;
+  for (int seed = 0; seed < 8; ++seed) {
+    const int ranks = 2 + seed % 4, shards = 16;
+    Kept kept;
+    TrainerOptions options;
+    options.sink = &kept;
+    options.shares = random_shares(seed, ranks, shards);
+    std::vector<int> hosts(static_cast<std::size_t>(ranks), 0);
+    if (seed % 2 == 1) hosts.back() = 1;
+    EXPECT_EQ(run(
+                  ranks, {"threads=" + std::to_string(1 + seed % 2)}, options,
+                  [](int) { return Registries::built_in(); }, hosts),
+              alone)
+        << ranks << " ranks, seed " << seed;
+    const auto end = kept.of("end").at(0);
+    EXPECT_EQ(field<Map>(end, "bytes_sent_by_rank"), field<Map>(end, "bytes_by_formula_by_rank"));
+    EXPECT_EQ(field<std::int64_t>(end, "share_moves"), std::ssize(kept.of("balance")));
+    moves += static_cast<int>(kept.of("balance").size());
+  }
+  EXPECT_GE(moves, 20);
+}
+
+TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
+  Kept kept;
+  TrainerOptions options;
+  options.sink = &kept;
+  options.shares = [](std::int64_t step) { return step == 3 ? std::vector{5, 11} : std::vector<int>{}; };
+  (void)run(2, {}, options);
+  const auto moves = kept.of("balance");
+  ASSERT_EQ(moves.size(), 1u);
+  EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 4);
+  EXPECT_EQ(field<Map>(moves[0], "shares_by_rank"), (Map{{"0", 5}, {"1", 11}}));
+  EXPECT_EQ(field<std::int64_t>(moves[0], "shards_moved"), 3);
+  EXPECT_EQ(field<Map>(kept.of("end").at(0), "shards_by_rank"), (Map{{"0", 5}, {"1", 11}}));
+}
+
+namespace {
+
+// ReLU that takes a nap for each shard.
+class NappingRelu final : public Kernel {
+ public:
+  using Nap = std::function<std::chrono::milliseconds(std::uint64_t step)>;
+  NappingRelu(std::unique_ptr<Kernel> relu, Nap nap) : relu_(std::move(relu)), nap_(std::move(nap)) {}
+  [[nodiscard]] std::size_t workspace_bytes() const override { return relu_->workspace_bytes(); }
+  void forward(const ForwardCall& call) override {
+    std::this_thread::sleep_for(nap_(call.step->step));
+    relu_->forward(call);
+  }
+  void backward(const BackwardCall& call) override { relu_->backward(call); }
+
+ private:
+  std::unique_ptr<Kernel> relu_;
+  Nap nap_;
+};
+
+Registries with_naps(const NappingRelu::Nap& nap) {
+  Registries registries = Registries::built_in();
+  OpDef op = registries.ops.at("relu");
+  op.name = "napping_relu";
+  const KernelFactory relu = op.kernels.at(DeviceKind::cpu);
+  op.kernels[DeviceKind::cpu] = [relu, nap](const KernelRequest& request) {
+    return std::make_unique<NappingRelu>(relu(request), nap);
+  };
+  registries.ops.add(std::move(op));
+  return registries;
+}
+
+const std::vector<std::string> kNapping = {"model.layers[2]=napping_relu", "threads=1", "steps=24"};
+
+}  // namespace
+
+// Rank 1 takes three times as long from step 8 on.
+TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
+  using std::chrono::milliseconds;
+  const std::string undisturbed =
+      run(1, kNapping, {}, [](int) { return with_naps([](auto) { return milliseconds(0); }); });
+  Kept kept;
+  TrainerOptions options;
+  options.sink = &kept;
+  auto overrides = kNapping;
+  overrides.emplace_back("balance=auto");
+  const std::string slowed = run(2, overrides, options, [](int rank) {
+    return with_naps([rank](std::uint64_t step) { return milliseconds(rank == 1 && step >= 8 ? 18 : 6); });
+  });
+  EXPECT_EQ(slowed, undisturbed);
+  const auto moves = kept.of("balance");
+  ASSERT_GE(moves.size(), 1u);
+  const auto end = kept.of("end").at(0);
+  const auto shares = field<Map>(end, "shards_by_rank");
+  EXPECT_GT(shares.at("0"), shares.at("1"));
+  EXPECT_EQ(field<Map>(end, "bytes_sent_by_rank"), field<Map>(end, "bytes_by_formula_by_rank"));
+  const auto seconds = field<Map>(moves.back(), "shard_seconds_by_rank");
+  EXPECT_GT(seconds.at("1"), seconds.at("0"));
+  EXPECT_LT(field<double>(moves.back(), "predicted_seconds"), field<double>(moves.back(), "predicted_before_seconds"));
+}
+
+// The probe at the start sees it.
+TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
+  Kept kept;
+  TrainerOptions options;
+  options.sink = &kept;
+  auto overrides = kNapping;
+  overrides.insert(overrides.end(), {"balance=auto", "steps=1"});
+  (void)run(2, overrides, options,
+            [](int rank) { return with_naps([rank](auto) { return std::chrono::milliseconds(rank == 1 ? 30 : 5); }); });
+  const auto moves = kept.of("balance");
+  ASSERT_EQ(moves.size(), 1u);
+  EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 0);
+  EXPECT_EQ(field<std::string>(moves[0], "reason"), "a probe at the start");
+  const auto shares = field<Map>(moves[0], "shares_by_rank");
+  EXPECT_GT(shares.at("0"), shares.at("1"));
+}
+
+// The second run knows from the first that rank 1 is slow, and tries nothing.
+TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
+  std::string directory = (std::filesystem::temp_directory_path() / "lockstep-balance-XXXXXX").string();
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const auto uneven = [](int rank) {
+    return with_naps([rank](auto) { return std::chrono::milliseconds(rank == 1 ? 20 : 5); });
+  };
+  auto overrides = kNapping;
+  overrides.insert(overrides.end(), {"balance=auto", "steps=6", "checkpoint={every: 3 steps}"});
+  overrides.push_back("run_directory=" + directory);
+  TrainerOptions options;
+  options.stop_at = 3;
+  (void)run(2, overrides, options, uneven);
+  Kept kept;
+  options.stop_at = 0;
+  options.sink = &kept;
+  (void)run(2, overrides, options, uneven);
+  const auto moves = kept.of("balance");
+  ASSERT_GE(moves.size(), 1u);
+  EXPECT_EQ(field<std::string>(moves[0], "reason"), "speeds of the checkpoint");
+  const auto shares = field<Map>(moves[0], "shares_by_rank");
+  EXPECT_GT(shares.at("0"), shares.at("1"));
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Balance, WeightsNameHostsOrProcessors) {
+  Kept kept;
+  TrainerOptions options;
+  options.sink = &kept;
+  const std::string alone = run(1, {});
+  const auto built_in = [](int) { return Registries::built_in(); };
+  EXPECT_EQ(run(2, {"balance={weights: {a: 3, b: 1}}"}, options, built_in, {0, 1}), alone);
+  EXPECT_EQ(field<Map>(kept.of("end").at(0), "shards_by_rank"), (Map{{"0", 12}, {"1", 4}}));
+  try {
+    (void)run(2, {"balance={weights: {a: 3, T1000: 1}}"}, {}, built_in, {0, 1});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_EQ(std::string(error.what()),
+              "command line: balance.weights: expected a host or a processor of this run, found 'T1000'; the hosts "
+              "are a, b; the processors are " +
+                  backend::cpu_info().model + " (a part of the name will do); correct the entry or leave it out");
+  }
+}
+
+}  // namespace lockstep
