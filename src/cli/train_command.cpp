@@ -47,8 +47,8 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
                                            from_path ? "--resume" : "--stop-at"));
 }
 
-// What is told on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor does
-// both.
+// What is told on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
+// does both.
 std::unique_ptr<telemetry::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
   if (agent != nullptr) return agent->make_sink();
   std::vector<std::unique_ptr<telemetry::Sink>> sinks;
