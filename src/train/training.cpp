@@ -10,6 +10,7 @@
 #include "train/balance_record.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
+#include "train/shares.hpp"
 #include "train/start_facts.hpp"
 
 namespace lockstep::train {
