@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "lockstep/error.hpp"
@@ -21,7 +22,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kSettling = 2;  // steps after a move that its measured time leaves out
 
 struct Attempt {
-  Json start, end;
+  std::optional<Json> start, end;
   std::vector<Json> moves, steps;
 };
 
@@ -41,7 +42,7 @@ Attempt read_attempt(const std::string& path) {
     if (!event.is_object()) continue;  // torn, of a run that was killed
     const std::string name = event.value("event", "");
     if (name == "start") {
-      attempt = {.start = std::move(event), .end = {}, .moves = std::move(early), .steps = {}};
+      attempt = {.start = std::move(event), .end = std::nullopt, .moves = std::move(early), .steps = {}};
       early = {};
     } else if (name == "balance") {
       attempt.moves.push_back(event);
@@ -54,10 +55,10 @@ Attempt read_attempt(const std::string& path) {
       early.clear();
     }
   }
-  if (attempt.start.is_null() || attempt.start.value("ranks", 1) < 2) {
+  if (!attempt.start || attempt.start->value("ranks", 1) < 2) {
     throw Error(ExitCode::usage,
                 fmt::format("{}: expected a run on several ranks, found {}; one rank has nothing to balance", path,
-                            attempt.start.is_null() ? "no run" : "one rank"));
+                            attempt.start ? "one rank" : "no run"));
   }
   return attempt;
 }
@@ -94,16 +95,16 @@ double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t 
 }
 
 std::string head(const std::string& run_directory, const Attempt& attempt) {
-  const auto& start = attempt.start;
+  const Json& start = *attempt.start;
   std::string text = fmt::format("{}: {} on {} ranks, {} shards", run_directory, start.value("job", ""),
                                  start.value("ranks", 0), start.value("shards", 0));
-  if (attempt.end.is_null()) return text + "; it has not ended\n";
-  return text + fmt::format("; {} steps in {}\n", telemetry::grouped(attempt.end.value("steps", std::int64_t{0})),
-                            telemetry::duration(attempt.end.value("seconds", 0.0)));
+  if (!attempt.end) return text + "; it has not ended\n";
+  return text + fmt::format("; {} steps in {}\n", telemetry::grouped(attempt.end->value("steps", std::int64_t{0})),
+                            telemetry::duration(attempt.end->value("seconds", 0.0)));
 }
 
 std::string table(const Attempt& attempt) {
-  if (!attempt.end.contains("waited_seconds_by_rank")) return "";
+  if (!attempt.end || !attempt.end->contains("waited_seconds_by_rank")) return "";
   struct Column {
     const char *title, *field;
   };
@@ -114,11 +115,11 @@ std::string table(const Attempt& attempt) {
   std::string text = "\nrank  shards";
   for (const auto& column : columns) text += fmt::format("  {}", column.title);
   text += "\n";
-  const auto shards = by_rank(attempt.end, "shards_by_rank");
+  const auto shards = by_rank(*attempt.end, "shards_by_rank");
   for (std::size_t r = 0; r < shards.size(); ++r) {
     text += fmt::format("{:>4}  {:>6}", r, shards[r]);
     for (const auto& column : columns) {
-      const auto values = by_rank(attempt.end, column.field);
+      const auto values = by_rank(*attempt.end, column.field);
       text += fmt::format("  {:>{}}", telemetry::duration(values.at(r)), std::string_view(column.title).size());
     }
     text += "\n";

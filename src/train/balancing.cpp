@@ -11,6 +11,7 @@
 #include "backend/device.hpp"
 #include "backend/threads.hpp"
 #include "balance/memory_limit.hpp"
+#include "core/spans.hpp"
 #include "lockstep/error.hpp"
 #include "train/shares.hpp"
 
@@ -18,7 +19,9 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr double kProbeGain = 0.1;       // a short probe is noisy
+constexpr double kProbeGain = 0.1;     // a short probe is noisy
+constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
+constexpr int kProbeRounds = 15;
 constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
 constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
 constexpr int kFirstIdleTry = 8;         // steps
@@ -115,6 +118,18 @@ int Balancing::most_shards(const exec::GradientLayout& layout) const {
                               static_cast<int>(run_.job.shards));
 }
 
+// Seconds of a shard: the median of some, so that one that was disturbed does not count.
+double Balancing::probe(exec::Executor& executor, const exec::GradientLayout& layout) const {
+  (void)executor.try_shards(workers_, layout);  // the first ones make kernels and touch memory
+  std::vector<double> seconds;
+  const auto start = Clock::now();
+  for (int round = 0; round < kProbeRounds && (round == 0 || seconds_since(start) < kProbeSeconds); ++round) {
+    const auto some = executor.try_shards(workers_, layout);
+    seconds.insert(seconds.end(), some.begin(), some.end());
+  }
+  return median(std::move(seconds));
+}
+
 void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const balance::Record& record,
                       std::int64_t step) {
   if (!is_automatic()) return;
@@ -125,9 +140,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   bool known = run_.leads() && record.fits(hosts(), workers_of_ranks_);
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
   if (!known) {
-    (void)executor.try_shards(workers_, layout);  // the first ones make kernels and touch memory
-    const auto seconds = executor.try_shards(workers_, layout);
-    mine.seconds_per_shard = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(workers_);
+    mine.seconds_per_shard = probe(executor, layout);
   }
   std::vector<RankFacts> facts(static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);

@@ -62,6 +62,7 @@ class Balancing {
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts() const;
   [[nodiscard]] int most_shards(const exec::GradientLayout& layout) const;
+  [[nodiscard]] double probe(exec::Executor& executor, const exec::GradientLayout& layout) const;
   void make_balancer(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
   bool try_idle();
