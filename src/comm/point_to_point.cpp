@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "comm/group_broadcast.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -24,20 +26,12 @@ void PointToPointCommunicator::barrier(const Operation& operation) {
   }
 }
 
-// A binomial tree over the ranks counted from the root.
 void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, const Operation& operation) {
   LOCKSTEP_CHECK(root >= 0 && root < size(), "broadcast from a rank of the job");
-  const int place = (rank() - root + size()) % size();
-  const auto rank_at = [&](int p) { return (p + root) % size(); };
-  int distance = 1;
-  while (distance < size() && (place & distance) == 0) distance *= 2;
-  if (place != 0) receive(bytes, rank_at(place - distance), kBroadcast)->wait(operation);
-
-  std::vector<std::unique_ptr<Transfer>> sent;
-  for (distance /= 2; distance >= 1; distance /= 2) {
-    if (place + distance < size()) sent.push_back(send(bytes, rank_at(place + distance), kBroadcast));
-  }
-  for (const auto& transfer : sent) transfer->wait(operation);
+  std::vector<int> ranks(static_cast<std::size_t>(size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::rotate(ranks.begin(), ranks.begin() + root, ranks.end());
+  broadcast_in_group(*this, ranks, bytes, kBroadcast, operation);
 }
 
 void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,

@@ -16,7 +16,4 @@ inline constexpr std::chrono::hours kStartDeadline{24};
 /// that host; an Error that it throws is thrown on all of them.
 std::string make_once_a_host(Communicator& communicator, const std::function<std::string()>& make);
 
-/// The rank that makes for `rank`.
-[[nodiscard]] int host_leader(const Topology& topology, int rank);
-
 }  // namespace lockstep::train

@@ -85,11 +85,13 @@ inline Assignment random_assignment(std::mt19937& random, int shards, int ranks)
 struct TrafficFormula {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 
-  void add(const Communicator& communicator, const ExchangeLayout& layout, const Assignment& assignment) {
+  /// `more_partials`: a wrong formula, to show that a test sees it.
+  void add(const Communicator& communicator, const ExchangeLayout& layout, const Assignment& assignment,
+           int more_partials = 0) {
     const int rank = communicator.rank(), ranks = communicator.size();
     if (ranks == 1) return;
     const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(rank)];
-    const std::size_t k = Tree(layout.shards).maximal_subtrees(mine).size();
+    const std::size_t k = Tree(layout.shards).maximal_subtrees(mine).size() + static_cast<std::size_t>(more_partials);
     const auto peers = static_cast<std::size_t>(communicator.topology().local_size(rank) - 1);
     for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
       const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);

@@ -1,10 +1,10 @@
-// Shares that move while a run goes on: the bits stay, the bytes are those of the formula, work goes to the fast rank.
+// Shares that move while a run goes on: when they hold, and that work goes to the fast rank. That any shares at any
+// step leave the bits alone and send the bytes of the formula: property_test.cpp.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "backend/device.hpp"
@@ -88,42 +88,7 @@ std::string run(
   return hashes.front();
 }
 
-// Counts for each rank, any that add up; each step draws anew, and sometimes not at all.
-std::function<std::vector<int>(std::int64_t)> random_shares(int seed, int ranks, int shards) {
-  return [=](std::int64_t step) {
-    std::mt19937 random(static_cast<unsigned>(seed * 1000 + step));
-    std::vector<int> counts(static_cast<std::size_t>(ranks), 0);
-    if (random() % 4 == 0) return std::vector<int>{};
-    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    return counts;
-  };
-}
-
 }  // namespace
-
-TEST(Balance, RandomSharesAtRandomStepsChangeNoBitAndSendTheBytesOfTheFormula) {
-  const std::string alone = run(1, {});
-  int moves = 0;
-  for (int seed = 0; seed < 8; ++seed) {
-    const int ranks = 2 + seed % 4, shards = 16;
-    Kept kept;
-    TrainerOptions options;
-    options.sink = &kept;
-    options.shares = random_shares(seed, ranks, shards);
-    std::vector<int> hosts(static_cast<std::size_t>(ranks), 0);
-    if (seed % 2 == 1) hosts.back() = 1;
-    EXPECT_EQ(run(
-                  ranks, {"threads=" + std::to_string(1 + seed % 2)}, options,
-                  [](int) { return Registries::built_in(); }, hosts),
-              alone)
-        << ranks << " ranks, seed " << seed;
-    const auto end = kept.of("end").at(0);
-    EXPECT_EQ(field<Map>(end, "bytes_sent_by_rank"), field<Map>(end, "bytes_by_formula_by_rank"));
-    EXPECT_EQ(field<std::int64_t>(end, "share_moves"), std::ssize(kept.of("balance")));
-    moves += static_cast<int>(kept.of("balance").size());
-  }
-  EXPECT_GE(moves, 20);
-}
 
 TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   Kept kept;

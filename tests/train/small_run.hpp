@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,15 @@ class Events final : public telemetry::Sink {
       for (const auto& [key, value] : record) {
         if (key == field && std::holds_alternative<std::string>(value)) found = std::get<std::string>(value);
       }
+    }
+    return found;
+  }
+  /// A map of the last event of that name.
+  [[nodiscard]] std::map<std::string, double> map(const std::string& name, const std::string& field) const {
+    std::map<std::string, double> found;
+    for (const auto& [event, record] : all) {
+      const auto* value = event == name ? telemetry::find(record, field) : nullptr;
+      if (value != nullptr) found = std::get<std::map<std::string, double>>(*value);
     }
     return found;
   }

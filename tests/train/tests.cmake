@@ -14,3 +14,9 @@ target_link_libraries(fault_shim PRIVATE lockstep_flags ${CMAKE_DL_LIBS})
 lockstep_script_test(train.checkpoint_faults COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/checkpoint_faults_test.py
   $<TARGET_FILE:fault_shim>)
 lockstep_script_test(train.checkpoint_readers COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/checkpoint_readers_test.py)
+
+# The messages of a start, between processes.
+add_executable(mpi_start_messages_check ${CMAKE_CURRENT_LIST_DIR}/mpi_start_messages_check.cpp)
+target_include_directories(mpi_start_messages_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(mpi_start_messages_check PRIVATE lockstep_train lockstep_flags fmt::fmt)
+lockstep_script_test(train.start_messages COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/mpi_start_messages_test.sh)

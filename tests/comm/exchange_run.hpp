@@ -1,0 +1,154 @@
+// One run of the exchange over threads: some steps of some placement on some hosts. What came out is held against the
+// tree and the formula of exchange_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "comm/exchange_cases.hpp"
+#include "comm/expected_bytes.hpp"
+#include "core/digest.hpp"
+
+namespace lockstep::comm {
+
+struct Case {
+  ExchangeLayout layout;
+  int ranks = 1, workers = 1;
+  std::vector<Assignment> assignments;  ///< by step
+  std::vector<int> hosts;
+  unsigned order = 0;   ///< seed of the order in which workers finish buckets
+  bool sleeps = false;  ///< now and then, between buckets
+
+  [[nodiscard]] std::uint64_t step(std::size_t index) const { return index + 5; }
+  [[nodiscard]] std::string text() const {
+    std::vector<std::string> shares;
+    for (const auto& assignment : assignments) shares.push_back(fmt::format("{}", assignment.shards_of_rank));
+    return fmt::format(
+        "{} shards, buckets of {} elements, {} ranks on hosts {}, {} workers, shards by step and rank {}",
+        layout.shards, layout.bucket_elements, ranks, hosts, workers, fmt::join(shares, " "));
+  }
+};
+
+/// One rank's part of a step: workers take shards in the given order and finish their buckets in random order.
+inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const std::vector<int>& shards,
+                    unsigned seed) {
+  std::mutex mutex;
+  std::size_t next = 0;
+  const auto work = [&](unsigned worker) {
+    std::mt19937 random(seed * 31 + worker);
+    while (true) {
+      int shard = 0;
+      {
+        const std::lock_guard lock(mutex);
+        if (next == shards.size()) return;
+        shard = shards[next++];
+      }
+      std::vector<int> order(c.layout.bucket_elements.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      for (const int bucket : order) {
+        const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        float* leaf = exchange.leaf(shard, bucket);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf) % 64, 0U);
+        std::copy(values.begin(), values.end(), leaf);
+        if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+        exchange.ready(shard, bucket);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int w = 0; w < c.workers; ++w) threads.emplace_back(work, static_cast<unsigned>(w));
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// What any way of computing the same gradients must come to.
+struct Expected {
+  std::string sha256;     ///< of all reduced buckets of all steps
+  int more_partials = 0;  ///< than the formula says
+};
+
+inline Expected expected_of(const Case& c) {
+  Sha256 hash;
+  for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+    for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
+      const auto sum = tree_sum(c.step(s), c.layout.shards, static_cast<int>(b), c.layout.bucket_elements[b]);
+      hash.add(std::as_bytes(std::span(sum)));
+    }
+  }
+  return {hash.hex(), 0};
+}
+
+/// What is wrong with the scalars of a step; empty: nothing.
+inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_t step, int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  const auto& mine = c.assignments[step - c.step(0)].shards_of_rank[r];
+  std::vector<int> all(static_cast<std::size_t>(c.layout.shards));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<double> of_ranks;
+  for (int other = 0; other < c.ranks; ++other) {
+    of_ranks.insert(of_ranks.end(), {other + 0.5, static_cast<double>(step)});
+  }
+  const Scalars found =
+      exchange.scalars(scalars_of(step, mine), 3, 1U << r, std::span<const double>(of_ranks).subspan(2 * r, 2));
+  if (found.values != scalars_of(step, all)) return "other scalars of the shards";
+  if (found.rank_values != of_ranks) return "other scalars of the ranks";
+  return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
+}
+
+/// Runs the case; the first thing that is wrong with it, with the rank that saw it. Empty: nothing.
+inline std::string wrong(const Case& c, const Expected& expected, ExchangeOptions options = {}) {
+  std::mutex mutex;
+  std::string first;
+  const auto complain = [&](int rank, const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (first.empty() && !what.empty()) first = fmt::format("rank {}: {}", rank, what);
+  };
+  const auto compare = [&](int rank, const char* what, const auto& found, const auto& wanted) {
+    if (found != wanted) complain(rank, fmt::format("{}: expected {}, found {}", what, wanted, found));
+  };
+  const auto body = [&](Communicator& communicator) {
+    const auto exchange = make_exchange(communicator, c.layout, options);
+    const int rank = communicator.rank();
+    TrafficFormula formula;
+    std::uint64_t product_formula = 0;
+    Sha256 hash;
+    for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+      const Assignment& assignment = c.assignments[s];
+      exchange->begin_step(c.step(s), assignment);
+      compute(*exchange, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
+              c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
+      exchange->finish();
+      for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
+        hash.add(std::as_bytes(exchange->reduced(static_cast<int>(b))));
+      }
+      complain(rank, wrong_scalars(*exchange, c, c.step(s), rank));
+      formula.add(communicator, c.layout, assignment, expected.more_partials);
+      if (c.ranks > 1) product_formula += expected_bytes(c.layout, assignment, communicator.topology(), rank);
+    }
+    const auto found = exchange->statistics();
+    compare(rank, "hash of the sums", hash.hex(), expected.sha256);
+    compare(rank, "bytes read by its host", found.shared_memory_bytes, formula.shared_memory_bytes);
+    compare(rank, "bytes sent to other hosts", found.network_bytes, formula.network_bytes);
+    compare(rank, "bytes by expected_bytes()", product_formula, formula.shared_memory_bytes + formula.network_bytes);
+  };
+  try {
+    run_in_threads(c.ranks, body, c.hosts);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return first;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,111 @@
+// Counts the messages that a rank sends until the first step of a training run begins, whatever sends them.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "comm/exchange_tags.hpp"
+#include "config/config.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep {
+
+/// Counts a rank's messages of the exchange apart. All others are collectives, which call their own send().
+class CountingCommunicator final : public Communicator {
+ public:
+  explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
+  [[nodiscard]] std::uint64_t messages_but_of_exchange() const { return inner_.traffic().messages - of_exchange_; }
+
+  [[nodiscard]] int rank() const override { return inner_.rank(); }
+  [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] const Topology& topology() const override { return inner_.topology(); }
+  [[nodiscard]] std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
+    if (tag >= comm::kFirstExchangeTag && tag <= comm::kScalarTag) ++of_exchange_;
+    return inner_.send(bytes, to, tag);
+  }
+  [[nodiscard]] std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
+                                                  std::function<void()> notify) override {
+    return inner_.receive(bytes, from, tag, std::move(notify));
+  }
+  void check_peers() override { inner_.check_peers(); }
+  void barrier(const Operation& operation) override { inner_.barrier(operation); }
+  void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) override {
+    inner_.broadcast(bytes, root, operation);
+  }
+  void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override {
+    inner_.all_gather(in, out, operation);
+  }
+  void all_reduce_sum(std::span<float> values, const Operation& operation) override {
+    inner_.all_reduce_sum(values, operation);
+  }
+  [[nodiscard]] TrafficCounters traffic() const override { return inner_.traffic(); }
+  [[noreturn]] void abort(int exit_code) override {
+    inner_.abort(exit_code);
+    std::terminate();  // not reached
+  }
+
+ private:
+  Communicator& inner_;
+  std::atomic<std::uint64_t> of_exchange_{0};
+};
+
+/// Asked once in each step, between its exchange and whatever else is sent.
+class FirstStepWatcher final : public RunWatcher {
+ public:
+  explicit FirstStepWatcher(const CountingCommunicator& communicator) : communicator_(communicator) {}
+  void step_done(std::int64_t /*step*/) override {}
+  [[nodiscard]] Wish wish() const override {
+    if (messages_ == 0) messages_ = communicator_.messages_but_of_exchange();
+    return Wish::none;
+  }
+  [[nodiscard]] std::uint64_t messages() const { return messages_; }
+
+ private:
+  const CountingCommunicator& communicator_;
+  mutable std::uint64_t messages_ = 0;
+};
+
+/// Trains with a probe of the balancer and checkpoints; what this rank sent before its first step.
+inline std::uint64_t messages_before_the_first_step(Communicator& communicator, const std::string& directory,
+                                                    std::int64_t stop_at) {
+  constexpr const char* kStartJob = R"(
+job:
+  model: {layers: [flatten, {linear: {features: 10}}]}
+  data: {train: {digits: {count: 64}}, validation: {digits: {count: 40, first: 100000}}}
+  batch_size: 64
+  shards: 64
+  steps: 4
+  threads: 1
+  optimizer: adam
+  learning_rate: 0.01
+  evaluate: never
+  checkpoint: {every: 2 steps}
+)";
+  const Registries registries = Registries::built_in();
+  const Job job =
+      config::load_text(kStartJob, "job.yaml", {"run_directory=" + directory}, train::catalogue_of(registries), false);
+  CountingCommunicator counting(communicator);
+  FirstStepWatcher watcher(counting);
+  TrainerOptions options;
+  options.watcher = &watcher;
+  options.stop_at = stop_at;
+  (void)train_job(job, counting, registries, options);
+  return watcher.messages();
+}
+
+/// Collectives until the first step: 7 were counted on one host, 2 more on several (is the run directory shared?), 4
+/// more where a checkpoint is loaded; 1 moves shares after the probe, 1 hands on an index of data, 1 is MPI's own
+/// start.
+inline constexpr int kCollectivesOfAFreshStart = 12, kCollectivesOfAResumedStart = 16;
+
+/// Each of them costs a rank no more messages than log2 of the ranks, rounded up.
+inline std::uint64_t allowed_messages(int collectives, int ranks) {
+  const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
+  return static_cast<std::uint64_t>(collectives) * static_cast<std::uint64_t>(rounds);
+}
+
+}  // namespace lockstep
