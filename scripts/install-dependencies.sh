@@ -11,7 +11,7 @@ export LC_ALL=C
 build=(g++ cmake ninja-build pkg-config make git ccache
   libopenmpi-dev openmpi-bin libdnnl-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
   libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev zlib1g-dev)
-test=(python3 python3-venv iproute2)
+test=(python3 python3-venv iproute2 openssh-client openssh-server)
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 
 die() { echo "install-dependencies: $*" >&2; exit 1; }

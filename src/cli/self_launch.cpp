@@ -40,6 +40,8 @@ int run_under_mpirun(int ranks) {
     fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");
     return static_cast<int>(ExitCode::usage);
   }
+  const bool at_once = passed_on > 1 && code != 0 && code != static_cast<int>(ExitCode::interrupted);
+  if (at_once) return 128 + signals.last();  // mpirun says anything
   return mpirun.killed() ? static_cast<int>(ExitCode::infrastructure) : code;
 }
 

@@ -25,6 +25,15 @@ bool holds_word(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// `lockstep launch --end MARK` has the mark, too, but is no part of the launch: on a machine that is listed by two
+// names, two of them work at once.
+bool is_marked(const std::string& folder, const std::string& mark) {
+  if (holds_word(folder + "/environ", fmt::format("{}={}", kMarkVariable, mark))) return true;
+  const auto words = words_of(folder + "/cmdline");
+  const auto found = std::find(words.begin(), words.end(), mark);
+  return found != words.end() && (found == words.begin() || *(found - 1) != "--end");
+}
+
 // Processes of a container on this machine are another host's: they are ended there.
 bool is_of_this_host(const std::string& folder) {
   std::error_code error;
@@ -50,15 +59,13 @@ std::vector<std::string> words_of(const std::string& path) {
 std::vector<pid_t> marked_processes(const std::string& mark) {
   std::vector<pid_t> found;
   std::error_code error;
-  const std::string assignment = fmt::format("{}={}", kMarkVariable, mark);
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename().string();
     pid_t pid = 0;
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
     const std::string folder = entry.path().string();
-    const bool marked = holds_word(folder + "/environ", assignment) || holds_word(folder + "/cmdline", mark);
-    if (marked && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
+    if (is_marked(folder, mark) && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
   }
   return found;
 }

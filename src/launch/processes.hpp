@@ -16,7 +16,7 @@ inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
 /// read.
 [[nodiscard]] std::vector<std::string> words_of(const std::string& path);
 
-/// Of this machine, without this process itself.
+/// Of this machine, without this process itself and others that end the launch.
 [[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
 
 /// Kills them all, but `spared`, again and again until none is left; returns how many were found. Gives up after

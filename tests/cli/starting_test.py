@@ -34,6 +34,20 @@ def two_ranks(first, second):
     return [*MPIRUN, "-n", "2", "sh", "-c", script]
 
 
+def processes_in(folder):
+    """(process id, rank or None) of those whose command line names the folder."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words, variables = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.fsencode(folder) in words:  # a zombie has no words
+            ranks = [int(word.split(b"=")[1]) for word in variables if word.startswith(b"OMPI_COMM_WORLD_RANK=")]
+            found.append((int(entry.name), ranks[0] if ranks else None))
+    return found
+
+
 def events(result, name):
     lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == name]
@@ -179,6 +193,19 @@ class Signals(unittest.TestCase):
             process.communicate(timeout=120)
             self.assertIn(process.returncode, (128 + signal.SIGTERM, 128 + signal.SIGUSR1))
             self.assertEqual(list(pathlib.Path(folder).glob("run/checkpoints/*/manifest.json")), [])
+
+    def test_the_second_signal_ends_several_ranks_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = self.begin(folder, "--ranks", "2")
+            ranks = [pid for pid, rank in processes_in(folder) if rank is not None]
+            self.assertEqual(len(ranks), 2)
+            for pid in ranks:
+                os.kill(pid, signal.SIGSTOP)  # so that the first alone cannot end them
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=120)
+            self.assertIn(process.returncode, (128 + signal.SIGTERM, 128 + signal.SIGINT))
+            self.assertEqual(processes_in(folder), [])
 
 
 if __name__ == "__main__":

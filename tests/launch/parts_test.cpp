@@ -62,6 +62,7 @@ TEST(Processes, AreFoundByEnvironmentOrCommandLineAndKilled) {
   Child by_environment({"sleep", "1000"}, {"", {{kMarkVariable, mark}}});
   Child by_word({"sh", "-c", "kill -STOP $$", mark}, {});
   Child neither({"sleep", "1000"}, {});
+  Child ender({"sh", "-c", "kill -STOP $$", "--end", mark}, {});
   const auto both = [&] { return marked_processes(mark).size() >= 2; };
   for (int i = 0; i < 2000 && !both(); ++i) std::this_thread::sleep_for(5ms);
   EXPECT_TRUE(both());
@@ -70,6 +71,7 @@ TEST(Processes, AreFoundByEnvironmentOrCommandLineAndKilled) {
   EXPECT_EQ(kill_marked(mark, 0, 20s), 1);
   EXPECT_TRUE(marked_processes(mark).empty());
   EXPECT_FALSE(neither.poll());
+  EXPECT_FALSE(ender.poll());
 }
 
 std::vector<RankMessage> heard(ControlServer& server, std::size_t count) {

@@ -1,4 +1,5 @@
 lockstep_script_test(launch.faults COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/launch_test.py)
 lockstep_script_test(launch.emulated_hosts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/emulated_hosts_test.py)
+lockstep_script_test(launch.ssh COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
 lockstep_script_test(launch.many_ranks LABEL long TIMEOUT 3600
                      COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/many_ranks_test.py)
