@@ -13,7 +13,7 @@ FAILURES = []
 
 def run(job, ranks, *words, expect=0):
     """One run; returns its `end` event."""
-    command = [PROGRAM, "train", job, "--log", "json", "--ranks", str(ranks), *words]
+    command = [PROGRAM, "train", job, "--log", "json", "--ranks", str(ranks), "balance=equal", *words]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if result.returncode != expect:
         sys.exit(f"{' '.join(command)}: exit code {result.returncode}, expected {expect}\n{result.stderr}")

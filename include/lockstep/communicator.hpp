@@ -25,6 +25,9 @@ struct Topology {
   [[nodiscard]] bool same_host(int a, int b) const {
     return host_of.at(static_cast<std::size_t>(a)) == host_of.at(static_cast<std::size_t>(b));
   }
+  [[nodiscard]] const std::string& host_name(int rank) const {
+    return host_names.at(static_cast<std::size_t>(host_of.at(static_cast<std::size_t>(rank))));
+  }
   [[nodiscard]] int local_rank(int rank) const;  ///< position among its host's ranks
   [[nodiscard]] int local_size(int rank) const;
 };

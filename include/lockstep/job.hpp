@@ -161,7 +161,7 @@ struct Job {
   std::string device = "auto";
   int threads = 0;                 ///< 0: auto
   std::string exact = "required";  ///< required | preferred | never
-  std::string balance = "equal";
+  std::string balance = "auto";    ///< auto | equal | weights
   std::map<std::string, double> balance_weights;
   ParallelOptions parallel;
   EvaluateOptions evaluate;

@@ -42,12 +42,8 @@ std::string host_identity() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-static const std::string& host_name(const Topology& topology, int rank) {
-  return topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(rank))));
-}
-
 std::string describe(const Topology& topology, int rank) {
-  return fmt::format("rank {} (host {})", rank, host_name(topology, rank));
+  return fmt::format("rank {} (host {})", rank, topology.host_name(rank));
 }
 
 void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
@@ -56,7 +52,7 @@ void throw_deadline(const Topology& topology, int rank, int peer, const Operatio
       ExitCode::infrastructure,
       fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
                   "ended, hangs or is much slower than this one (then raise job.timeout)",
-                  rank, host_name(topology, rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
+                  rank, topology.host_name(rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
                   operation.name, operation.step, missing.empty() ? "" : ": ", missing));
 }
 

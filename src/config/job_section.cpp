@@ -83,7 +83,7 @@ void add_execution(Section<Job>& section) {
              "so; never: plain all-reduce")
       .part("balance", balance_section(),
             "how shards are dealt to ranks, which never changes the result; auto: by what each rank needs for one, "
-            "measured while it runs")
+            "measured while it runs (equal with exact: never)")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
       .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
       .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients exchanged together");

@@ -86,6 +86,7 @@ void add_ranks(Rows& rows, Fields& fields) {
                            "exchange_seconds_by_rank", "update_seconds_by_rank"}) {
     fields.drop(name);
   }
+  if (number(fields.left(), "share_moves") == 0) fields.drop("share_moves");
   rows.add("shards", fields.take("shards_by_rank"));
   rows.add("moves", fields.take("share_moves"));
   rows.add("computing", fields.take("compute_seconds_by_rank"));

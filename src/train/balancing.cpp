@@ -70,13 +70,14 @@ const std::vector<int>& Balancing::own_shards() const {
 }
 
 bool Balancing::is_automatic() const {
-  return run_.job.balance == "auto" && run_.communicator.size() > 1 && !run_.options.shares;
+  // With `exact: never` other shares are other bits: a run then keeps its first ones, so that it can be repeated.
+  return run_.job.balance == "auto" && run_.job.exact != "never" && run_.communicator.size() > 1 &&
+         !run_.options.shares;
 }
 
 std::vector<std::string> Balancing::hosts() const {
-  const Topology& topology = run_.communicator.topology();
   std::vector<std::string> hosts;
-  for (const int host : topology.host_of) hosts.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
+  for (int r = 0; r < run_.communicator.size(); ++r) hosts.push_back(run_.communicator.topology().host_name(r));
   return hosts;
 }
 

@@ -51,8 +51,7 @@ std::string failures_of(const std::vector<WriteReport>& reports, const Topology&
     if (report.failure.empty()) continue;
     if (!text.empty()) text += "; ";
     if (topology.host_of.size() > 1) {
-      const auto host = topology.host_of.at(static_cast<std::size_t>(report.rank));
-      text += fmt::format("rank {} on {}: ", report.rank, topology.host_names.at(static_cast<std::size_t>(host)));
+      text += fmt::format("rank {} on {}: ", report.rank, topology.host_name(report.rank));
     }
     text += report.failure;
   }

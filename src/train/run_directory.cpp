@@ -104,7 +104,7 @@ void require_shared(const std::string& directory, Communicator& communicator, st
       fmt::format("{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
                   "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
                   "checkpoint=never",
-                  directory, topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(0))), blind));
+                  directory, topology.host_name(0), blind));
 }
 
 void require_same_job(const Checkpoint& checkpoint, const Job& job) {

@@ -65,7 +65,7 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
     const auto example = static_cast<std::size_t>(std::find(values.begin(), values.end(), expected) - values.begin());
     for (std::size_t r = 0; r < ranks; ++r) {
       if (values[r] == expected) continue;
-      const std::string& host = topology.host_names.at(static_cast<std::size_t>(topology.host_of.at(r)));
+      const std::string& host = topology.host_name(static_cast<int>(r));
       const std::string message =
           fmt::format("rank {} on {}: its {} differs: expected {}, found {}; {}", r, host, facts[f].name,
                       told(expected, details[example]), told(values[r], details[r]), facts[f].remedy);

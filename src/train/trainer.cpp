@@ -15,9 +15,8 @@ namespace {
 void dump(const Job& job, Communicator& communicator) {
   const auto recorder = communicator.recorder();
   if (!recorder) return;
-  const Topology& topology = communicator.topology();
-  const auto host = static_cast<std::size_t>(topology.host_of.at(static_cast<std::size_t>(communicator.rank())));
-  (void)dump_flight(*recorder, job.run_directory + "/flight", communicator.rank(), topology.host_names.at(host));
+  const int rank = communicator.rank();
+  (void)dump_flight(*recorder, job.run_directory + "/flight", rank, communicator.topology().host_name(rank));
 }
 
 }  // namespace

@@ -221,6 +221,19 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
             "  parameters sha256: abc123\n");
 }
 
+TEST_F(ProgressTest, MovesOfSharesAreToldWhereThereWereAny) {
+  Record record = end_of_two_ranks();
+  record.emplace_back("waited_seconds_by_rank", Map{{"0", 12.0}, {"1", 0.5}});
+  record.emplace_back("held_up_seconds_by_rank", Map{{"0", 0.5}, {"1", 12.0}});  // balance report has it
+  record.emplace_back("share_moves", std::int64_t{0});
+  make(false)->event("end", record);
+  EXPECT_NE(captured_.take().find("  shards      5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
+            std::string::npos);
+  set(record, "share_moves", std::int64_t{2});
+  make(false)->event("end", record);
+  EXPECT_NE(captured_.take().find("  shards      5, 3\n  moves       2\n  computing "), std::string::npos);
+}
+
 TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
   const auto progress = make(false);
   progress->event("start", start(4000, 10));

@@ -114,13 +114,18 @@ void expect_many(const Tally& tally) {
   std::printf("power cut after each of %d calls: %d disks\n", points, tally.disks);
 }
 
-}  // namespace
+class CheckpointCrash : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(root); }
 
-TEST(CheckpointCrash, EveryCallOfOneRank) {
   const Folder folder;
   FaultyFiles files;
   const std::string root = folder / "real", directory = root + "/run/checkpoints";
-  std::filesystem::create_directories(root);
+};
+
+}  // namespace
+
+TEST_F(CheckpointCrash, EveryCallOfOneRank) {
   const auto alone = make_single_communicator();
   train(*alone, directory, 1, 3, files);
   files.note("aside 2");  // --resume PATH of an older one: the later ones go
@@ -131,11 +136,7 @@ TEST(CheckpointCrash, EveryCallOfOneRank) {
   expect_many(tally);
 }
 
-TEST(CheckpointCrash, EveryCallOfThreeRanks) {
-  const Folder folder;
-  FaultyFiles files;
-  const std::string root = folder / "real", directory = root + "/run/checkpoints";
-  std::filesystem::create_directories(root);
+TEST_F(CheckpointCrash, EveryCallOfThreeRanks) {
   run_in_threads(3, [&](Communicator& communicator) { train(communicator, directory, 1, 5, files); });
   Tally tally;
   cut_the_power(files.log(), root, folder, tally);
@@ -143,11 +144,7 @@ TEST(CheckpointCrash, EveryCallOfThreeRanks) {
 }
 
 // A control: without the syncs this test must find mixtures or losses, or it could not fail.
-TEST(CheckpointCrash, WithoutSyncsTheTestFails) {
-  const Folder folder;
-  FaultyFiles files;
-  const std::string root = folder / "real", directory = root + "/run/checkpoints";
-  std::filesystem::create_directories(root);
+TEST_F(CheckpointCrash, WithoutSyncsTheTestFails) {
   const auto alone = make_single_communicator();
   train(*alone, directory, 1, 5, files);
   auto log = files.log();
