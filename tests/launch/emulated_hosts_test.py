@@ -34,12 +34,12 @@ class Hosts(unittest.TestCase):
     def test_two_nodes_exchange_what_the_formula_says(self):
         with EmulatedHosts(2) as hosts:
             before = [hosts.bytes_sent(i) for i in range(2)]
-            end = self.launch(hosts, "--hosts", hosts.slots(2)).end()
+            end = self.launch(hosts, "--hosts", hosts.slots(2), "balance=equal").end()
             sent = [hosts.bytes_sent(i) - before[i] for i in range(2)]
         self.assertEqual(end["parameters_sha256"], self.quiet)
         self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
         # A node's two ranks each send the other node's owners their half, and the node's owners send the sums of
-        # their half once: 1.5 times the gradients, and some for scalars, headers and unequal slices.
+        # their half once: with equal shares 1.5 times the gradients, and some for scalars, headers and unequal slices.
         gradients = 4 * 20490 * STEPS
         for node, count in enumerate(sent):
             print(f"node {node}: {count / 1e6:.1f} MB sent, gradients are {gradients / 1e6:.1f} MB", file=sys.stderr)
