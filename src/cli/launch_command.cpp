@@ -52,6 +52,11 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
                   "seconds between two looks at the hostfile or the script")
       ->check(at_least(0.1))
       ->capture_default_str();
+  command
+      .add_option("--ask-again", options.ask_hosts_again_seconds,
+                  "seconds until a host that did not answer is asked again")
+      ->check(at_least(0.1))
+      ->capture_default_str();
 }
 
 void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {

@@ -42,6 +42,8 @@ std::optional<Hang> HangWatch::check(double now) const {
     const Rank& rank = ranks_[r];
     if (rank.here && !rank.gone && now - rank.heard > limit()) return Hang{static_cast<int>(r), now - rank.heard, true};
   }
+  // All have said good-bye: what is left to end is mpirun.
+  if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.gone; })) return std::nullopt;
   const double patience = step_ < 0 ? std::max(limits_.start_seconds, limit()) : limit();
   if (now - moved_ <= patience) return std::nullopt;
   return Hang{most_suspect(), now - moved_, false};

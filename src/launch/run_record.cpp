@@ -37,6 +37,14 @@ std::string job_text(const Job& job) {
   return (json.is_discarded() ? job.canonical : json.dump(2)) + "\n";
 }
 
+// A full disk must not end the run: the log has a gap then, but no half a line that the next one would be joined to.
+void append(int file, const std::string& line) {
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  const ssize_t written = ::write(file, line.data(), line.size());
+  if (written <= 0 || written == static_cast<ssize_t>(line.size()) || end < 0) return;
+  [[maybe_unused]] const int cut = ::ftruncate(file, end);
+}
+
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -63,8 +71,7 @@ RunRecord::~RunRecord() {
 void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
   const std::string timed = fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), unix_time());
-  // A full disk must not end the run: the log has a gap then.
-  [[maybe_unused]] const ssize_t written = ::write(events_, timed.data(), timed.size());
+  append(events_, timed);
   if (json_) {
     std::fwrite(timed.data(), 1, timed.size(), stdout);
     std::fflush(stdout);

@@ -33,6 +33,7 @@ PoolOptions pool_options(const LaunchOptions& options) {
   pool.agent = options.agent;
   pool.program = own_command_line().front();
   pool.read_again_seconds = options.read_hosts_again_seconds;
+  pool.ask_again_seconds = options.ask_hosts_again_seconds;
   if (!options.hosts.empty()) {
     pool.list = [hosts = parse_hosts(options.hosts)] { return hosts; };
   } else if (!options.hostfile.empty()) {

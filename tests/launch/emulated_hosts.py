@@ -30,8 +30,9 @@ def enter(pid, processes=True):
 
 
 class EmulatedHosts:
-    def __init__(self, count):
+    def __init__(self, count, connect_timeout=3600):
         self.count = count
+        self.connect_timeout = connect_timeout  # seconds after which the agent gives up a cut host
         self.names = [f"{chr(ord('a') + i)}{os.getpid()}" for i in range(count)]
         self.folder = None
         self.processes = []  # what holds each host's namespaces; the last one is the switch
@@ -106,7 +107,8 @@ class EmulatedHosts:
         for i, name in enumerate(self.names):
             words = " ".join(self.prefix(i))
             # A cut host answers as ssh would find it: not at all.
-            lines.append(f"  {name}) [ ! -e {self.folder.name}/cut-{i} ] || exec sleep 3600; "
+            cut = f"{{ sleep {self.connect_timeout}; exit 255; }}"
+            lines.append(f"  {name}) [ ! -e {self.folder.name}/cut-{i} ] || {cut}; "
                          f'cd {os.getcwd()}; exec {words} sh -c "$*";;')
         lines += ["  *) echo \"no host $host\" >&2; exit 255;;", "esac"]
         agent = pathlib.Path(self.folder.name) / "agent"

@@ -90,5 +90,14 @@ TEST(HangWatch, ARankThatHasLeftIsNotSilent) {
   EXPECT_FALSE(watch.check(30));
 }
 
+TEST(HangWatch, RanksThatHaveAllLeftDoNotHang) {
+  HangWatch watch = watch_of(2);
+  watch.left(0);
+  watch.beat(1, 1, beat(5, 3));
+  EXPECT_TRUE(watch.check(12));
+  watch.left(1);
+  EXPECT_FALSE(watch.check(12));
+}
+
 }  // namespace
 }  // namespace lockstep::launch

@@ -41,29 +41,31 @@ def processes_of(directory):
 
 
 class Launch:
-    """`lockstep launch` into a run directory; its events are those of events.jsonl since it began."""
+    """`lockstep launch` into a run directory; its events are what it prints. `job` are words of the command line."""
 
-    def __init__(self, directory, *words, steps=300, every=10, environment=None, prefix=()):
+    def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=()):
         self.directory = pathlib.Path(os.path.realpath(directory))
-        self.events_file = self.directory / "events.jsonl"
-        self.seen = len(self.lines())
+        if job is None:
+            job = [*SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}"]
         self.log = open(f"{directory}.log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
-        command = [*prefix, PROGRAM, "launch", *SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}",
-                   f"run_directory={self.directory}", "--log", "json", *words]
-        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
-            env={**os.environ, **(environment or {})})
-
-    def lines(self):
-        return self.events_file.read_text().splitlines() if self.events_file.exists() else []
+        self.seen, self.rest = [], ""
+        command = [*prefix, PROGRAM, "launch", *job, f"run_directory={self.directory}", "--log", "json", *words]
+        with open(f"{directory}.events", "w", encoding="utf-8") as printed:
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                command, stdout=printed, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **(environment or {})})
+        self.printed = open(printed.name, encoding="utf-8")  # pylint: disable=consider-using-with
 
     def events(self, name=None):
-        found = [json.loads(line) for line in self.lines()[self.seen:]]
-        return [event for event in found if name in (None, event["event"])]
+        """All so far, or those of this name."""
+        if not self.printed.closed:
+            *lines, self.rest = (self.rest + self.printed.read()).split("\n")
+            self.seen += map(json.loads, lines)
+        return [event for event in self.seen if name in (None, event["event"])]
 
     def output(self):
-        self.log.flush()
-        return pathlib.Path(self.log.name).read_text(encoding="utf-8")
+        """All that it has printed."""
+        return "".join(pathlib.Path(file.name).read_text(encoding="utf-8") for file in (self.printed, self.log))
 
     def attempts(self):
         return len(self.events("launch"))
@@ -86,7 +88,7 @@ class Launch:
 
     def mpirun(self):
         return next(p for p, rank in processes_of(self.directory) if rank is None and
-                    b"mpirun" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+                    b"mpirun" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0])
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -113,6 +115,8 @@ class Launch:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        self.events()
+        self.printed.close()
         self.log.close()
 
 

@@ -1,16 +1,21 @@
-// mpirun's command line, children, processes by their mark, control sockets.
+// mpirun's command line, children, processes by their mark, control sockets, the events of a launch.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "launch/child.hpp"
 #include "launch/control_server.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
+#include "launch/run_record.hpp"
 
 namespace lockstep::launch {
 namespace {
@@ -132,6 +137,32 @@ TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
   EXPECT_EQ(rest, "x y");
   EXPECT_EQ(one_line("a\nb"), "a b");
   EXPECT_FALSE(ControlSocket::connect("nonsense", 10ms).open());
+}
+
+// A limit of the process stands for a full disk: a write across it is cut short, too.
+TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
+  Job job;
+  job.run_directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
+  const std::string file = job.run_directory + "/events.jsonl";
+  RunRecord record(job, false);
+  record.line(R"({"event":"first"})");
+  const auto size = std::filesystem::file_size(file);
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{size + 10, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  record.line(R"({"event":"second"})");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
+  (void)std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(std::filesystem::file_size(file), size);
+  record.line(R"({"event":"third"})");
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text.str().find(R"({"event":"first","time":)"), 0U);
+  EXPECT_NE(text.str().find("}\n{\"event\":\"third\""), std::string::npos) << text.str();
+  EXPECT_EQ(text.str().find("second"), std::string::npos);
+  std::filesystem::remove_all(job.run_directory);
 }
 
 }  // namespace

@@ -3,3 +3,6 @@ lockstep_script_test(launch.emulated_hosts COMMAND python3 ${CMAKE_CURRENT_LIST_
 lockstep_script_test(launch.ssh COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
 lockstep_script_test(launch.many_ranks LABEL long TIMEOUT 3600
                      COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/many_ranks_test.py)
+lockstep_script_test(launch.chaos_verdict COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/chaos_test.py)
+lockstep_script_test(launch.chaos COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh 1 25)
+lockstep_script_test(launch.chaos_long LABEL long TIMEOUT 3600 COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh 2 200)

@@ -1,0 +1,316 @@
+"""The eight kinds of faults. Each is made when the training runs, then in turn
+    choose()  what to hit; may take its time. False: not now
+    strike()  the deed, at once; `what` says what was done
+    effect()  waits, and returns in words what the training was seen to do about it; None: nothing of the kind
+    undo()    always, in the end
+"""
+import os
+import pathlib
+import signal
+import statistics
+import threading
+import time
+
+SHARDS = 16  # of job.yaml
+
+
+class Fault:
+    name = ""
+    may_hit = ("steps",)  # moments: "steps", "checkpoint", "start"
+    restarts = False
+
+    def __init__(self, training, hosts, random):
+        self.training, self.hosts, self.random = training, hosts, random
+        self.what = ""
+        self.since = 0  # number of the first event after the strike
+
+    def choose(self):
+        return True
+
+    def undo(self):
+        pass
+
+    def step_of(self, event):
+        return f"after step {event['step']}" if event["step"] >= 0 else "before a step"
+
+
+class KillRank(Fault):
+    name, may_hit, restarts = "kill a rank", ("steps", "checkpoint", "start"), True
+
+    def choose(self):
+        self.rank = self.random.randrange(self.training.ranks())
+        self.process = self.training.process_of_rank(self.rank)
+        self.what = f"rank {self.rank} of {self.training.ranks()}"
+        return self.process is not None
+
+    def strike(self):
+        os.kill(self.process, signal.SIGKILL)
+
+    def effect(self):
+        # At the start the rank may not have connected yet: then mpirun tells of it.
+        early = not self.training.attempt.steps
+        fields = {} if early else {"rank": self.rank}
+        found = self.training.wait_for_restart(self.since, ("death", "error") if early else ("death",), **fields)
+        return found and f"restart ({found['reason']}) {self.step_of(found)}: {found['message'].splitlines()[0]}"
+
+
+class KillMpirun(Fault):
+    name, may_hit, restarts = "kill mpirun", ("steps", "checkpoint", "start"), True
+
+    def choose(self):
+        self.process = self.training.launch.mpirun()
+        self.what = f"with {self.training.ranks()} ranks"
+        return self.process is not None
+
+    def strike(self):
+        os.kill(self.process, signal.SIGKILL)
+
+    def effect(self):
+        found = self.training.wait_for_restart(self.since, ("mpirun",))
+        return found and f"restart ({found['reason']}) {self.step_of(found)}: {found['message']}"
+
+
+class StopRank(Fault):
+    """Nothing may happen but that all wait: no restart."""
+    name, may_hit = "stop a rank", ("steps", "checkpoint", "start")
+
+    def choose(self):
+        self.rank = self.random.randrange(self.training.ranks())
+        self.process = self.training.process_of_rank(self.rank)
+        self.attempt = self.training.attempt
+        # Steps could not stand still by chance for that long; below the hang limit, which follows the steps, too.
+        self.seconds = max(self.random.uniform(0.3, 0.8), 8 * self.attempt.median_step())
+        self.what = f"rank {self.rank} of {self.training.ranks()}, {self.seconds:.2f} s"
+        return self.process is not None
+
+    def strike(self):
+        os.kill(self.process, signal.SIGSTOP)
+
+    def effect(self):
+        def steps():
+            return sum(event["event"] == "step" for event in self.training.events(self.since))
+        time.sleep(self.seconds)
+        stopped, still = self.training.state_of(self.process) == "T", steps()
+        self.undo()
+        again = self.training.wait(lambda _: steps() >= still + 3, "steps after the stop")
+        if not stopped or still > 2 or not again or self.training.attempt is not self.attempt:
+            return None
+        return f"the steps stood still ({still} more), then went on; no restart"
+
+    def undo(self):
+        try:
+            os.kill(self.process, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+
+class CutLink(Fault):
+    name, may_hit, restarts = "cut a link", ("steps", "checkpoint"), True
+
+    def choose(self):
+        used = set(self.training.hosts_of_ranks())
+        self.host = self.random.choice([i for i in range(1, self.hosts.count) if self.hosts.names[i] in used])
+        self.host_name = self.hosts.names[self.host]
+        self.what = f"of {self.host_name}"
+        self.is_cut = False
+        return True
+
+    def strike(self):
+        self.is_cut = True
+        self.hosts.cut(self.host)
+
+    def effect(self):
+        found = self.training.wait_for_restart(self.since, ("hang",), host=self.host_name)
+        if not found:
+            return None
+        without = self.launched(lambda on: self.host_name not in on)
+        self.training.wait_until_it_goes_on(1)
+        self.undo()
+        back = self.launched(lambda on: self.host_name in on)
+        resize = self.training.wait_for_restart(self.since, ("resize",))
+        if not without or not back or not resize:
+            return None
+        return (f"hang of rank {found['rank']} {self.step_of(found)}, went on with {without['ranks']} ranks; mended: "
+                f"the host is back {self.step_of(resize)}")
+
+    def launched(self, condition):
+        return self.training.wait_for_event(self.since, lambda event: event["event"] == "launch" and
+                                            condition(event["on"]), "a launch")
+
+    def undo(self):
+        if self.is_cut:
+            self.hosts.mend(self.host)
+        self.is_cut = False
+
+
+class DamageCheckpoint(Fault):
+    """And rank 0 is killed, so that the checkpoint is wanted, and no newer one is finished."""
+    name, may_hit, restarts = "damage a checkpoint", ("steps", "checkpoint"), True
+    WAYS = ("flip", "shorten", "remove")
+
+    def choose(self):
+        self.process = self.training.process_of_rank(0)
+        self.way = self.random.choice(self.WAYS)
+        # Without a manifest it is no checkpoint at all, and nobody speaks of it.
+        names = ["model.safetensors", "optimizer.safetensors"]
+        self.file = self.random.choice(names if self.way == "remove" else [*names, "manifest.json"])
+        self.at = self.random.random()
+        self.path = None
+        return self.process is not None and len(self.training.finished()) >= 2
+
+    def strike(self):
+        newest = self.training.finished()[0]
+        self.path = newest / self.file
+        self.what = f"{self.way} {newest.name}/{self.file}"
+        size = self.path.stat().st_size
+        if self.way == "remove":
+            self.path.unlink()
+        elif self.way == "shorten":
+            os.truncate(self.path, int(size * self.at))
+        else:
+            with open(self.path, "r+b") as file:
+                file.seek(int(size * self.at))
+                byte = file.read(1)[0]
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte ^ (1 << self.random.randrange(8))]))
+        os.kill(self.process, signal.SIGKILL)
+
+    def effect(self):
+        death = self.training.wait_for_restart(self.since, ("death",), rank=0)
+        rejected = death and self.training.wait_for_event(self.since, lambda event: event["event"] == "warning" and
+                                                          event["message"].startswith("passed over a damaged") and
+                                                          str(self.path.parent) in event["message"], "the warning")
+        taken = rejected and self.training.wait_for_event(self.since, lambda event: event["event"] == "restart" and
+                                                          "path" in event, "a checkpoint to be taken")
+        if not taken or taken["path"] >= str(self.path.parent):
+            return None
+        return f"rejected; {pathlib.Path(taken['path']).name} was taken"
+
+
+class FillDisk(Fault):
+    name, may_hit = "fill the disk", ("steps", "checkpoint")
+
+    def choose(self):
+        self.ballast = self.training.launch.directory / "ballast"
+        self.what = "of the run directory"
+        return True
+
+    def strike(self):
+        with open(self.ballast, "ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 12):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError:
+                    pass
+
+    def effect(self):
+        def refused(event):
+            return event["event"] == "warning" and "no checkpoint" in event["message"] and \
+                "No space left on device" in event["message"]
+
+        def still_refused(_):
+            self.strike()  # what could not be written was removed again
+            return next((event for event in self.training.events(self.since) if refused(event)), None)
+        found = self.training.wait(still_refused, "a checkpoint to be refused")
+        self.undo()
+        freed = time.time()
+        written = found and self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "checkpoint" and event["time"] > freed, "a checkpoint")
+        if not written:
+            return None
+        return f"{found['message'].split(':')[0]}: no checkpoint, no space; room again: one after step {written['step']}"
+
+    def undo(self):
+        self.ballast.unlink(missing_ok=True)
+
+
+class ChangeShares(Fault):
+    """A rank gets a tenth of its processor time; shards must move away from it."""
+    name = "change the shares"
+
+    def choose(self):
+        self.training.events()
+        ranks, self.attempt = self.training.ranks(), self.training.attempt
+        equal = {str(rank): SHARDS // ranks + (rank < SHARDS % ranks) for rank in range(ranks)}
+        self.before = self.training.shares or equal
+        most = max(self.before.values())
+        self.rank = self.random.choice([int(rank) for rank, share in self.before.items() if share == most])
+        self.process = self.training.process_of_rank(self.rank)
+        self.stop = threading.Event()
+        self.slower = threading.Thread(target=self.slow)
+        self.what = f"rank {self.rank} of {self.training.ranks()} slows down"
+        return self.process is not None
+
+    def slow(self):
+        try:
+            while not self.stop.wait(0.003):
+                os.kill(self.process, signal.SIGSTOP)
+                time.sleep(0.027)
+                os.kill(self.process, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def strike(self):
+        self.step = self.training.step
+        self.slower.start()
+
+    def effect(self):
+        def fewer(event):
+            """This rank has less, since it was measured to be slow: two steps or more after it became so."""
+            if event["event"] != "balance" or event["step"] < self.step + 2:
+                return False
+            seconds = dict(event.get("shard_seconds_by_rank", {}))
+            own = seconds.pop(str(self.rank), 0)
+            return own > 1.5 * statistics.median(seconds.values()) and \
+                event["shares_by_rank"][str(self.rank)] < self.before[str(self.rank)]
+        found = self.training.wait_for_event(self.since, fewer, "a move of shards", 20)
+        self.undo()
+        if not found or self.training.attempt is not self.attempt:
+            return None
+        before, after = (" ".join(f"{share:.0f}" for share in shares.values())
+                         for shares in (self.before, found["shares_by_rank"]))
+        return f"after step {found['step']}: {found['reason']}, shares {before} to {after}"
+
+    def undo(self):
+        self.stop.set()
+        if self.slower.ident:
+            self.slower.join()
+
+
+class ChangeHosts(Fault):
+    name, restarts = "change the hosts", True
+    SLOTS = ((2, 1, 0), (1, 1, 1), (1, 2, 0), (1, 0, 2), (0, 1, 1), (2, 1, 1), (0, 2, 1))
+
+    def choose(self):
+        now = self.training.attempt.launch["on"]
+        lists = [",".join(f"{name}:{slots}" for name, slots in zip(self.hosts.names, row) if slots)
+                 for row in self.SLOTS]
+        self.wanted = self.random.choice([one for one in lists if one != now])
+        self.what = f"{now} to {self.wanted}"
+        return True
+
+    def strike(self):
+        say_hosts(self.hosts, self.wanted)
+
+    def effect(self):
+        found = self.training.wait_for_restart(self.since, ("resize",))
+        launched = found and self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "launch" and event["on"] == self.wanted, "the new hosts")
+        first = launched and self.training.wait(lambda training: training.attempt.steps, "a step")
+        if not first or first[0][0] != found["step"] + 1:
+            return None
+        return f"resize {self.step_of(found)}, {launched['ranks']} ranks, no step lost or repeated"
+
+
+def say_hosts(hosts, slots):
+    """What the discovery script says from now on."""
+    script = pathlib.Path(hosts.folder.name) / "discover"
+    new = script.with_suffix(".new")
+    new.write_text("#!/bin/sh\n" + "".join(f"echo {word}\n" for word in slots.split(",")), encoding="utf-8")
+    new.chmod(0o755)
+    new.rename(script)
+    return str(script)
+
+
+KINDS = (KillRank, KillMpirun, StopRank, CutLink, DamageCheckpoint, FillDisk, ChangeShares, ChangeHosts)

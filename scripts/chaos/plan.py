@@ -1,0 +1,96 @@
+"""Which faults happen in which order, and what becomes of each: drawn from the seed alone, so that a seed names one
+series of faults. When and whom a fault hits exactly depends on the machine's clock, too."""
+import dataclasses
+import random
+import time
+
+from faults import KINDS
+
+LEAST_BUSY = 3  # of every kind
+TRIES = 4       # of a fault whose effect is not seen
+
+
+@dataclasses.dataclass
+class Planned:
+    kind: type
+    moment: str  # "steps", "checkpoint" or "start"
+    steps: int   # that the training goes on before it
+    random: random.Random
+
+
+@dataclasses.dataclass
+class Hit:
+    """One fault as it was."""
+    kind: str
+    moment: str  # what it really hit, or "none"
+    step: int
+    at: float
+    what: str
+    effect: str  # empty: not seen
+    seconds: float
+
+    @property
+    def busy(self):
+        return self.moment in ("steps", "checkpoint")
+
+
+def make_plan(seed, count):
+    draw = random.Random(seed)
+    kinds = [*KINDS] * LEAST_BUSY + draw.choices(KINDS, k=count - LEAST_BUSY * len(KINDS))
+    draw.shuffle(kinds)
+    plan, busy = [], dict.fromkeys(KINDS, 0)
+    for kind in kinds:
+        # Before the first step is no busy moment, so it is for those that are more than needed.
+        follows_restart = plan and plan[-1].kind.restarts and plan[-1].moment != "start"
+        start = "start" in kind.may_hit and busy[kind] >= LEAST_BUSY and follows_restart and draw.random() < 0.5
+        moment = "start" if start else draw.choice([one for one in kind.may_hit if one != "start"])
+        busy[kind] += not start
+        plan.append(Planned(kind, moment, draw.randrange(2, 15), random.Random(draw.random())))
+    return plan
+
+
+def await_moment(training, planned):
+    """Until the moment seems to be there; returns the attempt."""
+    if planned.moment == "start":
+        training.wait(lambda t: t.attempt.end == float("inf"), "the next attempt")
+        time.sleep(planned.random.uniform(0, 0.5))
+    else:
+        training.wait_until_it_goes_on(planned.steps)
+
+
+def strike(fault, training, planned):
+    """Waits for the moment, does it, and returns when, after which step and in which moment; None: not now."""
+    await_moment(training, planned)
+    if not fault.choose():
+        return None
+    attempt = training.attempt
+    if planned.moment == "checkpoint":
+        training.wait_for_checkpoint_under_way()
+    fault.since = len(training.events())
+    if training.attempt is not attempt or attempt.end < float("inf"):
+        return None  # it ended meanwhile
+    at, step, before = time.time(), training.step, training.unfinished()
+    fault.strike()
+    both = before & training.unfinished()
+    training.events()
+    if not attempt.steps or attempt.steps[0][1] > at:
+        return at, step, "start"
+    moment = ("checkpoint" if both else "steps") if attempt.stepped_at(at) else "none"
+    return at, step, moment
+
+
+def happen(planned, training, hosts):
+    """Makes it happen, again if nothing was seen of it; yields each try."""
+    for _ in range(TRIES):
+        fault = planned.kind(training, hosts, planned.random)
+        try:
+            struck = strike(fault, training, planned)
+            effect = struck and fault.effect()
+        finally:
+            fault.undo()
+        if struck is None:
+            continue
+        at, step, moment = struck
+        yield Hit(fault.name, moment, step, at, fault.what, effect or "", time.time() - at)
+        if effect:
+            return

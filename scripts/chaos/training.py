@@ -1,0 +1,145 @@
+"""The disturbed training: `lockstep launch` on emulated hosts, what its events say, and whether it is busy.
+
+Busy is meant strictly, and is judged by the events' own times after the fault:
+  steps       the attempt had done three steps or more, and its newest step was not older than five of its median
+              steps (at least 0.25 s)
+  checkpoint  and besides, a checkpoint's folder without its manifest lay there just before the fault and just after it
+A fault at the start of an attempt, before its first step, is not busy.
+"""
+import dataclasses
+import os
+import pathlib
+import statistics
+import time
+
+from launches import Launch, processes_of, wait_until
+
+PATIENCE = 60  # seconds for any effect; few take more than three
+FEW_STEPS, RECENT_STEPS, RECENT_SECONDS = 3, 5, 0.25
+
+
+@dataclasses.dataclass
+class Attempt:
+    launch: dict
+    steps: list = dataclasses.field(default_factory=list)  # (step, time)
+    end: float = float("inf")
+
+    def median_step(self):
+        times = [at for _, at in self.steps[-40:]]
+        return statistics.median(b - a for a, b in zip(times, times[1:])) if len(times) > 1 else 0.0
+
+    def stepped_at(self, moment):
+        """Whether steps were going on then."""
+        before = [at for _, at in self.steps if at <= moment]
+        recent = max(RECENT_SECONDS, RECENT_STEPS * self.median_step())
+        return len(before) >= FEW_STEPS and moment - before[-1] <= recent and moment < self.end
+
+
+class Training:
+    def __init__(self, launch):
+        self.launch = launch
+        self.checkpoints = launch.directory / "checkpoints"
+        self.heard = 0
+        self.attempts, self.step, self.furthest_before, self.shares, self.claimed = [], 0, 0, None, []
+
+    @classmethod
+    def start(cls, hosts, directory, job, *words):
+        return cls(Launch(directory, "--agent", hosts.agent, *words, job=[job], prefix=hosts.prefix(0)))
+
+    def events(self, since=0):
+        """All events from this number on; takes in what is new."""
+        events = self.launch.events()
+        for event in events[self.heard:]:
+            self._take(event)
+        self.heard = len(events)
+        return events[since:]
+
+    def _take(self, event):
+        if event["event"] == "launch":
+            self.attempts.append(Attempt(event))
+            self.furthest_before, self.shares = max(self.furthest_before, self.step), None
+        elif event["event"] == "step":
+            self.attempts[-1].steps.append((event["step"], event["time"]))
+            self.step = event["step"]
+        elif event["event"] == "balance":
+            self.shares = event["shares_by_rank"]
+        elif event["event"] == "restart" and "reason" in event:
+            self.attempts[-1].end = event["time"]
+
+    @property
+    def attempt(self):
+        return self.attempts[-1]
+
+    def wait(self, condition, what, patience=PATIENCE):
+        """The first true value of `condition(training)`; None after `patience`."""
+        def reached():
+            self.events()
+            if self.launch.process.poll() is not None:
+                raise SystemExit(f"chaos: the training ended with {self.launch.process.returncode} while it was to "
+                                 f"go on ({what}):\n{self.launch.output()[-4000:]}")
+            return condition(self)
+        try:
+            return wait_until(reached, what, patience)
+        except AssertionError:
+            return None
+
+    def wait_for_event(self, since, condition, what, patience=PATIENCE):
+        """The first event from number `since` on that meets the condition; None after `patience`."""
+        return self.wait(lambda _: next((event for event in self.events(since) if condition(event)), None), what,
+                         patience)
+
+    def wait_for_restart(self, since, reasons, **fields):
+        """The restart that a fault explains; it is noted, so that what no fault explains is left over."""
+        found = self.wait_for_event(since, lambda event: event["event"] == "restart" and event.get("reason") in reasons
+                                    and all(event[name] == value for name, value in fields.items()),
+                                    f"a restart: {' or '.join(reasons)}")
+        if found:
+            self.claimed.append(found)
+        return found
+
+    def wait_until_it_goes_on(self, steps):
+        """Until so many steps are done that were not done before."""
+        now = self.step
+
+        def further(training):
+            return training.attempts and training.attempt.end == float("inf") and \
+                len(training.attempt.steps) >= FEW_STEPS and \
+                training.step >= max(now, training.furthest_before) + steps
+        if not self.wait(further, "steps"):
+            raise SystemExit(f"chaos: no further than step {self.step}:\n{self.launch.output()[-4000:]}")
+
+    def unfinished(self):
+        """The checkpoints that are being written."""
+        try:
+            return {folder.name for folder in os.scandir(self.checkpoints) if folder.name.startswith("step-")
+                    and not os.path.exists(f"{folder.path}/manifest.json")}
+        except FileNotFoundError:
+            return set()
+
+    def finished(self):
+        """The checkpoints that are there, the newest first."""
+        return sorted((path.parent for path in self.checkpoints.glob("step-*/manifest.json")), reverse=True)
+
+    def wait_for_checkpoint_under_way(self):
+        """Looks without a pause, since it takes milliseconds; gives up after some seconds."""
+        end = time.monotonic() + 5
+        while time.monotonic() < end and not self.unfinished():
+            time.sleep(0.0002)
+
+    def process_of_rank(self, rank):
+        return next((process for process, one in processes_of(self.launch.directory) if one == rank), None)
+
+    def ranks(self):
+        return self.attempt.launch["ranks"]
+
+    def hosts_of_ranks(self):
+        """The host of each rank: mpirun fills the slots in the list's order."""
+        words = (word.split(":") for word in self.attempt.launch["on"].split(","))
+        return [host for host, slots in words for _ in range(int(slots))]
+
+    def state_of(self, process):
+        """R, S, T ..., of the whole process."""
+        try:
+            return pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return "gone"
