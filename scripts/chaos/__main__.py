@@ -24,8 +24,8 @@ from verdict import line, reasons_against, table  # noqa: E402
 JOB = str(pathlib.Path(__file__).resolve().parent / "job.yaml")
 NAMES = [kind.name for kind in KINDS]
 LEAST = LEAST_BUSY * len(KINDS)
-HANG_LIMIT = "1.5"  # seconds: a cut link costs it
-DISK = "192m"
+HANG_LIMIT = "2"  # seconds: a cut link costs it
+DISK = "96m"
 WALL = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 INSIDE = 'mount -t tmpfs tmpfs "$0" && ip link set lo up && mkdir "$0/run" && ' \
          f'mount -t tmpfs -o size={DISK} tmpfs "$0/run" && "$@"; exit $?'

@@ -98,10 +98,7 @@ class StopRank(Fault):
         return f"the steps stood still ({still} more), then went on; no restart"
 
     def undo(self):
-        try:
-            os.kill(self.process, signal.SIGCONT)
-        except ProcessLookupError:
-            pass
+        go_on(self.process)
 
 
 class CutLink(Fault):
@@ -226,7 +223,7 @@ class FillDisk(Fault):
 
 
 class ChangeShares(Fault):
-    """A rank gets a tenth of its processor time; shards must move away from it."""
+    """A rank gets a seventh of its processor time; shards must move away from it."""
     name = "change the shares"
 
     def choose(self):
@@ -244,9 +241,9 @@ class ChangeShares(Fault):
 
     def slow(self):
         try:
-            while not self.stop.wait(0.003):
+            while not self.stop.wait(0.006):
                 os.kill(self.process, signal.SIGSTOP)
-                time.sleep(0.027)
+                time.sleep(0.034)
                 os.kill(self.process, signal.SIGCONT)
         except ProcessLookupError:
             pass
@@ -301,6 +298,14 @@ class ChangeHosts(Fault):
         if not first or first[0][0] != found["step"] + 1:
             return None
         return f"resize {self.step_of(found)}, {launched['ranks']} ranks, no step lost or repeated"
+
+
+def go_on(process):
+    try:
+        if process is not None:
+            os.kill(process, signal.SIGCONT)
+    except ProcessLookupError:
+        pass
 
 
 def say_hosts(hosts, slots):

@@ -79,6 +79,13 @@ def strike(fault, training, planned):
     return at, step, moment
 
 
+def others(training, since):
+    """What happened instead: the first restarts and warnings."""
+    words = [f"{event.get('reason', event['event'])}: {event['message'].splitlines()[0]}"
+             for event in training.events(since) if event.get("message")]
+    return words[:3]
+
+
 def happen(planned, training, hosts):
     """Makes it happen, again if nothing was seen of it; yields each try."""
     for _ in range(TRIES):
@@ -91,6 +98,8 @@ def happen(planned, training, hosts):
         if struck is None:
             continue
         at, step, moment = struck
+        if not effect:
+            fault.what += f" ({'; '.join(others(training, fault.since)) or 'nothing'} instead)"
         yield Hit(fault.name, moment, step, at, fault.what, effect or "", time.time() - at)
         if effect:
             return

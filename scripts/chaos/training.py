@@ -14,7 +14,7 @@ import time
 
 from launches import Launch, processes_of, wait_until
 
-PATIENCE = 60  # seconds for any effect; few take more than three
+PATIENCE = 30  # seconds for any effect; few take more than three
 FEW_STEPS, RECENT_STEPS, RECENT_SECONDS = 3, 5, 0.25
 
 

@@ -44,8 +44,6 @@ std::map<std::string, std::string> mpirun_environment(const MpirunOptions& optio
     environment[fmt::format("{}_keepalive_intvl", family)] = "5";
     environment[fmt::format("{}_keepalive_probes", family)] = "4";
   }
-  // Ranks end well with 0, so mpirun ends others only after a death; then nothing that they could still do counts.
-  environment["OMPI_MCA_odls_base_sigkill_timeout"] = environment["PRTE_MCA_odls_base_sigkill_timeout"] = "0";
   return environment;
 }
 

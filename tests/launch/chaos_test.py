@@ -117,6 +117,12 @@ class Ends(unittest.TestCase):
         code, left = self.run_and_end_with(signal.SIGKILL)
         self.assertEqual((code, len(left)), (-signal.SIGKILL, 1))
 
+    def test_without_namespaces_it_is_skipped_with_a_word(self):
+        words = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", ROOT / "scripts/chaos.sh"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 77)
+        self.assertIn("chaos needs several hosts, which cannot be emulated here: the kernel forbids", done.stdout)
+
     def test_too_few_faults_are_refused(self):
         done = subprocess.run([ROOT / "scripts/chaos.sh", "1", "23"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
