@@ -84,13 +84,14 @@ def disturb(seed, count, folder, hosts):
 
 
 def owed(hits, count, last):
-    """One more of a kind that has hit too few busy moments, for a while."""
+    """One more, for a while: of a kind that has hit too few busy moments, or of any if too few were seen."""
     if len(hits) > 2 * count:
         return []
     for kind in KINDS:
         if sum(hit.kind == kind.name and hit.busy and hit.effect != "" for hit in hits) < LEAST_BUSY:
             return [Planned(kind, "steps", 5, last.random)]
-    return []
+    too_few = sum(hit.effect != "" for hit in hits) < count
+    return [Planned(last.random.choice(KINDS), "steps", 5, last.random)] if too_few else []
 
 
 def quiet(folder, step):

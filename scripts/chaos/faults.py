@@ -173,7 +173,7 @@ class DamageCheckpoint(Fault):
         os.kill(self.process, signal.SIGKILL)
 
     def effect(self):
-        death = self.training.wait_for_restart(self.since, ("death",), rank=0)
+        death = self.training.wait_for_restart(self.since, ("death",))
         rejected = death and self.training.wait_for_event(self.since, lambda event: event["event"] == "warning" and
                                                           event["message"].startswith("passed over a damaged") and
                                                           str(self.path.parent) in event["message"], "the warning")

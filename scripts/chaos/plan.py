@@ -99,6 +99,9 @@ def happen(planned, training, hosts):
             continue
         at, step, moment = struck
         if not effect:
+            if fault.restarts:  # another effect than was expected, but of this fault
+                training.claimed += [event for event in training.events(fault.since)
+                                     if event["event"] == "restart" and "reason" in event]
             fault.what += f" ({'; '.join(others(training, fault.since)) or 'nothing'} instead)"
         yield Hit(fault.name, moment, step, at, fault.what, effect or "", time.time() - at)
         if effect:
