@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr int kMostEvents = 64;  // at a time; the others come next
 
 [[noreturn]] void failed(const char* what) {
   throw Error(ExitCode::infrastructure, fmt::format("the control socket: cannot {}: {}", what, std::strerror(errno)));
@@ -55,13 +57,24 @@ ControlServer::ControlServer(std::string token, bool local) : token_(std::move(t
   if (listen(listener_, kBacklog) != 0) failed("listen");
   socklen_t length = sizeof address;
   if (getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0) failed("read its port");
+  ready_ = epoll_create1(EPOLL_CLOEXEC);
+  if (ready_ < 0) failed("watch it");
+  watch(listener_, EPOLLIN);
   for (const auto& own : local ? std::vector<std::string>{"127.0.0.1"} : own_addresses()) {
     addresses_ += fmt::format("{}{}:{}", addresses_.empty() ? "" : ",", own, ntohs(address.sin_port));
   }
 }
 
 ControlServer::~ControlServer() {
-  if (listener_ >= 0) ::close(listener_);
+  ::close(ready_);
+  ::close(listener_);
+}
+
+void ControlServer::watch(int descriptor, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = descriptor;
+  if (epoll_ctl(ready_, EPOLL_CTL_ADD, descriptor, &event) != 0) failed("watch it");
 }
 
 void ControlServer::accept_all() {
@@ -71,6 +84,8 @@ void ControlServer::accept_all() {
     const int on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     connections_.push_back({ControlSocket(descriptor), -1});
+    // By edges: a socket then enters the list when something comes, and not because something came before.
+    watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLET);
   }
 }
 
@@ -95,20 +110,25 @@ void ControlServer::serve(ControlSocket& socket, int& rank, std::vector<RankMess
 }
 
 std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience, int wake) {
-  std::vector<pollfd> waiting = {{listener_, POLLIN, 0}, {wake, POLLIN, 0}};
-  for (auto& connection : connections_) {
-    const auto also_write = static_cast<short>(connection.socket.wants_to_write() ? POLLOUT : 0);
-    waiting.push_back({connection.socket.descriptor(), static_cast<short>(POLLIN | also_write), 0});
-  }
   std::vector<RankMessage> messages;
+  std::array<pollfd, 2> waiting = {{{ready_, POLLIN, 0}, {wake, POLLIN, 0}}};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return messages;
-  for (std::size_t i = 2; i < waiting.size(); ++i) {
-    Connection& connection = connections_[i - 2];
-    if (waiting[i].revents != 0) serve(connection.socket, connection.rank, messages);
-    if (connection.socket.open()) (void)connection.socket.flush();
+  std::array<epoll_event, kMostEvents> ready{};
+  const int count = epoll_wait(ready_, ready.data(), kMostEvents, 0);
+  for (int i = 0; i < count; ++i) {
+    const int descriptor = ready.at(static_cast<std::size_t>(i)).data.fd;
+    if (descriptor == listener_) {
+      accept_all();
+      continue;
+    }
+    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& connection) {
+      return connection.socket.descriptor() == descriptor;
+    });
+    if (found == connections_.end()) continue;
+    serve(found->socket, found->rank, messages);
+    if (found->socket.open()) (void)found->socket.flush();
   }
   std::erase_if(connections_, [](const Connection& connection) { return !connection.socket.open(); });
-  if (waiting[0].revents != 0) accept_all();
   return messages;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,14 @@ class ControlServer {
 
   /// "10.0.0.1:4711,127.0.0.1:4711": where ranks find it.
   [[nodiscard]] const std::string& addresses() const { return addresses_; }
-  /// Waits until something comes, `wake` (another descriptor; -1: none) is readable or time is up.
+  /// Waits until something comes, `wake` (another descriptor; -1: none) is readable or time is up. What came is in the
+  /// order in which it came, as far as the kernel tells: of ranks that died one after the other the first comes first.
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
 
  private:
+  void watch(int descriptor, std::uint32_t events) const;
   void accept_all();
   void serve(ControlSocket& socket, int& rank, std::vector<RankMessage>& messages);
 
@@ -39,7 +42,7 @@ class ControlServer {
     int rank = -1;  ///< before its hello
   };
   std::string token_, addresses_;
-  int listener_ = -1;
+  int listener_ = -1, ready_ = -1;  ///< an epoll: its list is in the order in which sockets became readable
   std::vector<Connection> connections_;
 };
 

@@ -116,6 +116,23 @@ TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
   EXPECT_EQ(end[0].word, "");
 }
 
+// A rank that dies takes others with it within milliseconds: the first is the one to name.
+TEST(ControlServer, EndsAreHeardInTheirOrder) {
+  ControlServer server("token", true);
+  std::vector<ControlSocket> ranks(4);
+  for (int r = 0; r < 4; ++r) {
+    ranks[static_cast<std::size_t>(r)] = ControlSocket::connect(server.addresses(), 5000ms);
+    ranks[static_cast<std::size_t>(r)].queue("hello token " + std::to_string(r) + " 4 123 host-a");
+    ASSERT_TRUE(ranks[static_cast<std::size_t>(r)].flush());
+  }
+  ASSERT_EQ(heard(server, 4).size(), 4U);
+  const std::vector<int> order = {2, 0, 3, 1};
+  for (const int rank : order) ranks[static_cast<std::size_t>(rank)] = ControlSocket();
+  std::vector<int> ended;
+  for (const auto& message : heard(server, 4)) ended.push_back(message.rank);
+  EXPECT_EQ(ended, order);
+}
+
 TEST(ControlServer, AStrangerIsShownOut) {
   ControlServer server("token", true);
   ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
