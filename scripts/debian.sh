@@ -55,6 +55,8 @@ export CHROOT=$chroot TRUSTED=$trusted
 # shellcheck disable=SC2016  # expanded inside
 exec nice unshare --mount --propagation private bash -c '
   set -e
+  mount --bind "$CHROOT" "$CHROOT"  # a root that is a mount point: the tests make namespaces of their own below it
+  cd "$CHROOT"
   mount -t proc proc "$CHROOT/proc"
   mount --rbind /sys "$CHROOT/sys"
   mount --rbind /dev "$CHROOT/dev"

@@ -87,8 +87,11 @@ class Launch:
         return wait_until(lambda: dict((r, p) for p, r in processes_of(self.directory)).get(rank), f"rank {rank}")
 
     def mpirun(self):
-        return next(p for p, rank in processes_of(self.directory) if rank is None and
-                    b"mpirun" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0])
+        """Its process; Open MPI 5's becomes prterun."""
+        def is_mpirun(process):
+            name = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
+            return b"mpirun" in name or b"prterun" in name
+        return next(p for p, rank in processes_of(self.directory) if rank is None and is_mpirun(p))
 
     def signal(self, number):
         self.process.send_signal(number)
