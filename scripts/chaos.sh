@@ -6,7 +6,7 @@
 #
 # A fault counts only if its effect was seen. Exit codes: 0, the bits are the same, and of each of the eight kinds at
 # least three faults hit a busy moment; 1, they are not, or too few did; 77, this machine cannot do it (root, network
-# namespaces). Nothing is left running or mounted, however it ends: all of it lives in namespaces of its own.
+# namespaces, Open MPI 4). Nothing is left running or mounted, however it ends: all of it lives in namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec python3 scripts/chaos "$@"

@@ -55,11 +55,15 @@ export CHROOT=$chroot TRUSTED=$trusted
 # shellcheck disable=SC2016  # expanded inside
 exec nice unshare --mount --propagation private bash -c '
   set -e
-  mount --bind "$CHROOT" "$CHROOT"  # a root that is a mount point: the tests make namespaces of their own below it
-  cd "$CHROOT"
+  mount --bind "$CHROOT" "$CHROOT"
   mount -t proc proc "$CHROOT/proc"
   mount --rbind /sys "$CHROOT/sys"
   mount --rbind /dev "$CHROOT/dev"
   mount -t tmpfs tmpfs "$CHROOT/tmp"
-  exec chroot "$CHROOT" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+  # A root of the namespace and not only of the process, since the tests make namespaces of their own below it.
+  cd "$CHROOT"
+  mkdir -p old-root
+  pivot_root . old-root
+  umount --lazy old-root
+  exec chroot . /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     ${JOBS:+JOBS="$JOBS"} PIP_CERT="$TRUSTED" DEBIAN_FRONTEND=noninteractive bash -c "cd /src && $*"' "$name" "$@"

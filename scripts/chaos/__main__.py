@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests" / "launch"))
 os.environ.setdefault("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
 # pylint: disable=wrong-import-position
 from emulated_hosts import EmulatedHosts  # noqa: E402
-from launches import PROGRAM  # noqa: E402
+from launches import OPEN_MPI, PROGRAM  # noqa: E402
 from faults import KINDS, say_hosts  # noqa: E402
 from plan import LEAST_BUSY, Planned, happen, make_plan  # noqa: E402
 from training import Training  # noqa: E402
@@ -152,6 +152,9 @@ def main():
     missing = EmulatedHosts.missing()
     if missing:
         print(f"chaos needs several hosts, which cannot be emulated here: {missing}")
+        return 77
+    if OPEN_MPI >= 5:
+        print("chaos expects Open MPI 4: Open MPI 5's mpirun ends all ranks when it loses a host")
         return 77
     folder = tempfile.mkdtemp(prefix="lockstep-chaos-")
     try:

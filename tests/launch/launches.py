@@ -2,11 +2,14 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
 
 PROGRAM = os.environ["LOCKSTEP"]
+OPEN_MPI = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True,
+                                                    check=True).stdout)[1])
 PATIENCE = 180  # seconds; nothing here takes long on a quiet machine
 SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8", "threads=1",
          "learning_rate=0.002", "evaluate=never"]
