@@ -1,7 +1,9 @@
 """The scripts that judge other tests, and the one that installs."""
+import hashlib
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +61,67 @@ class InstallDependencies(unittest.TestCase):
         done = self.run_script("--tests")
         self.assertEqual((done.returncode, done.stderr), (
             1, "install-dependencies: unknown option '--tests'; expected --build, --test or --lint\n"))
+
+
+class CudaToolkit(unittest.TestCase):
+    """Of the script in a tree of its own: what it says where nothing can be fetched."""
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name).resolve()
+        (self.root / "scripts").mkdir()
+        for name in ("cuda-toolkit.sh", "cuda-toolkit.txt"):
+            shutil.copy(SCRIPTS / name, self.root / "scripts" / name)
+
+    def run_script(self, *arguments, **environment):
+        return subprocess.run([self.root / "scripts" / "cuda-toolkit.sh", *arguments], capture_output=True, text=True,
+                              env={**os.environ, **environment}, check=False)
+
+    def leftovers(self):
+        return sorted(path.name for path in (self.root / "build").iterdir())
+
+    def make_kit(self):
+        """A folder with the stamp of a kit that is current."""
+        text = b"".join((self.root / "scripts" / f"cuda-toolkit.{end}").read_bytes() for end in ("sh", "txt"))
+        kit = self.root / "build" / "cuda-toolkit"
+        kit.mkdir(parents=True)
+        (kit / "stamp").write_text(hashlib.sha256(text).hexdigest() + "\n")
+
+    def test_a_current_kit_is_left_alone(self):
+        self.make_kit()
+        for arguments in ((), ("--check",)):
+            done = self.run_script(*arguments, PIP_NO_INDEX="1")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_a_kit_of_other_pins_is_not_current(self):
+        self.make_kit()
+        with (self.root / "scripts" / "cuda-toolkit.txt").open("a") as pins:
+            pins.write("# another line\n")
+        done = self.run_script("--check")
+        self.assertEqual((done.returncode, done.stderr), (
+            1, "cuda-toolkit: build/cuda-toolkit is missing or of other versions; scripts/cuda-toolkit.sh makes it\n"))
+
+    def test_no_network(self):
+        done = self.run_script(PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cuda-toolkit: the wheels could not be fetched; see above. A network, or a mirror in pip's "
+                      "settings (pip config), is needed\n", done.stderr)
+        self.assertEqual(self.leftovers(), ["cuda-toolkit.lock"])
+
+    def test_no_room(self):
+        tools = self.root / "tools"
+        tools.mkdir()
+        (tools / "df").write_text("#!/bin/sh\necho Avail\necho 1234\n")
+        (tools / "df").chmod(0o755)
+        done = self.run_script(PATH=f"{tools}:{os.environ['PATH']}")
+        self.assertEqual((done.returncode, done.stderr), (
+            1, f"cuda-toolkit: expected 4000 MiB free for {self.root}/build, found 1234; make room, or link build to a "
+               "larger disk\n"))
+
+    def test_an_unknown_option(self):
+        done = self.run_script("--fetch")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("scripts/cuda-toolkit.sh --check", done.stdout)
 
 
 if __name__ == "__main__":
