@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "balance/split.hpp"
+#include "core/median.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::balance {
@@ -20,10 +21,7 @@ constexpr int kQuietSamples = 100;    // << level: after so many without a rever
 
 double median_of_known(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !(value > 0); });
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return median(std::move(values));
 }
 
 constexpr double kErrorOfScatter = 1.5;  // a deviation is 1.25 mean distances, and a mean of medians is no mean

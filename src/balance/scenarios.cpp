@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "balance/simulator.hpp"
+#include "core/median.hpp"
 
 namespace lockstep::balance {
 
@@ -100,8 +101,7 @@ Scenario recorded_scenario(const std::string& name, int shards, std::vector<std:
     for (std::size_t r = 0; r < seconds[step].size(); ++r) {
       std::vector<double> near;
       for (std::size_t i = from; i < end; ++i) near.push_back(seconds[i].at(r));
-      std::nth_element(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(near.size() / 2), near.end());
-      smooth[step][r] = near[near.size() / 2];
+      smooth[step][r] = median(std::move(near));
     }
   }
   const auto play = [](std::vector<std::vector<double>> recording) {

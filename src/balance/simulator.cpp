@@ -7,6 +7,7 @@
 
 #include "balance/split.hpp"
 #include "comm/assignment.hpp"
+#include "core/median.hpp"
 #include "core/philox.hpp"
 
 namespace lockstep::balance {
@@ -77,10 +78,7 @@ RankMeasure Simulation::measure(int rank, int step, double fixed) {
     *std::min_element(free_at.begin(), free_at.end()) += times.back();
   }
   measure.exchange = measure.fixed + (share > 0 ? *std::max_element(free_at.begin(), free_at.end()) : 0);
-  if (times.empty()) return measure;
-  const auto middle = times.begin() + shards / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  measure.typical = *middle;
+  measure.typical = median(std::move(times));
   return measure;
 }
 

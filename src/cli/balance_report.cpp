@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 
@@ -88,10 +89,7 @@ double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t 
     if (step <= from + static_cast<std::int64_t>(kSettling) || step > end) continue;
     seconds.push_back(attempt.steps[i].value("seconds", 0.0) - attempt.steps[i - 1].value("seconds", 0.0));
   }
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median(std::move(seconds));
 }
 
 std::string head(const std::string& run_directory, const Attempt& attempt) {

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "telemetry/event_file.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
 #include "train/run_directory.hpp"
@@ -37,18 +37,6 @@ std::string job_text(const Job& job) {
   return (json.is_discarded() ? job.canonical : json.dump(2)) + "\n";
 }
 
-// A full disk must not end the run: the log has a gap then, but no half a line that the next one would be joined to.
-void append(int file, const std::string& line) {
-  const off_t end = ::lseek(file, 0, SEEK_END);
-  const ssize_t written = ::write(file, line.data(), line.size());
-  if (written <= 0 || written == static_cast<ssize_t>(line.size()) || end < 0) return;
-  [[maybe_unused]] const int cut = ::ftruncate(file, end);
-}
-
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 RunRecord::RunRecord(const Job& job, bool json) : directory_(job.run_directory), json_(json) {
@@ -70,8 +58,8 @@ RunRecord::~RunRecord() {
 
 void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
-  const std::string timed = fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), unix_time());
-  append(events_, timed);
+  const std::string timed = telemetry::timed_line(line);
+  telemetry::append_line(events_, timed);
   if (json_) {
     std::fwrite(timed.data(), 1, timed.size(), stdout);
     std::fflush(stdout);

@@ -1,36 +1,33 @@
 #include "telemetry/event_file.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 
-#include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 
 namespace lockstep::telemetry {
 namespace {
 
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 class EventFile final : public Sink {
  public:
   explicit EventFile(std::string path) : path_(std::move(path)) {}
   ~EventFile() override {
-    if (file_ != nullptr) (void)std::fclose(file_);
+    if (file_ >= 0) ::close(file_);
   }
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   void event(const std::string& name, const Record& record) override {
-    Record timed = record;
-    timed.emplace_back("time", unix_time());
+    const std::string line = timed_line(event_line(name, record));
     if (name == "start") open();
     if (!started_) {
-      early_.emplace_back(name, std::move(timed));
+      early_ += line;
     } else {
-      write(name, timed);
+      append_line(file_, line);
     }
   }
 
@@ -40,29 +37,29 @@ class EventFile final : public Sink {
     started_ = true;
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-    file_ = std::fopen(path_.c_str(), "ae");
-    if (file_ != nullptr) log_ = make_json_log(file_);
-    for (const auto& [name, record] : early_) write(name, record);
+    file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    append_line(file_, early_);
     early_.clear();
   }
 
-  void write(const std::string& name, const Record& record) {
-    if (!log_) return;
-    try {
-      log_->event(name, record);
-    } catch (const Error&) {  // a line is lost
-      std::clearerr(file_);
-    }
-  }
-
-  std::string path_;
-  std::FILE* file_ = nullptr;
-  std::unique_ptr<Sink> log_;
-  std::vector<std::pair<std::string, Record>> early_;
+  std::string path_, early_;
+  int file_ = -1;
   bool started_ = false;
 };
 
 }  // namespace
+
+std::string timed_line(const std::string& line) {
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), now);
+}
+
+void append_line(int file, const std::string& line) {
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  const ssize_t written = ::write(file, line.data(), line.size());
+  if (written <= 0 || written == static_cast<ssize_t>(line.size()) || end < 0) return;
+  [[maybe_unused]] const int cut = ::ftruncate(file, end);
+}
 
 std::unique_ptr<Sink> make_event_file(std::string path) {
   return std::make_unique<EventFile>(std::move(path));

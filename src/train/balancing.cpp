@@ -11,6 +11,7 @@
 #include "backend/device.hpp"
 #include "backend/threads.hpp"
 #include "balance/memory_limit.hpp"
+#include "core/median.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 #include "train/shares.hpp"
@@ -32,13 +33,6 @@ std::map<std::string, double> by_rank(const std::vector<double>& values) {
   std::map<std::string, double> map;
   for (std::size_t r = 0; r < values.size(); ++r) map[std::to_string(r)] = values[r];
   return map;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 std::int64_t free_shared_memory() {

@@ -1,9 +1,7 @@
 // Shares that move while a run goes on: when they hold, and that work goes to the fast rank. That any shares at any
 // step leave the bits alone and send the bytes of the formula: property_test.cpp.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -12,12 +10,13 @@
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/catalogue.hpp"
+#include "train/small_run.hpp"
 
 namespace lockstep {
 
 namespace {
 
-constexpr const char* kJob = R"(
+constexpr const char* kSharesJob = R"(
 job:
   name: shares
   seed: 5
@@ -44,25 +43,10 @@ job:
 
 using Map = std::map<std::string, double>;
 
-// Keeps rank 0's events.
-class Kept final : public telemetry::Sink {
- public:
-  void event(const std::string& name, const telemetry::Record& record) override { events.emplace_back(name, record); }
-  [[nodiscard]] std::vector<telemetry::Record> of(const std::string& name) const {
-    std::vector<telemetry::Record> found;
-    for (const auto& [event, record] : events) {
-      if (event == name) found.push_back(record);
-    }
-    return found;
-  }
-  std::vector<std::pair<std::string, telemetry::Record>> events;
-};
-
 template <class T>
 T field(const telemetry::Record& record, const std::string& name) {
-  for (const auto& [key, value] : record) {
-    if (key == name) return std::get<T>(value);
-  }
+  const auto* found = telemetry::find(record, name);
+  if (found != nullptr) return std::get<T>(*found);
   ADD_FAILURE() << "no field " << name;
   return T{};
 }
@@ -78,7 +62,7 @@ std::string run(
       ranks,
       [&](Communicator& communicator) {
         const Registries registries = registries_of(communicator.rank());
-        const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+        const Job job = config::load_text(kSharesJob, "job.yaml", overrides, train::catalogue_of(registries), false);
         const TrainResult result = train_job(job, communicator, registries, options);
         const std::lock_guard lock(mutex);
         hashes.push_back(result.parameters_sha256);
@@ -91,7 +75,7 @@ std::string run(
 }  // namespace
 
 TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
-  Kept kept;
+  Events kept;
   TrainerOptions options;
   options.sink = &kept;
   options.shares = [](std::int64_t step) { return step == 3 ? std::vector{5, 11} : std::vector<int>{}; };
@@ -144,7 +128,7 @@ TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
   using std::chrono::milliseconds;
   const std::string undisturbed =
       run(1, kNapping, {}, [](int) { return with_naps([](auto) { return milliseconds(0); }); });
-  Kept kept;
+  Events kept;
   TrainerOptions options;
   options.sink = &kept;
   auto overrides = kNapping;
@@ -166,7 +150,7 @@ TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
 
 // The probe at the start sees it.
 TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
-  Kept kept;
+  Events kept;
   TrainerOptions options;
   options.sink = &kept;
   auto overrides = kNapping;
@@ -183,18 +167,17 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
 
 // The second run knows from the first that rank 1 is slow, and tries nothing.
 TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
-  std::string directory = (std::filesystem::temp_directory_path() / "lockstep-balance-XXXXXX").string();
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const Folder folder;
   const auto uneven = [](int rank) {
     return with_naps([rank](auto) { return std::chrono::milliseconds(rank == 1 ? 20 : 5); });
   };
   auto overrides = kNapping;
   overrides.insert(overrides.end(), {"balance=auto", "steps=6", "checkpoint={every: 3 steps}"});
-  overrides.push_back("run_directory=" + directory);
+  overrides.push_back("run_directory=" + folder.path());
   TrainerOptions options;
   options.stop_at = 3;
   (void)run(2, overrides, options, uneven);
-  Kept kept;
+  Events kept;
   options.stop_at = 0;
   options.sink = &kept;
   (void)run(2, overrides, options, uneven);
@@ -203,11 +186,10 @@ TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   EXPECT_EQ(field<std::string>(moves[0], "reason"), "speeds of the checkpoint");
   const auto shares = field<Map>(moves[0], "shares_by_rank");
   EXPECT_GT(shares.at("0"), shares.at("1"));
-  std::filesystem::remove_all(directory);
 }
 
 TEST(Balance, WeightsNameHostsOrProcessors) {
-  Kept kept;
+  Events kept;
   TrainerOptions options;
   options.sink = &kept;
   const std::string alone = run(1, {});

@@ -58,6 +58,14 @@ class Events final : public telemetry::Sink {
     for (const auto& [event, record] : all) n += event == name ? 1 : 0;
     return n;
   }
+  /// The events of that name.
+  [[nodiscard]] std::vector<telemetry::Record> of(const std::string& name) const {
+    std::vector<telemetry::Record> found;
+    for (const auto& [event, record] : all) {
+      if (event == name) found.push_back(record);
+    }
+    return found;
+  }
   /// A number of the last event of that name.
   [[nodiscard]] double number(const std::string& name, const std::string& field) const {
     double found = -1;
