@@ -183,10 +183,29 @@ void check_tiles(const GemmTiles& tiles) {
         const MatrixView a = product.a(), b = product.b();
         auto c = product.fresh_c();
         tiles.pack({b.data, b.stride, b.transposed, sizes.k, columns}, packed);
-        PanelProduct panel{a.data,  a.stride, a.transposed,      packed, rows, columns,
-                           sizes.k, c.data(), product.c_stride()};
+        PanelProduct panel;
+        panel.a = a.data;
+        panel.a_row = a.transposed ? 1 : a.stride;
+        panel.a_stride = a.stride;
+        panel.a_transposed = a.transposed;
+        panel.b = packed;
+        panel.rows = rows;
+        panel.columns = columns;
+        panel.k = sizes.k;
+        panel.c = c.data();
+        panel.c_stride = product.c_stride();
         tiles.multiply(panel);
         product.expect_exact(c, 1, 0);
+        if (!a.transposed) continue;
+        std::vector<float> left(static_cast<std::size_t>((rows + tiles.rows) * sizes.k));
+        tiles.pack_left(a.data, a.stride, rows, sizes.k, left.data());
+        panel.a = left.data();
+        panel.a_row = sizes.k;
+        panel.a_stride = tiles.rows;
+        auto again = product.fresh_c();
+        panel.c = again.data();
+        tiles.multiply(panel);
+        EXPECT_EQ(c, again) << "packed";
       }
     }
   }

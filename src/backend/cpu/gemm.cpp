@@ -48,7 +48,7 @@ void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t
   for (std::int64_t first = 0; first < whole.rows; first += height) {
     PanelProduct part = whole;
     part.rows = std::min(height, whole.rows - first);
-    part.a += whole.a_transposed ? first : first * whole.a_stride;
+    part.a += first * whole.a_row;
     part.c += first * whole.c_stride;
     const std::int64_t end = first + part.rows - 1 + band.visible;  // of the last row's columns
     if (band.of == Band::Of::result) {
@@ -66,17 +66,41 @@ void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t
   }
 }
 
+/// Rows of the left factor as PanelProduct wants them.
+struct Left {
+  const float* data = nullptr;
+  std::int64_t row = 0, stride = 0;
+};
+
+constexpr std::int64_t kPanelsWorthPacking = 3;
+
+/// A transposed left factor in the order in which tiles read it: as it lies, each element of a tile's column of few
+/// floats is a cache line of its own, all in the same few sets of the cache where the stride is a power of two.
+Left pack_left(std::int64_t m, std::int64_t k, const float* a, std::int64_t stride) {
+  const std::int64_t height = tiles().rows;
+  thread_local AlignedBytes memory;
+  const auto bytes = static_cast<std::size_t>((m + height) * k) * sizeof(float);
+  if (memory.size() < bytes) memory = AlignedBytes(bytes);
+  auto* packed = reinterpret_cast<float*>(memory.data());
+  tiles().pack_left(a, stride, m, k, packed);
+  return {packed, k, height};
+}
+
 /// panel_at(row, column, depth, columns): the packed panel. `next_at`: the same of the one that comes after, or null.
 template <class PanelAt, class NextAt>
 void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixResult& c, Band band,
          const PanelAt& panel_at, const NextAt& next_at) {
   for (std::int64_t row = 0; row < k; row += kGemmDepth) {
     const std::int64_t depth = std::min(kGemmDepth, k - row);
+    const bool pack = a.transposed && band.of == Band::Of::nothing && n >= kPanelsWorthPacking * tiles().panel;
+    const Left left = pack ? pack_left(m, depth, element(a, 0, row), a.stride)
+                           : Left{element(a, 0, row), a.transposed ? 1 : a.stride, a.stride};
     for (std::int64_t column = 0; column < n; column += tiles().panel) {
       const std::int64_t columns = std::min(tiles().panel, n - column);
       PanelProduct product;
-      product.a = element(a, 0, row);
-      product.a_stride = a.stride;
+      product.a = left.data;
+      product.a_row = left.row;
+      product.a_stride = left.stride;
       product.a_transposed = a.transposed;
       product.b = panel_at(row, column, depth, columns);
       product.next_b = next_at(row, column + columns);

@@ -64,7 +64,7 @@ struct Tiles {
   template <int Rows, int Vectors, bool Transposed>
   static void tile(const PanelProduct& p, std::int64_t row, Ahead& ahead) {
     Vector sums[Rows][Vectors] = {};
-    const float* a = p.a + (Transposed ? row : row * p.a_stride);
+    const float* a = p.a + row * p.a_row;
     const float* b = p.b;
     const char* fetch = ahead.at;
     for (std::int64_t i = 0; i < p.k; ++i) {
@@ -185,9 +185,23 @@ struct Tiles {
     }
   }
 
+  static void pack_left(const float* a, std::int64_t stride, std::int64_t rows, std::int64_t k, float* to) {
+    for (std::int64_t row = 0; row < rows; row += kRows, to += k * kRows) {
+      const std::int64_t count = rows - row < kRows ? rows - row : kRows;
+      const float* from = a + row;
+      for (std::int64_t i = 0; i < k; ++i, from += stride) {
+        if (count == kRows) {
+          std::memcpy(to + i * kRows, from, kRows * sizeof(float));
+        } else {
+          std::memcpy(to + i * kRows, from, static_cast<std::size_t>(count) * sizeof(float));
+        }
+      }
+    }
+  }
+
   static GemmTiles get() {
     static_assert(kPanel <= kWidestPanel);
-    return {kRows, kPanel, [](const PanelProduct& p) { multiply(p); }, pack};
+    return {kRows, kPanel, [](const PanelProduct& p) { multiply(p); }, pack, pack_left};
   }
 };
 

@@ -8,8 +8,9 @@ namespace lockstep::backend {
 
 /// One panel of the product: c[rows, columns] = scale * a[rows, k] * b[k, columns], or += that.
 struct PanelProduct {
-  const float* a = nullptr;  ///< element (row, i) at a[row * a_stride + i], transposed a[row + i * a_stride]
-  std::int64_t a_stride = 0;
+  const float* a = nullptr;
+  std::int64_t a_row = 0;     ///< a tile that begins with `row` has its elements from a + row * a_row on:
+  std::int64_t a_stride = 0;  ///< the tile's (r, i) at r * a_stride + i, transposed at r + i * a_stride
   bool a_transposed = false;
   const float* b = nullptr;  ///< packed
   std::int64_t rows = 0, columns = 0, k = 0;
@@ -34,6 +35,8 @@ struct GemmTiles {
   std::int64_t panel = 0;  ///< columns of a panel; packed, it is k rows of that many floats, 64-byte aligned
   void (*multiply)(const PanelProduct& product) = nullptr;
   void (*pack)(const PanelSource& source, float* to) = nullptr;  ///< columns that are not there become 0
+  /// A transposed a, tile by tile: k times the rows of a tile. `to` has room for whole tiles.
+  void (*pack_left)(const float* a, std::int64_t stride, std::int64_t rows, std::int64_t k, float* to) = nullptr;
 };
 
 inline constexpr std::int64_t kWidestPanel = 48;
