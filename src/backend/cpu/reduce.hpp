@@ -3,85 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#define LOCKSTEP_INLINE inline __attribute__((always_inline))
-/// After a lambda's parameters: it joins the function marked LOCKSTEP_VECTORIZED that it is used in.
-#define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))
-
-// Lanes passed by value would be an ABI question; everything here is inlined, so it is none.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "backend/cpu/lanes.hpp"
 
 namespace lockstep::backend {
-
-/// Sixteen floats; the compiler maps them to whatever registers the instruction set has.
-using Lanes = float __attribute__((vector_size(64)));
-inline constexpr std::int64_t kLanes = 16;
-
-LOCKSTEP_INLINE void load(Lanes& to, const float* from) {
-  std::memcpy(&to, from, sizeof(Lanes));
-}
-LOCKSTEP_INLINE void store(float* to, const Lanes& from) {
-  std::memcpy(to, &from, sizeof(Lanes));
-}
-/// The first `count` lanes; the others are `rest`.
-LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
-  to = Lanes{} + rest;
-  std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
-}
-
-LOCKSTEP_INLINE void store_part(float* to, const Lanes& from, std::int64_t count) {
-  std::memcpy(to, &from, static_cast<std::size_t>(count) * sizeof(float));
-}
-
-/// The first `count` lanes, at most all of them; the others are 0.
-LOCKSTEP_INLINE void load_some(Lanes& to, const float* from, std::int64_t count) {
-  if (count == kLanes) {
-    load(to, from);
-  } else {
-    load_part(to, from, count, 0);
-  }
-}
-
-LOCKSTEP_INLINE void store_some(float* to, const Lanes& from, std::int64_t count) {
-  if (count == kLanes) {
-    store(to, from);
-  } else {
-    store_part(to, from, count);
-  }
-}
-
-/// y[i] = function(x[i]); `function` takes and gives Lanes. y may be x.
-template <class Function>
-LOCKSTEP_INLINE void map(const float* x, float* y, std::int64_t n, const Function& function) {
-  Lanes a;
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    load(a, x + i);
-    store(y + i, function(a));
-  }
-  if (i < n) {
-    load_part(a, x + i, n - i, 0);
-    store_part(y + i, function(a), n - i);
-  }
-}
-
-/// z[i] = function(x[i], y[i]). z may be x or y.
-template <class Function>
-LOCKSTEP_INLINE void map(const float* x, const float* y, float* z, std::int64_t n, const Function& function) {
-  Lanes a, b;
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    load(a, x + i);
-    load(b, y + i);
-    store(z + i, function(a, b));
-  }
-  if (i < n) {
-    load_part(a, x + i, n - i, 0);
-    load_part(b, y + i, n - i, 0);
-    store_part(z + i, function(a, b), n - i);
-  }
-}
 
 using HalfLanes = float __attribute__((vector_size(32)));
 using QuarterLanes = float __attribute__((vector_size(16)));
@@ -148,6 +73,10 @@ LOCKSTEP_INLINE float dot(const float* x, const float* y, std::int64_t n) {
   return combine(total);
 }
 
+LOCKSTEP_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
+  return choose(sign_mask(a - b), b, a);
+}
+
 /// The largest element; -infinity if there is none. A NaN may be passed over: the sums that follow show it.
 LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
   constexpr float kLowest = -__builtin_inff();
@@ -155,11 +84,11 @@ LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     load(part, x + i);
-    best = part > best ? part : best;
+    best = larger(best, part);
   }
   if (i < n) {
     load_part(part, x + i, n - i, kLowest);
-    best = part > best ? part : best;
+    best = larger(best, part);
   }
   return combine_maximum(best);
 }

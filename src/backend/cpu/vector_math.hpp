@@ -6,26 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
-#include "backend/cpu/reduce.hpp"
+#include "backend/cpu/lanes.hpp"
 
 namespace lockstep::backend {
-
-using IntegerLanes = std::int32_t __attribute__((vector_size(64)));
-
-/// The integers as wide as F: std::int32_t or IntegerLanes.
-template <class F>
-using IntegerOf = std::conditional_t<std::is_same_v<F, float>, std::int32_t, IntegerLanes>;
-
-template <class To, class From>
-LOCKSTEP_INLINE To bits_as(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
 
 LOCKSTEP_INLINE float to_float(std::int32_t i) {
   return static_cast<float>(i);
@@ -36,7 +20,7 @@ LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) {
 
 template <class F>
 LOCKSTEP_INLINE F magnitude_of(const F& x) {
-  return bits_as<F>(bits_as<IntegerOf<F>>(x) & 0x7fffffff);
+  return bits_as<F>(bits_as<IntegerOf<F>>(x) & kMagnitudeBits);
 }
 
 /// magnitude with x's sign.
@@ -46,33 +30,24 @@ LOCKSTEP_INLINE F with_sign_of(const F& magnitude, const F& x) {
   return bits_as<F>(bits_as<I>(magnitude) | (bits_as<I>(x) & static_cast<std::int32_t>(0x80000000)));
 }
 
-/// `F{} + value`: a value in every lane.
-template <class F>
-LOCKSTEP_INLINE F all(float value) {
-  return F{} + value;
-}
-
 /// e^x within 1 ulp; 0 below -87.3365 (results that are not normal), infinity above 88.7228, NaN for NaN.
 template <class F>
 LOCKSTEP_INLINE F vector_exp(const F& x) {
-  using I = IntegerOf<F>;
-  const F lowest = all<F>(-87.3365F), highest = all<F>(88.7228F);
-  F clamped = x > lowest ? x : lowest;
-  clamped = clamped < highest ? clamped : highest;
+  using U = UnsignedOf<F>;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  const F shifted = clamped * 1.44269504F + kRound;
+  const F shifted = x * 1.44269504F + kRound;
   const F n = shifted - kRound;
-  const F r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;  // n * the first part of ln 2 is exact
-  F p = r * 0.00019891080464F + 0.0013933730716F;                  // (e^r - 1 - r) / r^2
+  const F r = (x - n * 0.693359375F) - n * -2.12194440e-4F;  // n * the first part of ln 2 is exact
+  F p = r * 0.00019891080464F + 0.0013933730716F;            // (e^r - 1 - r) / r^2
   p = p * r + 0.0083333108446F;
   p = p * r + 0.041666464197F;
   p = p * r + 0.16666666682F;
   p = p * r + 0.50000000135F;
   p = (p * (r * r) + r) + 1.0F;
-  F y = bits_as<F>(bits_as<I>(p) + (bits_as<I>(shifted) << 23));
-  y = x < lowest ? all<F>(0.0F) : y;
-  y = x > highest ? all<F>(__builtin_inff()) : y;
-  return x == x ? y : x;
+  F y = bits_as<F>(bits_as<U>(p) + (bits_as<U>(shifted) << 23));  // beyond the range it is nonsense, and not taken
+  y = choose(is_below(x, -87.3365F), all<F>(0.0F), y);
+  y = choose(is_above(x, 88.7228F), all<F>(__builtin_inff()), y);
+  return choose(is_nan(x), x, y);
 }
 
 /// Natural logarithm of a normal positive x within 1 ulp; infinity for infinity, NaN for NaN.
@@ -94,7 +69,7 @@ LOCKSTEP_INLINE F vector_log(const F& x) {
   const F square = f * f;
   const F tail = (p * (square * f) + e * -2.12194440e-4F) - square * 0.5F;
   const F y = (tail + f) + e * 0.693359375F;
-  return x < all<F>(__builtin_inff()) ? y : x;
+  return choose(is_finite(x), y, x);
 }
 
 /// tanh within 1.5 ulp.
@@ -109,7 +84,7 @@ LOCKSTEP_INLINE F vector_tanh(const F& x) {
   const F near = x + x * (s * p);
   const F e = vector_exp(magnitude * 2.0F);
   const F far = with_sign_of(1.0F - 2.0F / (e + 1.0F), x);
-  return magnitude < all<F>(0.63F) ? near : far;
+  return choose(is_below(magnitude, 0.63F), near, far);
 }
 
 /// 1 / (1 + e^-x) within 2.5 ulp above -87; 0 below.
@@ -121,7 +96,7 @@ LOCKSTEP_INLINE F vector_sigmoid(const F& x) {
 /// erf within 1.5 ulp.
 template <class F>
 LOCKSTEP_INLINE F vector_erf(const F& x) {
-  const F magnitude = magnitude_of(x), four = all<F>(4.0F);
+  const F magnitude = magnitude_of(x);
   const F s = x * x;
   F p = s * 7.8758750627e-5F - 0.00080168642872F;  // erf(x) / x - 1, |x| < 1
   p = p * s + 0.0051890874234F;
@@ -130,7 +105,7 @@ LOCKSTEP_INLINE F vector_erf(const F& x) {
   p = p * s - 0.37612626667F;
   p = p * s + 0.12837916585F;
   const F near = x + x * p;
-  const F t = magnitude < four ? magnitude : four;
+  const F t = choose(is_below(magnitude, 4.0F), magnitude, all<F>(4.0F));
   F q = t * 1.6371514146e-6F - 4.6058042689e-5F;  // log(1 - erf(t)), 1 < t < 4; erf(4) rounds to 1
   q = q * t + 0.00059680562566F;
   q = q * t - 0.0047595962933F;
@@ -140,7 +115,7 @@ LOCKSTEP_INLINE F vector_erf(const F& x) {
   q = q * t - 1.1302334348F;
   q = q * t + 0.00032013804968F;
   const F far = with_sign_of(1.0F - vector_exp(q), x);
-  return magnitude < all<F>(1.0F) ? near : (x == x ? far : x);
+  return choose(is_below(magnitude, 1.0F), near, choose(is_nan(x), x, far));
 }
 
 }  // namespace lockstep::backend
