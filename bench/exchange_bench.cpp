@@ -54,7 +54,9 @@ Times exchange_times(Communicator& c, std::int64_t elements, int shards, bool ex
     exchange->begin_step(round, assignment);
     for (const int shard : mine) {
       each(shard, 0, buckets, [&](int s, int b) {
-        std::fill_n(exchange->leaf(s, b), layout.bucket_elements[static_cast<std::size_t>(b)], 1.0F);
+        const comm::Leaf leaf = exchange->leaf(s, b);
+        float* end = leaf.memory + layout.bucket_elements[static_cast<std::size_t>(b)];
+        std::transform(leaf.memory, end, leaf.memory, [&](float there) { return leaf.add ? there + 1 : 1; });
       });
       if (shard != mine.back()) each(shard, 0, buckets, [&](int s, int b) { exchange->ready(s, b); });
     }

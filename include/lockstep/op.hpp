@@ -1,9 +1,9 @@
 // Ops: what an op is (OpDef), what it computes with (Kernel), and where ops are listed (OpRegistry).
 //
-// Gradient contract: backward *overwrites* each gradient it is given; the compiler adds the gradients of a
-// value that is used several times, in graph order. Gradients are of the *sum* of the loss over samples (or
-// tokens): the division by the global count happens once, at the update. A null pointer in `input_gradients`
-// or `parameter_gradients` means that this gradient is not wanted; backward is not called when none is.
+// Gradient contract: backward *overwrites* each gradient it is given, but for those of `add_to`; the compiler adds the
+// gradients of a value that is used several times, in graph order. Gradients are of the *sum* of the loss over samples
+// (or tokens): the division by the global count happens once, at the update. A null pointer in `input_gradients` or
+// `parameter_gradients` means that this gradient is not wanted; backward is not called when none is.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,7 @@ struct BackwardCall {
   std::span<const void* const> output_gradients;  ///< empty for a loss, whose gradient is 1
   std::span<void* const> input_gradients;         ///< null where not wanted
   std::span<float* const> parameter_gradients;    ///< null where not wanted
+  std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
   void* workspace = nullptr;
   const StepContext* step = nullptr;
 };
@@ -92,6 +93,9 @@ class Kernel {
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
+  /// Whether backward can add the gradient of parameter i to what stands in its place, with the bits of writing it
+  /// elsewhere and adding it after: each element is rounded to float32 before it is added, once.
+  [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;

@@ -43,15 +43,20 @@ struct Scalars {
   std::uint32_t flags = 0;
 };
 
+/// Where a shard's gradient of a bucket goes: bucket_elements floats, 64-byte aligned, not cleared.
+struct Leaf {
+  float* memory = nullptr;
+  bool add = false;  ///< the sum of its sibling stands there, to be added to: saves a pass over the memory
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
   /// By the main thread, before the workers start.
   virtual void begin_step(std::uint64_t step, const Assignment& assignment) = 0;
-  /// Memory for this shard's gradient of a bucket: bucket_elements floats, 64-byte aligned, not cleared. By any
-  /// thread; the same place for the same shard and bucket within a step.
-  [[nodiscard]] virtual float* leaf(int shard, int bucket) = 0;
-  /// The gradient stands in leaf(). By any thread, in any order; adds siblings, so it may take a while.
+  /// By any thread, once for a shard and bucket in a step.
+  [[nodiscard]] virtual Leaf leaf(int shard, int bucket) = 0;
+  /// The gradient stands in its leaf. By any thread, in any order; adds siblings, so it may take a while.
   virtual void ready(int shard, int bucket) = 0;
   /// Waits for every slice of every bucket. By the main thread, after its workers have called ready().
   virtual void finish() = 0;

@@ -91,24 +91,29 @@ void LocalSums::give_back(Bucket& bucket, float* memory) {
   alive_ -= bucket.elements;
 }
 
-float* LocalSums::leaf(int shard, int bucket_index) {
+Leaf LocalSums::leaf(int shard, int bucket_index) {
   const int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own shards");
   Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
-  if (memory == nullptr) {
-    const int root = plan_.memory_of_leaf[static_cast<std::size_t>(shard)];
-    memory = root >= 0 ? root_memory_(root, bucket_index) : take(bucket);
+  LOCKSTEP_CHECK(memory == nullptr, "leaf() once for a shard and bucket");
+  if (place.parent >= 0 && !place.is_left && bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
+    memory = bucket.memory[static_cast<std::size_t>(place.sibling)];
+    return {memory, true};
   }
-  return memory;
+  const int root = plan_.memory_of_leaf[static_cast<std::size_t>(shard)];
+  memory = root >= 0 ? root_memory_(root, bucket_index) : take(bucket);
+  return {memory, false};
 }
 
 std::optional<int> LocalSums::ready(int shard, int bucket_index) {
-  float* sum = leaf(shard, bucket_index);
-  Bucket& bucket = *buckets_[static_cast<std::size_t>(bucket_index)];
-  int node = plan_.leaf_of_shard[static_cast<std::size_t>(shard)];
+  Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   std::unique_lock lock(bucket.mutex);
+  float* sum = node < 0 ? nullptr : bucket.memory[static_cast<std::size_t>(node)];
+  LOCKSTEP_CHECK(sum != nullptr, "ready() comes after leaf()");
   LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a shard and bucket");
   while (true) {
     const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];
@@ -118,10 +123,12 @@ std::optional<int> LocalSums::ready(int shard, int bucket_index) {
     if (bucket.done[static_cast<std::size_t>(place.sibling)] == 0) return std::nullopt;  // the sibling will merge
     float* other = bucket.memory[static_cast<std::size_t>(place.sibling)];
     float *left = place.is_left ? sum : other, *right = place.is_left ? other : sum;
-    lock.unlock();
-    accumulate(left, right, bucket.elements);
-    lock.lock();
-    give_back(bucket, right);
+    if (left != right) {  // else the leaf was added while it was computed
+      lock.unlock();
+      accumulate(left, right, bucket.elements);
+      lock.lock();
+      give_back(bucket, right);
+    }
     sum = left;
     node = place.parent;
   }

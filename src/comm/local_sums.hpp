@@ -1,6 +1,7 @@
 // The sums inside one rank: gradients of its shards, bucket by bucket, merged as soon as two siblings exist.
 //
-// A merge is left += right in the left one's memory, so a sum stands in the memory of its first shard; for a
+// A merge is left += right in the left one's memory, so a sum stands in the memory of its first shard; a right leaf
+// whose sibling is there already is not even given memory, but added to the sibling's while it is computed. For a
 // root (what the rank publishes) that memory is given from outside, for all others it comes from a pool and
 // goes back when it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket
 // are alive at a time. After the first step nothing is allocated.
@@ -14,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "comm/exchange.hpp"
 #include "comm/tree.hpp"
 #include "lockstep/tensor.hpp"
 
@@ -43,7 +45,7 @@ class LocalSums {
   explicit LocalSums(const std::vector<std::int64_t>& bucket_elements);
   /// Starts a step. `root_memory(root, bucket)` is called from leaf().
   void begin(const MergePlan& plan, std::function<float*(int root, int bucket)> root_memory);
-  [[nodiscard]] float* leaf(int shard, int bucket);
+  [[nodiscard]] Leaf leaf(int shard, int bucket);
   /// The root that this gradient finished, if any: all its shards are in.
   [[nodiscard]] std::optional<int> ready(int shard, int bucket);
   /// Most elements that pool buffers held at once.

@@ -17,7 +17,7 @@ namespace lockstep::comm {
 class RankExchange : public Exchange {
  public:
   RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options);
-  [[nodiscard]] float* leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
+  [[nodiscard]] Leaf leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
   [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                 std::span<const double> rank_values) override;
 

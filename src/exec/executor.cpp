@@ -94,11 +94,11 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
       [&](std::size_t i) {
         const auto slots_after = program_.instructions[i].slots_done;
         for (; opened < layout.buckets.size() && layout.buckets[opened].first_slot < slots_after; ++opened) {
-          float* leaf = exchange.leaf(shard, static_cast<int>(opened));
+          const comm::Leaf leaf = exchange.leaf(shard, static_cast<int>(opened));
           const Bucket& bucket = layout.buckets[opened];
           for (auto s = bucket.first_slot; s < bucket.last_slot; ++s) {
             const auto slot = static_cast<std::size_t>(s);
-            worker.slots[slot] = leaf + layout.slots[slot].offset;
+            worker.slots[slot] = {leaf.memory + layout.slots[slot].offset, leaf.add};
           }
         }
       },

@@ -74,7 +74,7 @@ class Executor {
  private:
   struct Worker {
     std::unique_ptr<ShardRunner> runner;
-    std::vector<float*> slots;
+    std::vector<SlotMemory> slots;
     ShardInputs inputs;
     EvaluatedShard evaluated;
     ShardTimes times;

@@ -1,5 +1,7 @@
 #include "exec/shard_runner.hpp"
 
+#include <algorithm>
+
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
 
@@ -22,6 +24,28 @@ std::span<const void* const> constant(const std::vector<void*>& list) {
 }
 std::span<float* const> floats(const std::vector<void*>& list) {
   return {reinterpret_cast<float* const*>(list.data()), list.size()};
+}
+
+constexpr std::int64_t kAlignment = 16;  // floats
+
+std::int64_t aligned(std::int64_t elements) {
+  return (elements + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// All slots of one instruction, at most.
+std::size_t aside_bytes(const Program& program) {
+  std::int64_t most = 0;
+  for (const Instruction& instruction : program.instructions) {
+    std::int64_t elements = 0;
+    for (const auto* list : {&instruction.statistics, &instruction.parameter_gradients}) {
+      for (const Location& location : *list) {
+        if (location.space != Space::slot) continue;
+        elements += aligned(program.slots[static_cast<std::size_t>(location.index)].elements);
+      }
+    }
+    most = std::max(most, elements);
+  }
+  return static_cast<std::size_t>(most) * sizeof(float);
 }
 
 }  // namespace
@@ -53,7 +77,10 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
 }
 
 ShardRunner::ShardRunner(const Program& program, KernelSet kernels)
-    : program_(program), kernels_(std::move(kernels)), arena_(static_cast<std::size_t>(program.arena_bytes)) {}
+    : program_(program),
+      kernels_(std::move(kernels)),
+      arena_(static_cast<std::size_t>(program.arena_bytes)),
+      aside_memory_(aside_bytes(program)) {}
 
 void* ShardRunner::pointer(const Location& location, const ShardBinding& binding) const {
   const auto index = static_cast<std::size_t>(location.index);
@@ -70,7 +97,7 @@ void* ShardRunner::pointer(const Location& location, const ShardBinding& binding
     case Space::state:
       return const_cast<float*>(binding.states[index]);
     case Space::slot:
-      return binding.slots[index];
+      return binding.slots[index].data;
   }
   return nullptr;
 }
@@ -78,6 +105,30 @@ void* ShardRunner::pointer(const Location& location, const ShardBinding& binding
 void ShardRunner::bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const {
   to.clear();
   for (const Location& location : from) to.push_back(pointer(location, binding));
+}
+
+std::uint64_t ShardRunner::set_aside(const std::vector<Location>& slots, const ShardBinding& binding,
+                                     const Kernel* adding, std::vector<void*>& pointers) {
+  auto* free = reinterpret_cast<float*>(aside_memory_.data());
+  std::uint64_t add_to = 0;
+  aside_.clear();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].space != Space::slot) continue;
+    const auto slot = static_cast<std::size_t>(slots[i].index);
+    if (!binding.slots[slot].add) continue;
+    if (adding != nullptr && i < 64 && adding->adds_gradient(i)) {
+      add_to |= std::uint64_t{1} << i;
+      continue;
+    }
+    pointers[i] = free;
+    aside_.push_back({binding.slots[slot].data, free, program_.slots[slot].elements});
+    free += aligned(program_.slots[slot].elements);
+  }
+  return add_to;
+}
+
+void ShardRunner::add_aside() {
+  for (const Aside& aside : aside_) add(aside.slot, aside.written, aside.slot, aside.elements);
 }
 
 void ShardRunner::execute(const Instruction& instruction, const ShardBinding& binding) {
@@ -95,6 +146,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   Kernel& kernel = *kernels_.at(instruction.node);
   if (instruction.kind == Instruction::Kind::forward) {
     bind(instruction.statistics, binding, statistics_);
+    set_aside(instruction.statistics, binding, nullptr, statistics_);
     kernel.forward({.inputs = constant(inputs_),
                     .parameters = constant(parameters_),
                     .states = constant(states_),
@@ -103,11 +155,13 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                     .saved = saved_,
                     .workspace = workspace,
                     .step = binding.step});
+    add_aside();
     return;
   }
   bind(instruction.output_gradients, binding, output_gradients_);
   bind(instruction.input_gradients, binding, input_gradients_);
   bind(instruction.parameter_gradients, binding, parameter_gradients_);
+  const std::uint64_t add_to = set_aside(instruction.parameter_gradients, binding, &kernel, parameter_gradients_);
   kernel.backward({.inputs = constant(inputs_),
                    .parameters = constant(parameters_),
                    .states = constant(states_),
@@ -116,8 +170,10 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                    .output_gradients = constant(output_gradients_),
                    .input_gradients = input_gradients_,
                    .parameter_gradients = floats(parameter_gradients_),
+                   .add_to = add_to,
                    .workspace = workspace,
                    .step = binding.step});
+  add_aside();
 }
 
 const float* ShardRunner::result(const Location& location) const {

@@ -12,12 +12,18 @@
 
 namespace lockstep::exec {
 
+/// Where a gradient or statistic of this shard goes.
+struct SlotMemory {
+  float* data = nullptr;
+  bool add = false;  ///< to what stands there, instead of overwriting it
+};
+
 /// What differs by shard and step.
 struct ShardBinding {
   std::span<const void* const> inputs;       ///< per Graph::inputs
   std::span<const float* const> parameters;  ///< per Graph::parameters
   std::span<const float* const> states;      ///< per Graph::states
-  std::span<float* const> slots;             ///< per Program::slots; filled by `open` before first use
+  std::span<const SlotMemory> slots;         ///< per Program::slots; filled by `before` before first use
   const StepContext* step = nullptr;
 };
 
@@ -50,13 +56,25 @@ class ShardRunner {
   [[nodiscard]] const float* result(const Location& location) const;
 
  private:
+  /// A slot that is added to, and what a kernel that can only overwrite wrote in its stead.
+  struct Aside {
+    float* slot = nullptr;
+    const float* written = nullptr;
+    std::int64_t elements = 0;
+  };
+
   void execute(const Instruction& instruction, const ShardBinding& binding);
+  /// Returns which of the slots the kernel itself is to add to, a bit each.
+  std::uint64_t set_aside(const std::vector<Location>& slots, const ShardBinding& binding, const Kernel* adding,
+                          std::vector<void*>& pointers);
+  void add_aside();
   void bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardBinding& binding) const;
 
   const Program& program_;
   KernelSet kernels_;
-  AlignedBytes arena_;
+  AlignedBytes arena_, aside_memory_;
+  std::vector<Aside> aside_;
   // Scratch for operand lists; kept so that a step allocates nothing.
   std::vector<void*> inputs_, parameters_, states_, outputs_, saved_, statistics_;
   std::vector<void*> output_gradients_, input_gradients_, parameter_gradients_;

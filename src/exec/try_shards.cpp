@@ -44,7 +44,7 @@ std::vector<double> Executor::try_shards(int count, const GradientLayout& layout
   for (Worker& worker : workers_) {
     gradients.push_back(zeros(elements * static_cast<std::int64_t>(sizeof(float))));
     auto* memory = reinterpret_cast<float*>(gradients.back().data());
-    for (std::size_t s = 0; s < starts.size(); ++s) worker.slots[s] = memory + starts[s];
+    for (std::size_t s = 0; s < starts.size(); ++s) worker.slots[s] = {memory + starts[s], false};
     worker.inputs = shard_inputs;
   }
   std::vector<double> seconds(static_cast<std::size_t>(count));

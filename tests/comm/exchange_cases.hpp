@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/assignment.hpp"
+#include "comm/exchange.hpp"
 #include "comm/slices.hpp"
 #include "comm/tree.hpp"
 #include "core/philox.hpp"
@@ -25,6 +26,11 @@ inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, st
     value = std::ldexp(to_unit(word) - 0.5F, static_cast<int>(word % 16) - 8);
   }
   return values;
+}
+
+/// What a shard does with its leaf.
+inline void fill(Leaf leaf, const std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
 }
 
 /// Neighbours are added level by level; an odd one out moves up.

@@ -60,9 +60,9 @@ inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const
       std::shuffle(order.begin(), order.end(), random);
       for (const int bucket : order) {
         const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
-        float* leaf = exchange.leaf(shard, bucket);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf) % 64, 0U);
-        std::copy(values.begin(), values.end(), leaf);
+        const Leaf leaf = exchange.leaf(shard, bucket);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf.memory) % 64, 0U);
+        fill(leaf, values);
         if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
         exchange.ready(shard, bucket);
       }

@@ -35,6 +35,28 @@ TEST(Exchange, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
   }
 }
 
+TEST(Exchange, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
+  run_in_threads(1, [](Communicator& communicator) {
+    const auto exchange = make_exchange(communicator, {{3}, {{}}, 3});
+    exchange->begin_step(1, place_shards(equal_counts(3, 1)));
+    const Leaf left = exchange->leaf(0, 0);
+    EXPECT_FALSE(left.add);
+    fill(left, {1, 2, 3});
+    exchange->ready(0, 0);
+    const Leaf last = exchange->leaf(2, 0);
+    EXPECT_FALSE(last.add) << "its sibling, the sum of 0 and 1, is not there yet";
+    fill(last, {100, 200, 300});
+    exchange->ready(2, 0);
+    const Leaf right = exchange->leaf(1, 0);
+    EXPECT_TRUE(right.add);
+    EXPECT_EQ(right.memory, left.memory);
+    fill(right, {10, 20, 30});
+    exchange->ready(1, 0);
+    exchange->finish();
+    EXPECT_EQ(reduced(*exchange, 0), (std::vector<float>{111, 222, 333}));
+  });
+}
+
 TEST(Exchange, AlignedSplitCostsWhatARingAllReduceDoes) {
   run_in_threads(4, [](Communicator& communicator) {
     const ExchangeLayout layout{{16384}, {chunk_cuts(std::vector<std::int64_t>{16384})}, 8};

@@ -37,7 +37,7 @@ void compute(Exchange& exchange, std::uint64_t step, const std::vector<int>& sha
     for (std::size_t i = first; i < shards.size(); i += 2) {
       for (int b = 3; b >= 0; --b) {
         const auto values = gradient(step, shards[i], b, layout().bucket_elements[static_cast<std::size_t>(b)]);
-        std::copy(values.begin(), values.end(), exchange.leaf(shards[i], b));
+        fill(exchange.leaf(shards[i], b), values);
         exchange.ready(shards[i], b);
       }
     }

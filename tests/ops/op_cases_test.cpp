@@ -225,6 +225,31 @@ TEST_P(OpCaseTest, WritesOnlyTheGradientsThatAreWanted) {
   }
 }
 
+TEST_P(OpCaseTest, AddsAGradientAsIfItWereAddedAfter) {
+  if (!problem_.trains() || problem_.op->view) GTEST_SKIP() << "no gradient";
+  const auto kernel = problem_.make_kernel();
+  std::uint64_t adds = 0;
+  for (std::size_t i = 0; i < problem_.parameters.size(); ++i) {
+    if (kernel->adds_gradient(i)) adds |= std::uint64_t{1} << i;
+  }
+  if (adds == 0) GTEST_SKIP() << "its kernel only overwrites";
+  KernelRun written(problem_), added(problem_, {.junk = std::byte{0x3F}, .add_to = adds});
+  compute(*kernel, written, problem_);
+  compute(*kernel, added, problem_);
+  float stands_there = 0;
+  std::memset(&stands_there, 0x3F, sizeof stands_there);
+  for (std::size_t i = 0; i < problem_.parameters.size(); ++i) {
+    const auto alone = written.parameter_gradients()[i], got = added.parameter_gradients()[i];
+    const bool adding = (adds >> i & 1) != 0;
+    for (std::size_t at = 0; at < alone.size(); at += sizeof(float)) {
+      float gradient = 0, sum = 0;
+      std::memcpy(&gradient, &alone[at], sizeof(float));
+      std::memcpy(&sum, &got[at], sizeof(float));
+      ASSERT_EQ(sum, adding ? stands_there + gradient : gradient) << "parameter " << i << ", byte " << at;
+    }
+  }
+}
+
 TEST_P(OpCaseTest, TakesAnEmptyBatch) {
   if (the_case().benchmark || problem_.op->view) GTEST_SKIP() << "covered by the other cases";
   const Problem empty = make_problem(*problem_.op, the_case(), true);

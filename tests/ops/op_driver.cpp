@@ -220,7 +220,7 @@ void KernelRun::backward(Kernel& kernel) {
     if (!options_.want_parameters[i]) parameter_gradients[i] = nullptr;
   }
   kernel.backward({inputs, parameters, states, outputs, saved, output_gradients, input_gradients, parameter_gradients,
-                   workspace_[0].data(), &problem_.step});
+                   options_.add_to, workspace_[0].data(), &problem_.step});
 }
 
 std::string KernelRun::damage() const {

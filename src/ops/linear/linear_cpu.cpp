@@ -66,9 +66,14 @@ class LinearCpu final : public Kernel {
       backward_.multiply(dy, weight(call.parameters), call.step->parameters_version, {dx, in_});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      gemm(out_, in_, rows_, {dy, out_, true}, {input(call), in_}, {dw, in_});
+      gemm(out_, in_, rows_, {dy, out_, true}, {input(call), in_}, {dw, in_, (call.add_to & 1U) != 0});
     }
     if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_, out_);
+  }
+
+  /// The weight's, where its product is one block: then it is complete before it is added.
+  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override {
+    return parameter == 0 && rows_ > 0 && rows_ <= backend::kGemmDepth;
   }
 
  private:
