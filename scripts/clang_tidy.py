@@ -17,7 +17,9 @@ import sys
 from check_includes import includes_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-STAMPS = ROOT / "build" / "lint" / "clean"
+DATABASE = ROOT / "build" / "lint"
+STAMPS = DATABASE / "clean"
+GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at a flag that it does not know
 
 
 def headers_of(path, seen):
@@ -39,8 +41,8 @@ def key_of(path, flags, base):
     return digest.hexdigest()
 
 
-def lint(path, build):
-    done = subprocess.run(["clang-tidy", "-p", build, "--quiet", str(path)], capture_output=True, text=True,
+def lint(path):
+    done = subprocess.run(["clang-tidy", "-p", DATABASE, "--quiet", str(path)], capture_output=True, text=True,
                           check=False)
     return done.returncode, done.stdout if done.stdout.strip() or done.returncode == 0 else done.stderr
 
@@ -52,6 +54,9 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     base = version + (ROOT / ".clang-tidy").read_bytes()
     STAMPS.mkdir(parents=True, exist_ok=True)
+    for command in commands:
+        command["command"] = " ".join(word for word in command["command"].split(" ") if not word.startswith(GCC_ONLY))
+    (DATABASE / "compile_commands.json").write_text(json.dumps(commands))
     todo = {}
     for command in commands:
         path = pathlib.Path(command["file"])
@@ -61,7 +66,7 @@ def main():
                 todo[path] = key
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        jobs = {pool.submit(lint, path, build): path for path in todo}
+        jobs = {pool.submit(lint, path): path for path in todo}
         for job in concurrent.futures.as_completed(jobs):
             path, (status, output) = jobs[job], job.result()
             if status == 0:
