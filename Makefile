@@ -19,7 +19,7 @@ test:  ## build and run all tests
 	scripts/test.sh
 
 test-long:  ## the tests that take long: Debian 13, accuracy of the examples
-	@scripts/install-dependencies.sh --test
+	@scripts/install-dependencies.sh --long
 	scripts/test.sh --long
 
 lint:  ## check format, clang-tidy, includes, scripts

@@ -2,9 +2,10 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--test] [--lint]
+#   scripts/install-dependencies.sh [--build] [--test] [--long] [--lint]
 #
-# --build (the default) compiles and runs lockstep, --test adds what the tests need, --lint what `make lint` needs.
+# --build (the default) compiles and runs lockstep, --test adds what the tests need, --long what the long ones need
+# besides, --lint what `make lint` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -15,6 +16,7 @@ test=(python3 python3-venv iproute2 openssh-client)
 # The package starts a daemon that serves the network, so it is left to the user where services are run; the test that
 # wants it is then skipped.
 [ -d /run/systemd/system ] || test+=(openssh-server)
+long=(debootstrap)
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 
 die() { echo "install-dependencies: $*" >&2; exit 1; }
@@ -24,9 +26,10 @@ for option in "${@:---build}"; do
   case $option in
     --build) wanted+=("${build[@]}") ;;
     --test) wanted+=("${build[@]}" "${test[@]}") ;;
+    --long) wanted+=("${build[@]}" "${test[@]}" "${long[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
-    -h|--help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --test or --lint" ;;
+    -h|--help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) die "unknown option '$option'; expected --build, --test, --long or --lint" ;;
   esac
 done
 
