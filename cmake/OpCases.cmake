@@ -17,8 +17,33 @@ ${CALLS}  return list;
 }  // namespace lockstep::ops
 ")
 
+# GPU kernels that are our own: <op>/<op>_grid.hpp, here over HostGrid.
+file(GLOB OP_GRIDS CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/ops/*/*_grid.hpp)
+set(INCLUDES "")
+set(ENTRIES "")
+foreach(GRID ${OP_GRIDS})
+  if(GRID MATCHES "ops/([a-z0-9_]+)/([a-z0-9_]+)_grid.hpp" AND CMAKE_MATCH_1 STREQUAL CMAKE_MATCH_2)
+    string(APPEND INCLUDES "#include \"${GRID}\"\n")
+    string(APPEND ENTRIES "      {\"${CMAKE_MATCH_1}\", make_${CMAKE_MATCH_1}_grid<backend::HostGrid>},\n")
+  endif()
+endforeach()
+set(LOCKSTEP_GRID_LIST ${CMAKE_BINARY_DIR}/generated/grid_list.cpp)
+file(CONFIGURE OUTPUT ${LOCKSTEP_GRID_LIST} CONTENT
+"${INCLUDES}#include \"ops/op_driver.hpp\"
+
+namespace lockstep::ops {
+
+std::map<std::string, KernelFactory> host_grid_kernels() {
+  return {
+${ENTRIES}  };
+}
+
+}  // namespace lockstep::ops
+")
+
 file(GLOB OP_CHECKS CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/../tests/ops/*_test.cpp)
-add_library(ops_driver STATIC ${OP_CASES} ${LOCKSTEP_CASE_LIST} ops/op_driver.cpp ops/finite_difference.cpp)
+add_library(ops_driver STATIC ${OP_CASES} ${LOCKSTEP_CASE_LIST} ${LOCKSTEP_GRID_LIST}
+  ops/op_driver.cpp ops/finite_difference.cpp)
 target_include_directories(ops_driver PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_flags)
 

@@ -1,23 +1,28 @@
 # Flags that every target has. -ffp-contract=off is part of the promise: a fused multiply-add chosen by the
 # compiler in one loop body and not in its tail would change bits.
 add_library(lockstep_flags INTERFACE)
-target_compile_options(lockstep_flags INTERFACE
+function(lockstep_flags_of_cxx)
+  foreach(FLAG ${ARGN})
+    target_compile_options(lockstep_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${FLAG}>)
+  endforeach()
+endfunction()
+lockstep_flags_of_cxx(
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers -Werror
   -ffp-contract=off -fno-math-errno)
 # g++ 12 sees overlaps in std::string where there are none (GCC bug 105651, mended in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(lockstep_flags INTERFACE -Wno-restrict)
+  lockstep_flags_of_cxx(-Wno-restrict)
 endif()
 if(LOCKSTEP_SANITIZE)
   # g++ 12 then takes the members of a std::variant that are not in use for uninitialised ones, and copies of no bytes
   # for reads beyond an array.
-  target_compile_options(lockstep_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds)
+  lockstep_flags_of_cxx(-Wno-maybe-uninitialized -Wno-array-bounds)
 endif()
 if(LOCKSTEP_SANITIZE STREQUAL "address")
-  target_compile_options(lockstep_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  lockstep_flags_of_cxx(-fsanitize=address,undefined -fno-omit-frame-pointer)
   target_link_options(lockstep_flags INTERFACE -fsanitize=address,undefined)
 elseif(LOCKSTEP_SANITIZE STREQUAL "thread")
-  target_compile_options(lockstep_flags INTERFACE -fsanitize=thread)
+  lockstep_flags_of_cxx(-fsanitize=thread)
   target_link_options(lockstep_flags INTERFACE -fsanitize=thread)
 elseif(NOT LOCKSTEP_SANITIZE STREQUAL "")
   message(FATAL_ERROR "LOCKSTEP_SANITIZE is '${LOCKSTEP_SANITIZE}'; expected address or thread")

@@ -24,8 +24,20 @@ layer() {
   [ "$status" = ok ]
 }
 
+# The CUDA module is built where its toolkit can be had; without it, its tests are skipped, and named.
+toolkit() {
+  [ "${LOCKSTEP_CUDA:-}" = OFF ] || scripts/cuda-toolkit.sh ||
+    echo "no CUDA toolkit, so no CUDA module (LOCKSTEP_CUDA=OFF does not look for one)"
+}
+
+# CMake looks for a toolkit when it runs.
+configured() {
+  [ -f "$build/build.ninja" ] && ! [ build/cuda-toolkit/stamp -nt "$build/build.ninja" ]
+}
+
 build_all() {
-  { [ -f "$build/build.ninja" ] || cmake --preset "$preset"; } && cmake --build "$build" -j "$jobs"
+  toolkit
+  { configured || cmake --preset "$preset" ${LOCKSTEP_CUDA:+-D LOCKSTEP_CUDA="$LOCKSTEP_CUDA"}; } && cmake --build "$build" -j "$jobs"
 }
 
 # tests NAME JOBS CTEST-FILTER...: one run of ctest, with a report.

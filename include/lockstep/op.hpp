@@ -21,6 +21,8 @@
 
 namespace lockstep {
 
+class GpuQueue;  // of the CUDA module
+
 enum class Mode : std::uint8_t { training, inference };
 
 struct ParameterSpec {
@@ -73,6 +75,7 @@ struct ForwardCall {
   std::span<void*const> outputs, saved;
   void* workspace = nullptr;
   const StepContext* step = nullptr;
+  GpuQueue* queue = nullptr;  ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 struct BackwardCall {
@@ -83,6 +86,7 @@ struct BackwardCall {
   std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
   void* workspace = nullptr;
   const StepContext* step = nullptr;
+  GpuQueue* queue = nullptr;  ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 /// One node's code on one worker, made once for fixed shapes; called for shard after shard, never by two
@@ -144,6 +148,7 @@ class OpDef {
 class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
+  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory);  ///< throws as at()
   [[nodiscard]] const OpDef* find(const std::string& name) const;
   [[nodiscard]] const OpDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
   [[nodiscard]] std::vector<const OpDef*> all() const;           ///< by name

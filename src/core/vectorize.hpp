@@ -10,3 +10,11 @@
 #else
 #define LOCKSTEP_VECTORIZED
 #endif
+
+// Vectors passed by value would be an ABI question; what is always inlined, as below, has none.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+/// What functions marked LOCKSTEP_VECTORIZED call: it joins them, and so their instruction sets.
+#define LOCKSTEP_INLINE inline __attribute__((always_inline))
+/// The same for a lambda, after its parameters.
+#define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))

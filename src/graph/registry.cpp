@@ -15,6 +15,12 @@ OpDef& OpRegistry::add(OpDef op) {
   return reference;
 }
 
+void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory) {
+  const auto found = ops_.find(op);
+  LOCKSTEP_CHECK(found != ops_.end(), "no op '" + op + "'");
+  found->second->kernels[device] = std::move(factory);
+}
+
 const OpDef* OpRegistry::find(const std::string& name) const {
   const auto found = ops_.find(name);
   return found == ops_.end() ? nullptr : found->second.get();

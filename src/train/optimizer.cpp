@@ -4,26 +4,18 @@
 
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
+#include "train/optimizer_formulas.hpp"
 
 namespace lockstep::train {
 
 namespace {
 
-struct SgdScalars {
-  float rate, momentum, decay;
-  bool nesterov;
-};
-
-LOCKSTEP_VECTORIZED void sgd_plain(float* p, const float* g, std::int64_t n, SgdScalars s) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] -= s.rate * (g[i] + s.decay * p[i]);
+LOCKSTEP_VECTORIZED void run_sgd_plain(float* p, const float* g, std::int64_t n, SgdScalars s) {
+  for (std::int64_t i = 0; i < n; ++i) sgd_plain(p[i], g[i], s);
 }
 
-LOCKSTEP_VECTORIZED void sgd_momentum(float* p, const float* g, float* m, std::int64_t n, SgdScalars s) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] + s.decay * p[i];
-    m[i] = s.momentum * m[i] + gradient;
-    p[i] -= s.rate * (s.nesterov ? gradient + s.momentum * m[i] : m[i]);
-  }
+LOCKSTEP_VECTORIZED void run_sgd_momentum(float* p, const float* g, float* m, std::int64_t n, SgdScalars s) {
+  for (std::int64_t i = 0; i < n; ++i) sgd_momentum(p[i], g[i], m[i], s);
 }
 
 class Sgd final : public Optimizer {
@@ -39,9 +31,9 @@ class Sgd final : public Optimizer {
                              decay ? static_cast<float>(options_.weight_decay) : 0.0F, options_.nesterov};
     const auto n = static_cast<std::int64_t>(parameter.size());
     if (states.empty()) {
-      sgd_plain(parameter.data(), gradient.data(), n, scalars);
+      run_sgd_plain(parameter.data(), gradient.data(), n, scalars);
     } else {
-      sgd_momentum(parameter.data(), gradient.data(), states[0], n, scalars);
+      run_sgd_momentum(parameter.data(), gradient.data(), states[0], n, scalars);
     }
   }
 
@@ -50,20 +42,8 @@ class Sgd final : public Optimizer {
   float rate_ = 0;
 };
 
-struct AdamScalars {
-  float beta1, beta2, epsilon;
-  float first_correction, second_correction;  // 1 / (1 - beta^t), and 1 / sqrt(1 - beta2^t)
-  float rate, coupled_decay, keep;            // keep: 1 - rate * decoupled decay
-};
-
-LOCKSTEP_VECTORIZED void adam(float* p, const float* g, float* m, float* v, std::int64_t n, AdamScalars s) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] + s.coupled_decay * p[i];
-    m[i] = s.beta1 * m[i] + (1.0F - s.beta1) * gradient;
-    v[i] = s.beta2 * v[i] + (1.0F - s.beta2) * (gradient * gradient);
-    const float denominator = std::sqrt(v[i]) * s.second_correction + s.epsilon;
-    p[i] = p[i] * s.keep - s.rate * (m[i] * s.first_correction) / denominator;
-  }
+LOCKSTEP_VECTORIZED void run_adam(float* p, const float* g, float* m, float* v, std::int64_t n, AdamScalars s) {
+  for (std::int64_t i = 0; i < n; ++i) adam(p[i], g[i], m[i], v[i], s);
 }
 
 class Adam final : public Optimizer {
@@ -85,7 +65,8 @@ class Adam final : public Optimizer {
     const double weight_decay = decay ? options_.weight_decay : 0.0;
     scalars.coupled_decay = decoupled_ ? 0.0F : static_cast<float>(weight_decay);
     scalars.keep = decoupled_ ? static_cast<float>(1 - static_cast<double>(scalars.rate) * weight_decay) : 1.0F;
-    adam(parameter.data(), gradient.data(), states[0], states[1], static_cast<std::int64_t>(parameter.size()), scalars);
+    run_adam(parameter.data(), gradient.data(), states[0], states[1], static_cast<std::int64_t>(parameter.size()),
+             scalars);
   }
 
  private:

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/cpu/lanes.hpp"
 #include "backend/cpu/softmax.hpp"
-#include "backend/cpu/vector_math.hpp"
 
 namespace lockstep::backend {
 namespace {

@@ -1,5 +1,5 @@
 // The accuracy that vector_math.hpp states, over a sample of all floats; and the association of reduce.hpp.
-#include "backend/cpu/vector_math.hpp"
+#include "backend/cpu/lanes.hpp"
 #include "backend/cpu/reduce.hpp"
 
 #include <gtest/gtest.h>

@@ -265,6 +265,19 @@ TEST_P(OpCaseTest, TakesAnEmptyBatch) {
   }
 }
 
+TEST_P(OpCaseTest, TheGpuKernelOverItsWholeGridHasTheBitsOfTheCpus) {
+  const auto factories = host_grid_kernels();
+  const auto factory = factories.find(problem_.op->name);
+  if (factory == factories.end()) GTEST_SKIP() << "no GPU kernel of our own";
+  const auto cpu = problem_.make_kernel(), gpu = problem_.make_kernel(factory->second);
+  KernelRun expected(problem_), found(problem_);
+  compute(*cpu, expected, problem_);
+  compute(*gpu, found, problem_);
+  const auto a = results(expected, problem_), b = results(found, problem_);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i] == b[i]) << a[i].first << " differs";
+}
+
 TEST_P(OpCaseTest, AllocatesInTheFirstCallOnly) {
   if (problem_.op->view) GTEST_SKIP() << "no kernel";
   const auto kernel = problem_.make_kernel();

@@ -85,11 +85,15 @@ bool Problem::wants_gradient(std::size_t input) const {
 }
 
 std::unique_ptr<Kernel> Problem::make_kernel() const {
+  return make_kernel(op->kernels.at(DeviceKind::cpu));
+}
+
+std::unique_ptr<Kernel> Problem::make_kernel(const KernelFactory& factory) const {
   backend::use_one_thread();
   KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved};
   for (const auto& parameter : signature.parameters) request.parameters.push_back({DType::f32, parameter.shape});
   for (const auto& state : signature.states) request.states.push_back({DType::f32, state.shape});
-  return op->kernels.at(DeviceKind::cpu)(request);
+  return factory(request);
 }
 
 Problem make_problem(const OpDef& op, const OpCase& the_case, bool empty_batch) {

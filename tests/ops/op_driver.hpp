@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ops/op_case.hpp"
@@ -11,6 +13,9 @@ namespace lockstep::ops {
 
 /// The cases of every op folder; written by CMake.
 [[nodiscard]] std::vector<OpCases> all_cases();
+
+/// By op: its GPU kernels' bodies, run on the CPU over the whole grid (backend/gpu/grid.hpp); written by CMake.
+[[nodiscard]] std::map<std::string, KernelFactory> host_grid_kernels();
 
 /// All tensors of one case. Values are functions of the case's name and the tensor's position only.
 struct Problem {
@@ -25,7 +30,8 @@ struct Problem {
 
   [[nodiscard]] bool trains() const { return mode == Mode::training && op->differentiable; }
   [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< f32 and not one of the op's constant inputs
-  [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;   ///< the CPU's
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelFactory& factory) const;
 };
 
 /// `empty_batch`: dimension 0 of every input is 0 instead.

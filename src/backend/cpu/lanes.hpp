@@ -1,19 +1,12 @@
-// Sixteen floats at once, for functions marked LOCKSTEP_VECTORIZED: reading, writing, and choosing lane by lane.
-//
-// `a < b ? x : y` on vectors would choose, too. But where a vector is wider than a register (16 floats on AVX2) the
-// compiler makes one scalar comparison after the other of it; so masks are made with subtraction and shifts.
+// Sixteen floats at once, for functions marked LOCKSTEP_VECTORIZED: reading and writing. Arithmetic, choosing lane by
+// lane and the functions of float_math.hpp work on them as on one float.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
-#define LOCKSTEP_INLINE inline __attribute__((always_inline))
-/// After a lambda's parameters: it joins the function marked LOCKSTEP_VECTORIZED that it is used in.
-#define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))
-
-// Lanes passed by value would be an ABI question; everything here is inlined, so it is none.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "backend/float_math.hpp"
+#include "core/vectorize.hpp"
 
 namespace lockstep::backend {
 
@@ -23,11 +16,12 @@ using IntegerLanes = std::int32_t __attribute__((vector_size(64)));
 using UnsignedLanes = std::uint32_t __attribute__((vector_size(64)));
 inline constexpr std::int64_t kLanes = 16;
 
-/// The integers as wide as F: float or Lanes.
-template <class F>
-using IntegerOf = std::conditional_t<std::is_same_v<F, float>, std::int32_t, IntegerLanes>;
-template <class F>
-using UnsignedOf = std::conditional_t<std::is_same_v<F, float>, std::uint32_t, UnsignedLanes>;
+template <>
+struct Math<Lanes> {
+  using Integer = IntegerLanes;
+  using Unsigned = UnsignedLanes;
+  static LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) { return __builtin_convertvector(i, Lanes); }
+};
 
 /// Lanes anywhere in memory. (memcpy would do; but it goes through the stack in pieces smaller than a register.)
 using LanesInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
@@ -95,54 +89,6 @@ LOCKSTEP_INLINE void map(const float* x, const float* y, float* z, std::int64_t 
     load_part(b, y + i, n - i, 0);
     store_part(z + i, function(a, b), n - i);
   }
-}
-
-template <class To, class From>
-LOCKSTEP_INLINE To bits_as(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
-
-/// `F{} + value`: a value in every lane.
-template <class F>
-LOCKSTEP_INLINE F all(float value) {
-  return F{} + value;
-}
-
-/// All bits set where the sign bit is.
-template <class F>
-LOCKSTEP_INLINE IntegerOf<F> sign_mask(const F& x) {
-  return bits_as<IntegerOf<F>>(x) >> 31;
-}
-
-/// Where x < bound, a number other than 0; of no meaning where x is NaN.
-template <class F>
-LOCKSTEP_INLINE IntegerOf<F> is_below(const F& x, float bound) {
-  return sign_mask(x - bound);
-}
-/// Where x > bound, as is_below().
-template <class F>
-LOCKSTEP_INLINE IntegerOf<F> is_above(const F& x, float bound) {
-  return sign_mask(bound - x);
-}
-
-constexpr std::int32_t kInfinityBits = 0x7f800000, kMagnitudeBits = 0x7fffffff;
-
-template <class F>
-LOCKSTEP_INLINE IntegerOf<F> is_nan(const F& x) {
-  return (kInfinityBits - (bits_as<IntegerOf<F>>(x) & kMagnitudeBits)) >> 31;
-}
-template <class F>
-LOCKSTEP_INLINE IntegerOf<F> is_finite(const F& x) {
-  return ((bits_as<IntegerOf<F>>(x) & kMagnitudeBits) - kInfinityBits) >> 31;
-}
-
-template <class F>
-LOCKSTEP_INLINE F choose(const IntegerOf<F>& mask, const F& yes, const F& no) {
-  using I = IntegerOf<F>;
-  return bits_as<F>((bits_as<I>(yes) & mask) | (bits_as<I>(no) & ~mask));
 }
 
 }  // namespace lockstep::backend

@@ -1,8 +1,8 @@
 // Rows of exponentials, for functions marked LOCKSTEP_VECTORIZED. Sums have the association of reduce.hpp.
 #pragma once
 
+#include "backend/cpu/lanes.hpp"
 #include "backend/cpu/reduce.hpp"
-#include "backend/cpu/vector_math.hpp"
 
 namespace lockstep::backend {
 

@@ -19,13 +19,13 @@ inline std::uint32_t dropout_threshold(double rate) {
   return static_cast<std::uint32_t>(rate * 4294967296.0);
 }
 
-inline PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t position) {
+constexpr PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t position) {
   return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
           static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32)};
 }
 
 /// One element's word; the plain form of the rule above.
-inline std::uint32_t dropout_word(std::uint64_t key, std::uint64_t position, std::uint64_t element) {
+constexpr std::uint32_t dropout_word(std::uint64_t key, std::uint64_t position, std::uint64_t element) {
   return philox(key, dropout_counter(16 * (element / 64) + element % 16, position))[(element / 16) % 4];
 }
 

@@ -1,10 +1,10 @@
-// (1 + tanh(u)) / 2 is sigmoid(2u), which needs one exponential and one division. Training makes the slope in forward,
-// where Phi(x) is at hand, and backward only multiplies by it.
+// Training makes the slope in forward, where Phi(x) is at hand, and backward only multiplies by it.
 #include <memory>
 
-#include "backend/cpu/vector_math.hpp"
+#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/gelu/gelu_formulas.hpp"
 
 namespace lockstep::ops {
 
@@ -12,27 +12,6 @@ namespace {
 
 using backend::kLanes;
 using backend::Lanes;
-
-constexpr float kTwice = 1.5957691216F;  // 2 * sqrt(2 / pi)
-constexpr float kCube = 0.044715F;
-constexpr float kHalfRoot = 0.70710678119F;  // 1 / sqrt(2)
-constexpr float kDensity = 0.39894228040F;   // 1 / sqrt(2 pi)
-
-struct Tanh {
-  static LOCKSTEP_INLINE Lanes phi(const Lanes& x) {
-    return backend::vector_sigmoid(x * (x * x * (kTwice * kCube) + kTwice));
-  }
-  static LOCKSTEP_INLINE Lanes slope(const Lanes& x, const Lanes& phi) {
-    return phi + x * (phi * (1.0F - phi)) * (x * x * (3.0F * kTwice * kCube) + kTwice);
-  }
-};
-
-struct Exact {
-  static LOCKSTEP_INLINE Lanes phi(const Lanes& x) { return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F; }
-  static LOCKSTEP_INLINE Lanes slope(const Lanes& x, const Lanes& phi) {
-    return phi + x * (backend::vector_exp(x * x * -0.5F) * kDensity);
-  }
-};
 
 template <class Phi>
 LOCKSTEP_INLINE void forward(const float* x, float* y, std::int64_t n) {
@@ -52,16 +31,16 @@ LOCKSTEP_INLINE void forward_with_slope(const float* x, float* y, float* slope, 
 }
 
 LOCKSTEP_VECTORIZED void forward_tanh(const float* x, float* y, std::int64_t n) {
-  forward<Tanh>(x, y, n);
+  forward<GeluTanh>(x, y, n);
 }
 LOCKSTEP_VECTORIZED void forward_exact(const float* x, float* y, std::int64_t n) {
-  forward<Exact>(x, y, n);
+  forward<GeluExact>(x, y, n);
 }
 LOCKSTEP_VECTORIZED void training_tanh(const float* x, float* y, float* slope, std::int64_t n) {
-  forward_with_slope<Tanh>(x, y, slope, n);
+  forward_with_slope<GeluTanh>(x, y, slope, n);
 }
 LOCKSTEP_VECTORIZED void training_exact(const float* x, float* y, float* slope, std::int64_t n) {
-  forward_with_slope<Exact>(x, y, slope, n);
+  forward_with_slope<GeluExact>(x, y, slope, n);
 }
 
 LOCKSTEP_VECTORIZED void multiply(const float* slope, const float* dy, float* dx, std::int64_t n) {

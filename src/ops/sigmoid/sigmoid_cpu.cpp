@@ -1,4 +1,4 @@
-#include "backend/cpu/vector_math.hpp"
+#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
 #include "ops/activation.hpp"
 

@@ -1,38 +1,101 @@
-// exp, log, tanh, erf and what is made of them, as branch-free code over `float` or Lanes (16 floats at once). Only
-// +, -, *, / and bit operations: the bits are the same for every instruction set and C library, and for one float
-// as for sixteen. Polynomials are near-minimax (Chebyshev) fits of the functions named beside them.
+// exp, log, tanh, erf and what is made of them, as branch-free code over `float`, on the CPU and on GPUs, or over the
+// vectors of cpu/lanes.hpp. Only +, -, *, / and bit operations: the bits are the same for every instruction set and C
+// library, for one float as for sixteen, and on a GPU whose compiler may not contract (nvcc's --fmad=false).
+// Polynomials are near-minimax (Chebyshev) fits of the functions named beside them.
+//
+// `a < b ? x : y` on vectors would choose, too. But where a vector is wider than a register (16 floats on AVX2) the
+// compiler makes one scalar comparison after the other of it; so masks are made with subtraction and shifts.
 //
 // The stated accuracy is what tests/backend/vector_math_test.cpp demands over the whole range of floats.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
-#include "backend/cpu/lanes.hpp"
+#include "core/host_device.hpp"
+#include "core/vectorize.hpp"
 
 namespace lockstep::backend {
 
-LOCKSTEP_INLINE float to_float(std::int32_t i) {
-  return static_cast<float>(i);
+/// What the functions below need of a type of floats beside its operators: the integers as wide, and their conversion.
+template <class F>
+struct Math;
+
+template <>
+struct Math<float> {
+  using Integer = std::int32_t;
+  using Unsigned = std::uint32_t;
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(Integer i) { return static_cast<float>(i); }
+};
+
+template <class F>
+using IntegerOf = typename Math<F>::Integer;
+template <class F>
+using UnsignedOf = typename Math<F>::Unsigned;
+
+template <class To, class From>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE To bits_as(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
 }
-LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) {
-  return __builtin_convertvector(i, Lanes);
+
+/// `F{} + value`: a value in every lane.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F all(float value) {
+  return F{} + value;
+}
+
+/// All bits set where the sign bit is.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> sign_mask(const F& x) {
+  return bits_as<IntegerOf<F>>(x) >> 31;
+}
+
+/// Where x < bound, a number other than 0; of no meaning where x is NaN.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_below(const F& x, float bound) {
+  return sign_mask(x - bound);
+}
+/// Where x > bound, as is_below().
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_above(const F& x, float bound) {
+  return sign_mask(bound - x);
+}
+
+constexpr std::int32_t kInfinityBits = 0x7f800000, kMagnitudeBits = 0x7fffffff;
+
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_nan(const F& x) {
+  return (kInfinityBits - (bits_as<IntegerOf<F>>(x) & kMagnitudeBits)) >> 31;
+}
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_finite(const F& x) {
+  return ((bits_as<IntegerOf<F>>(x) & kMagnitudeBits) - kInfinityBits) >> 31;
 }
 
 template <class F>
-LOCKSTEP_INLINE F magnitude_of(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F choose(const IntegerOf<F>& mask, const F& yes, const F& no) {
+  using I = IntegerOf<F>;
+  return bits_as<F>((bits_as<I>(yes) & mask) | (bits_as<I>(no) & ~mask));
+}
+
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F magnitude_of(const F& x) {
   return bits_as<F>(bits_as<IntegerOf<F>>(x) & kMagnitudeBits);
 }
 
 /// magnitude with x's sign.
 template <class F>
-LOCKSTEP_INLINE F with_sign_of(const F& magnitude, const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F with_sign_of(const F& magnitude, const F& x) {
   using I = IntegerOf<F>;
   return bits_as<F>(bits_as<I>(magnitude) | (bits_as<I>(x) & static_cast<std::int32_t>(0x80000000)));
 }
 
 /// e^x within 1 ulp; 0 below -87.3365 (results that are not normal), infinity above 88.7228, NaN for NaN.
 template <class F>
-LOCKSTEP_INLINE F vector_exp(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_exp(const F& x) {
   using U = UnsignedOf<F>;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   const F shifted = x * 1.44269504F + kRound;
@@ -52,12 +115,12 @@ LOCKSTEP_INLINE F vector_exp(const F& x) {
 
 /// Natural logarithm of a normal positive x within 1 ulp; infinity for infinity, NaN for NaN.
 template <class F>
-LOCKSTEP_INLINE F vector_log(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_log(const F& x) {
   using I = IntegerOf<F>;
   const I bits = bits_as<I>(x);
   const I exponent = (bits - 0x3f3504f3) >> 23;  // x = m * 2^exponent, m in sqrt(1/2) ... sqrt(2)
   const F f = bits_as<F>(bits - exponent * 0x00800000) - 1.0F;
-  const F e = to_float(exponent);
+  const F e = Math<F>::to_float(exponent);
   F p = f * 0.069716114715F - 0.11479733847F;  // (log(1 + f) - f + f^2 / 2) / f^3
   p = p * f + 0.11685419923F;
   p = p * f - 0.12425687331F;
@@ -74,7 +137,7 @@ LOCKSTEP_INLINE F vector_log(const F& x) {
 
 /// tanh within 1.5 ulp.
 template <class F>
-LOCKSTEP_INLINE F vector_tanh(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_tanh(const F& x) {
   const F magnitude = magnitude_of(x);
   const F s = x * x;
   F p = s * -0.0060451650965F + 0.020961329109F;  // (tanh(x) / x - 1) / x^2, |x| < 0.63
@@ -89,13 +152,13 @@ LOCKSTEP_INLINE F vector_tanh(const F& x) {
 
 /// 1 / (1 + e^-x) within 2.5 ulp above -87; 0 below.
 template <class F>
-LOCKSTEP_INLINE F vector_sigmoid(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_sigmoid(const F& x) {
   return 1.0F / (1.0F + vector_exp(-x));
 }
 
 /// erf within 1.5 ulp.
 template <class F>
-LOCKSTEP_INLINE F vector_erf(const F& x) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_erf(const F& x) {
   const F magnitude = magnitude_of(x);
   const F s = x * x;
   F p = s * 7.8758750627e-5F - 0.00080168642872F;  // erf(x) / x - 1, |x| < 1

@@ -1,0 +1,45 @@
+# liblockstep_cuda.so: backend/cuda, the ops' GPU kernels (ops/*/*_cuda.cu) and the NCCL communicator. Loaded at run
+# time by the program, which it lies beside. Included from src/.
+#
+# It takes the rooms it needs as static libraries, hidden, and nothing from the program: rooms have no globals, so the
+# copies are of code only (tests/cuda/module_test.py holds that), and any program may load it without linking for it.
+file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*_cuda.cu)
+include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
+lockstep_kernel_list(_cuda "registry.add_kernel(\"@NAME@\", DeviceKind::cuda, make_@NAME@_cuda)" ${CUDA_KERNELS})
+set(LOCKSTEP_CUDA_LIST ${CMAKE_BINARY_DIR}/generated/cuda_list.cpp)
+file(CONFIGURE OUTPUT ${LOCKSTEP_CUDA_LIST} CONTENT
+"#include \"lockstep/op.hpp\"
+
+namespace lockstep::ops {
+
+${DECLARATIONS}
+}  // namespace lockstep::ops
+
+extern \"C\" __attribute__((visibility(\"default\"))) void lockstep_cuda_register(lockstep::OpRegistry& registry) {
+  using namespace lockstep;
+  using namespace lockstep::ops;
+${CALLS}}
+")
+
+file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS backend/cuda/*.cpp backend/cuda/*.cu comm/nccl_*.cpp comm/*_cuda.cu
+  train/*_cuda.cu)
+add_library(lockstep_cuda MODULE ${CUDA_SOURCES} ${CUDA_KERNELS} ${LOCKSTEP_CUDA_LIST})
+set_target_properties(lockstep_cuda PROPERTIES
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+  CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+  # CUDA's libraries are looked for beside it, then as the system says.
+  INSTALL_RPATH "$ORIGIN;$ORIGIN/cuda")
+# Equal bits: no multiply-add may be contracted, as on the CPU (cmake/Warnings.cmake). Relaxed constexpr: Philox is
+# constexpr in a public header, which knows nothing of GPUs.
+target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror,-ffp-contract=off>")
+target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm
+  CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY})
+# Every symbol must be found when linking, none of the rooms' is visible, and no library is needed that is not used.
+set(MAP ${CMAKE_CURRENT_LIST_DIR}/cuda_module.map)
+target_link_options(lockstep_cuda PRIVATE -Wl,-z,defs -Wl,--version-script=${MAP} -Wl,--as-needed)
+set_target_properties(lockstep_cuda PROPERTIES LINK_DEPENDS ${MAP})
+add_dependencies(lockstep lockstep_cuda)
+install(TARGETS lockstep_cuda LIBRARY DESTINATION lib/lockstep)

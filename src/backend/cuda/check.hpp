@@ -1,0 +1,33 @@
+// Every call of CUDA's libraries stands in LOCKSTEP_GPU(place, call): a failure is an Error that names host, rank, GPU,
+// step, op and the call itself.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include <string>
+
+#include "backend/gpu/gpu_place.hpp"
+
+namespace lockstep::backend {
+
+/// The library's own words.
+[[nodiscard]] std::string what_is(cudaError_t code);
+[[nodiscard]] std::string what_is(cublasStatus_t code);
+[[nodiscard]] std::string what_is(cudnnStatus_t code);
+
+/// Success is 0 in all of them.
+template <class Code>
+void check_gpu(Code code, const char* call, const GpuPlace& place) {
+  if (code != Code{}) throw gpu_error(place, call, static_cast<int>(code), what_is(code));
+}
+
+/// For destructors: a failure is told on stderr, unless CUDA itself is already leaving.
+void report_gpu(cudaError_t code, const char* call) noexcept;
+void report_gpu(cublasStatus_t code, const char* call) noexcept;
+void report_gpu(cudnnStatus_t code, const char* call) noexcept;
+
+}  // namespace lockstep::backend
+
+#define LOCKSTEP_GPU(place, call) ::lockstep::backend::check_gpu((call), #call, (place))

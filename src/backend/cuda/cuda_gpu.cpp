@@ -1,0 +1,67 @@
+#include "backend/cuda/cuda_gpu.hpp"
+
+#include <cstring>
+
+namespace lockstep::backend {
+
+CudaGpu::CudaGpu(int ordinal, GpuPlace place) : place_(std::move(place)) {
+  LOCKSTEP_GPU(place_, cudaSetDevice(ordinal));
+}
+
+Gpu::Stream CudaGpu::make_stream() {
+  streams_.push_back(backend::make_stream(place_));
+  return static_cast<Stream>(streams_.size() - 1);
+}
+
+Gpu::Event CudaGpu::make_event() {
+  events_.push_back(backend::make_event(place_));
+  return static_cast<Event>(events_.size() - 1);
+}
+
+void CudaGpu::record(Event event, Stream stream) {
+  LOCKSTEP_GPU(place_, cudaEventRecord(at(event), at(stream)));
+}
+
+void CudaGpu::wait(Stream stream, Event event) {
+  LOCKSTEP_GPU(place_, cudaStreamWaitEvent(at(stream), at(event), 0));
+}
+
+void CudaGpu::wait(Event event) {
+  LOCKSTEP_GPU(place_, cudaEventSynchronize(at(event)));
+}
+
+std::byte* CudaGpu::allocate(std::size_t bytes) {
+  DeviceMemory memory = make_device_memory(bytes, place_);
+  auto* const address = static_cast<std::byte*>(memory.get());
+  device_.emplace(address, std::move(memory));
+  return address;
+}
+
+void CudaGpu::free(std::byte* memory) {
+  device_.erase(memory);
+}
+
+std::byte* CudaGpu::allocate_pinned(std::size_t bytes) {
+  PinnedMemory memory = make_pinned_memory(bytes, place_);
+  auto* const address = static_cast<std::byte*>(memory.get());
+  pinned_.emplace(address, std::move(memory));
+  return address;
+}
+
+void CudaGpu::free_pinned(std::byte* memory) {
+  pinned_.erase(memory);
+}
+
+void CudaGpu::fill(std::byte* pinned, const std::byte* from, std::size_t bytes) {
+  std::memcpy(pinned, from, bytes);
+}
+
+void CudaGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) {
+  LOCKSTEP_GPU(place_, cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, at(stream)));
+}
+
+void CudaGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
+  LOCKSTEP_GPU(place_, cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, at(stream)));
+}
+
+}  // namespace lockstep::backend

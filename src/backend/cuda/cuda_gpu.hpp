@@ -1,0 +1,41 @@
+// CudaGpu: the Gpu of backend/gpu/gpu.hpp, by CUDA.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "backend/cuda/handles.hpp"
+#include "backend/gpu/gpu.hpp"
+
+namespace lockstep::backend {
+
+class CudaGpu final : public Gpu {
+ public:
+  /// `ordinal`: the driver's number (backend/gpu/driver.hpp). It becomes the calling thread's GPU.
+  CudaGpu(int ordinal, GpuPlace place);
+
+  [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Event make_event() override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void wait(Event event) override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
+  void free(std::byte* memory) override;
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
+  void free_pinned(std::byte* memory) override;
+  void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
+  void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
+  void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+
+ private:
+  [[nodiscard]] cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
+  [[nodiscard]] cudaEvent_t at(Event event) const { return events_.at(static_cast<std::size_t>(event)).get(); }
+
+  GpuPlace place_;
+  std::vector<CudaStream> streams_;
+  std::vector<CudaEvent> events_;
+  std::unordered_map<std::byte*, DeviceMemory> device_;
+  std::unordered_map<std::byte*, PinnedMemory> pinned_;
+};
+
+}  // namespace lockstep::backend

@@ -1,0 +1,34 @@
+// The CUDA module: liblockstep_cuda.so, the one part of lockstep that links CUDA's libraries. It is opened at run time
+// by its absolute path, and only if it is of the same build as the program (docs/gpu.md says why).
+//
+// Rooms ask it for what is theirs by the names of `extern "C"` functions, below.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/gpu/shared_library.hpp"
+
+namespace lockstep::backend {
+
+/// What every module exports, beside what the rooms ask of it.
+inline constexpr const char* kModuleBuildId = "lockstep_cuda_build_id";          ///< const char*()
+inline constexpr const char* kModuleCudaVersion = "lockstep_cuda_version";       ///< int(): 13000 is CUDA 13.0
+inline constexpr const char* kModuleRegisterKernels = "lockstep_cuda_register";  ///< void(OpRegistry&)
+
+/// Where a module may lie: beside the program, or where `cmake --install` puts it; LOCKSTEP_CUDA_MODULE names another.
+[[nodiscard]] std::vector<std::string> module_paths();
+
+struct CudaModule {
+  SharedLibrary library;  ///< empty: see `problem`
+  std::string path;
+  int cuda_version = 0;  ///< that it was built with
+  std::string problem;   ///< "expected ..., found ...; what to try"
+
+  explicit operator bool() const { return static_cast<bool>(library); }
+};
+
+/// Throws nothing. Opens the first file of `paths` that exists.
+[[nodiscard]] CudaModule open_module(const std::vector<std::string>& paths = module_paths());
+
+}  // namespace lockstep::backend

@@ -1,0 +1,47 @@
+// What host code asks of a GPU: memory, streams, events and copies. CudaGpu (in the module) does it; FakeGpu (in tests)
+// does it on the CPU and checks what a GPU leaves unchecked: the order of accesses, and the life of memory.
+//
+// Work put on one stream runs in that order; across streams, and for the host, only events order anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::backend {
+
+class Gpu {
+ public:
+  enum class Stream : std::uint32_t {};
+  enum class Event : std::uint32_t {};
+
+  Gpu() = default;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  virtual ~Gpu() = default;
+
+  /// They live as long as the Gpu.
+  [[nodiscard]] virtual Stream make_stream() = 0;
+  [[nodiscard]] virtual Event make_event() = 0;
+
+  /// The event stands for all that was put on the stream so far, instead of what it stood for before.
+  virtual void record(Event event, Stream stream) = 0;
+  /// What is put on the stream from here on runs after what the event stands for now; at once for a fresh event.
+  virtual void wait(Stream stream, Event event) = 0;
+  /// The calling thread waits.
+  virtual void wait(Event event) = 0;
+
+  /// 256-byte aligned, not cleared. Nothing may be using the memory when it is freed.
+  [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void free(std::byte* memory) = 0;
+  /// Memory of the host that copies may read and write while the host goes on.
+  [[nodiscard]] virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+  virtual void free_pinned(std::byte* memory) = 0;
+
+  /// The calling thread copies into pinned memory.
+  virtual void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) = 0;
+  /// Put on the stream: from pinned memory to the GPU's, or back.
+  virtual void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) = 0;
+  virtual void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) = 0;
+};
+
+}  // namespace lockstep::backend

@@ -1,0 +1,135 @@
+// Grids: how the body of a GPU kernel is spread over threads. A body is written once, as a function object; CudaGrid
+// (backend/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same grid and
+// with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
+//
+//   Grid::each(queue, n, body)      body(i) for i = 0 ... n - 1, in any order
+//   Grid::rows(queue, count, body)  body(group, row) for row = 0 ... count - 1; a group of kGroupLanes threads a row
+//
+// A group's lane l takes elements l, l + kGroupLanes, ... of its row. That and the order in which lanes are combined
+// are what backend/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/host_device.hpp"
+
+namespace lockstep {
+
+class GpuQueue;
+
+namespace backend {
+
+inline constexpr int kBlockThreads = 256;
+inline constexpr int kGroupLanes = 16;
+inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
+
+/// Blocks for n elements, or for n rows.
+constexpr std::int64_t blocks_of_elements(std::int64_t n) {
+  return (n + kBlockThreads - 1) / kBlockThreads;
+}
+constexpr std::int64_t blocks_of_rows(std::int64_t n) {
+  return (n + kBlockGroups - 1) / kBlockGroups;
+}
+
+// Bodies that several rooms need.
+
+/// to[i] = from[i]
+struct CopyBody {
+  const float* from;
+  float* to;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
+/// out[i] = left[i] + right[i]; out may be one of them.
+struct AddBody {
+  const float *left, *right;
+  float* out;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = left[i] + right[i]; }
+};
+
+/// What one thread of a grid over elements does.
+template <class Body>
+LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Body& body) {
+  const std::int64_t i = block * kBlockThreads + thread;
+  if (i < n) body(i);
+}
+
+/// What the threads of one group of a grid over rows do.
+template <class Group, class Body>
+LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t count, Group& lanes, const Body& body) {
+  const std::int64_t row = block * kBlockGroups + group;
+  if (row < count) body(lanes, row);
+}
+
+/// function(i) for this lane's elements of a row of n, in order.
+template <class Function>
+LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Function& function) {
+  for (std::int64_t i = lane; i < n; i += kGroupLanes) function(i);
+}
+
+/// One group after the other, lane after lane.
+class HostGroup {
+ public:
+  /// function(i) for each element of a row, by the lane that it belongs to.
+  template <class Function>
+  void each(std::int64_t n, const Function& function) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) for_lane(lane, n, function);
+  }
+  /// Sum of function(i) over a row of n; every lane gets it.
+  template <class Function>
+  float sum(std::int64_t n, const Function& function) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) {
+      float& total = lanes[static_cast<std::size_t>(lane)];
+      for_lane(lane, n, [&](std::int64_t i) { total += function(i); });
+    }
+    return combine(lanes, [](float a, float b) { return a + b; });
+  }
+  /// The largest function(i); -infinity for an empty row. A NaN is passed over.
+  template <class Function>
+  float maximum(std::int64_t n, const Function& function) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) {
+      float& best = lanes[static_cast<std::size_t>(lane)];
+      best = -__builtin_inff();
+      for_lane(lane, n, [&](std::int64_t i) { best = larger(function(i), best); });
+    }
+    return combine(lanes, larger);
+  }
+  /// Calls function() in one lane only.
+  template <class Function>
+  void once(const Function& function) const {
+    function();
+  }
+
+ private:
+  static float larger(float a, float b) { return a > b ? a : b; }
+  // Lane l takes in lane l ^ 8, then 4, 2, 1: what a GPU's shuffles do in all lanes at once.
+  template <class Combine>
+  static float combine(std::array<float, kGroupLanes> lanes, const Combine& both) {
+    for (std::size_t distance = kGroupLanes / 2; distance > 0; distance /= 2) {
+      for (std::size_t lane = 0; lane < distance; ++lane) lanes[lane] = both(lanes[lane], lanes[lane + distance]);
+    }
+    return lanes[0];
+  }
+};
+
+struct HostGrid {
+  template <class Body>
+  static void each(GpuQueue* /*queue*/, std::int64_t n, const Body& body) {
+    for (std::int64_t block = 0; block < blocks_of_elements(n); ++block) {
+      for (int thread = 0; thread < kBlockThreads; ++thread) element_at(block, thread, n, body);
+    }
+  }
+  template <class Body>
+  static void rows(GpuQueue* /*queue*/, std::int64_t count, const Body& body) {
+    HostGroup lanes;
+    for (std::int64_t block = 0; block < blocks_of_rows(count); ++block) {
+      for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, body);
+    }
+  }
+};
+
+}  // namespace backend
+}  // namespace lockstep

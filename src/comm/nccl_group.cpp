@@ -1,0 +1,156 @@
+#include "comm/nccl_group.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "comm/nccl_check.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr Milliseconds kPoll{1};
+constexpr Milliseconds kPatienceAtEnd{5'000};
+
+/// NCCL's verdict on what is under way, asked until there is one or the time is over (then ncclInProgress).
+ncclResult_t poll(ncclComm_t communicator, Milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  ncclResult_t state = ncclInProgress;
+  while (true) {
+    const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
+    if (asked != ncclSuccess) return asked;
+    if (state != ncclInProgress || std::chrono::steady_clock::now() >= end) return state;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+Error late(const backend::GpuPlace& place, const char* what, Milliseconds timeout) {
+  return {ExitCode::infrastructure,
+          fmt::format("{}: {} is not done after {} s; a rank is gone or late, or NCCL's network settings do not fit "
+                      "(NCCL_DEBUG=INFO tells more)",
+                      place.text(), what, static_cast<double>(timeout.count()) / 1000)};
+}
+
+/// Collects calls into one; NCCL then has no order among them to wait for.
+class GroupScope {
+ public:
+  GroupScope(ncclComm_t communicator, const backend::GpuPlace& place) : communicator_(communicator), place_(place) {
+    check_nccl(ncclGroupStart(), "ncclGroupStart", communicator_, place_);
+  }
+  GroupScope(const GroupScope&) = delete;
+  GroupScope& operator=(const GroupScope&) = delete;
+  /// An error is being unwound: the group must still be closed, or the next one would be inside it.
+  ~GroupScope() {
+    if (open_) (void)ncclGroupEnd();
+  }
+  void end() {
+    open_ = false;
+    check_nccl(ncclGroupEnd(), "ncclGroupEnd", communicator_, place_);
+  }
+
+ private:
+  ncclComm_t communicator_;
+  const backend::GpuPlace& place_;
+  bool open_ = true;
+};
+
+}  // namespace
+
+NcclGroup::NcclGroup(Communicator& ranks, backend::GpuPlace place, Milliseconds timeout)
+    : place_(std::move(place)), timeout_(timeout) {
+  try {
+    initialize(ranks, timeout);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
+  // Rank 0's verdict travels with the id: without it the others would wait for an id that never comes.
+  struct Invitation {
+    ncclUniqueId id;
+    ncclResult_t made;
+  } invitation{};
+  if (ranks.rank() == 0) invitation.made = ncclGetUniqueId(&invitation.id);
+  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", place_.step, timeout});
+  check_nccl(invitation.made, "ncclGetUniqueId", nullptr, place_);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  check_nccl(ncclCommInitRankConfig(&communicator_, ranks.size(), invitation.id, ranks.rank(), &config),
+             "ncclCommInitRankConfig", communicator_, place_);
+  settle("ncclCommInitRankConfig");
+}
+
+NcclGroup::~NcclGroup() {
+  if (communicator_ == nullptr) return;
+  // Finalizing waits for the others; where they are gone, aborting must end it.
+  const ncclResult_t begun = ncclCommFinalize(communicator_);
+  if ((begun == ncclSuccess || begun == ncclInProgress) && poll(communicator_, kPatienceAtEnd) == ncclSuccess) {
+    (void)ncclCommDestroy(communicator_);
+  } else {
+    abort();
+  }
+}
+
+void NcclGroup::abort() noexcept {
+  if (communicator_ == nullptr) return;
+  (void)ncclCommAbort(communicator_);
+  communicator_ = nullptr;
+}
+
+void NcclGroup::settle(const char* call) {
+  const ncclResult_t state = poll(communicator_, timeout_);
+  if (state == ncclInProgress) throw late(place_, call, timeout_);
+  check_nccl(state, call, communicator_, place_);
+}
+
+void NcclGroup::exchange(const SlicePlan& plan, std::span<const float* const> roots, float* received,
+                         cudaStream_t stream) {
+  GroupScope group(communicator_, place_);
+  for (const auto& send : plan.sends) {
+    const float* from = roots[static_cast<std::size_t>(send.root)] + send.first;
+    check_nccl(ncclSend(from, static_cast<std::size_t>(send.count), ncclFloat, send.to, communicator_, stream),
+               "ncclSend", communicator_, place_);
+  }
+  for (const auto& receive : plan.receives) {
+    check_nccl(ncclRecv(received + receive.at, static_cast<std::size_t>(plan.count), ncclFloat, receive.from,
+                        communicator_, stream),
+               "ncclRecv", communicator_, place_);
+  }
+  group.end();
+  settle("the exchange of slices");
+}
+
+void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, cudaStream_t stream) {
+  GroupScope group(communicator_, place_);
+  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner) {
+    float* slice = bucket + bounds[owner];
+    const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
+    if (count == 0) continue;
+    check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, stream),
+               "ncclBroadcast", communicator_, place_);
+  }
+  group.end();
+  settle("the gathering of slices");
+}
+
+void NcclGroup::all_reduce_sum(float* values, std::int64_t count, cudaStream_t stream) {
+  check_nccl(ncclAllReduce(values, values, static_cast<std::size_t>(count), ncclFloat, ncclSum, communicator_, stream),
+             "ncclAllReduce", communicator_, place_);
+  settle("ncclAllReduce");
+}
+
+void NcclGroup::check(const Operation& operation) {
+  ncclResult_t state = ncclSuccess;
+  check_nccl(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError", communicator_, place_);
+  check_nccl(state, operation.name, communicator_, place_);
+}
+
+}  // namespace lockstep::comm

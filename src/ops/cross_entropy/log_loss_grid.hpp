@@ -1,0 +1,161 @@
+// The negative log likelihood over a Grid, a group a row of scores; the formulas are those of cross_entropy_cpu.cpp.
+// A label that is no class gives NaN, and the run ends as diverged: a kernel cannot throw.
+#pragma once
+
+#include <memory>
+
+#include "backend/float_math.hpp"
+#include "backend/gpu/grid.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/per_sample.hpp"
+
+namespace lockstep::ops {
+
+/// What both directions read. Either `labels` or `weights` is the target, the other is null.
+struct LogLossRows {
+  const float* x;              ///< [rows, classes]
+  const std::int32_t* labels;  ///< [rows]
+  const float* weights;        ///< [rows, classes]
+  std::int64_t classes;
+  std::int32_t ignored;
+  bool ignores;
+  float keep, spread;  ///< of the target: what stays, and what each class gets
+
+  LogLossRows(const ClassRows& rows, const void* prediction, const void* target, float kept, float spread_to_each)
+      : x(static_cast<const float*>(prediction)),
+        labels(rows.soft ? nullptr : static_cast<const std::int32_t*>(target)),
+        weights(rows.soft ? static_cast<const float*>(target) : nullptr),
+        classes(rows.classes),
+        ignored(rows.ignored_index),
+        ignores(rows.ignores),
+        keep(kept),
+        spread(spread_to_each) {}
+
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const {
+    return labels == nullptr || !ignores || labels[row] != ignored;
+  }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
+  /// Sum of the target after smoothing, where it holds a weight for each class.
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE float weight_of(Group& group, std::int64_t row) const {
+    const float* t = weights + row * classes;
+    return keep * group.sum(classes, [=](std::int64_t i) { return t[i]; }) + spread * static_cast<float>(classes);
+  }
+};
+
+struct LogLossBody {
+  LogLossRows rows;
+  float *losses, *lses;  ///< [rows]; lses is null in inference
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    if (!rows.counts(row)) return;
+    const std::int64_t n = rows.classes;
+    const float* x = rows.x + row * n;
+    const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
+    const float exponentials = group.sum(n, [=](std::int64_t i) { return backend::vector_exp(x[i] - largest); });
+    const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i]; }) : 0;
+    const float lse = largest + backend::vector_log(exponentials);
+    float weight = 1, product = 0;
+    if (rows.labels == nullptr) {
+      const float* t = rows.weights + row * n;
+      weight = rows.weight_of(group, row);
+      product = rows.keep * group.sum(n, [=](std::int64_t i) { return t[i] * x[i]; });
+    } else {
+      const std::int64_t label = rows.labels[row];
+      product = rows.is_class(label) ? rows.keep * x[label] : __builtin_nanf("");
+    }
+    const float loss = weight * lse - (product + rows.spread * total);
+    float *loss_to = losses + row, *lse_to = lses == nullptr ? nullptr : lses + row;
+    group.once([=] {
+      *loss_to = loss;
+      if (lse_to != nullptr) *lse_to = lse;
+    });
+  }
+};
+
+/// A sample's rows, added in order: loss and count.
+struct LogLossSumBody {
+  LogLossRows rows;
+  const float* losses;
+  float *loss, *count;
+  std::int64_t per_sample;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t sample) const {
+    float sum = 0, counted = 0;
+    for (std::int64_t row = sample * per_sample; row < (sample + 1) * per_sample; ++row) {
+      if (!rows.counts(row)) continue;
+      sum += losses[row];
+      counted += 1;
+    }
+    loss[sample] = sum;
+    count[sample] = counted;
+  }
+};
+
+struct LogLossGradientBody {
+  LogLossRows rows;
+  const float* lses;
+  float* dx;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    const std::int64_t n = rows.classes;
+    const float* x = rows.x + row * n;
+    float* to = dx + row * n;
+    if (!rows.counts(row)) {
+      group.each(n, [=](std::int64_t i) { to[i] = 0; });
+      return;
+    }
+    const float lse = lses[row], keep = rows.keep, spread = rows.spread;
+    if (rows.labels == nullptr) {
+      const float* t = rows.weights + row * n;
+      const float weight = rows.weight_of(group, row);
+      group.each(n, [=](std::int64_t i) {
+        const float share = backend::vector_exp(x[i] - lse) * weight - spread;
+        to[i] = share - keep * t[i];
+      });
+      return;
+    }
+    const std::int64_t label = rows.labels[row];
+    const float off = rows.is_class(label) ? 0 : __builtin_nanf("");
+    group.each(n, [=](std::int64_t i) {
+      const float share = backend::vector_exp(x[i] - lse) - spread;
+      to[i] = (i == label ? share - keep : share) + off;
+    });
+  }
+};
+
+/// Its workspace holds the rows' losses.
+template <class Grid>
+class LogLossGrid final : public Kernel {
+ public:
+  LogLossGrid(const ClassRows& rows, float smoothing)
+      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
+  }
+  void forward(const ForwardCall& call) override {
+    const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
+    auto* losses = static_cast<float*>(call.workspace);
+    auto* lses = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, lses});
+    Grid::each(call.queue, rows_.batch,
+               LogLossSumBody{rows, losses, output(call, 0), output(call, 1), rows_.per_sample});
+  }
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) == nullptr) return;
+    const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
+    const auto* lses = static_cast<const float*>(call.saved[0]);
+    Grid::rows(call.queue, rows_.rows(), LogLossGradientBody{rows, lses, input_gradient(call)});
+  }
+
+ private:
+  ClassRows rows_;
+  float keep_, spread_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_log_loss_grid(const KernelRequest& request, double label_smoothing) {
+  return std::make_unique<LogLossGrid<Grid>>(ClassRows(request), static_cast<float>(label_smoothing));
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,66 @@
+// dropout over a Grid: each element draws its own word, by the rule of dropout_mask.hpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/gpu/grid.hpp"
+#include "lockstep/error.hpp"
+#include "ops/dropout/dropout_mask.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+struct DropoutBody {
+  const float* x;
+  float* y;
+  std::uint64_t key, first_position;
+  std::int64_t size;  ///< elements of a sample
+  std::uint32_t threshold;
+  float scale;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::uint64_t position = first_position + static_cast<std::uint64_t>(i / size);
+    const std::uint32_t word = dropout_word(key, position, static_cast<std::uint64_t>(i % size));
+    y[i] = word >= threshold ? x[i] * scale : 0.0F;
+  }
+};
+
+template <class Grid>
+class DropoutGrid final : public Kernel {
+ public:
+  DropoutGrid(std::string node, double rate, const TensorSpec& spec, Mode mode)
+      : node_(std::move(node)),
+        batch_(spec.shape[0]),
+        size_(batch_ == 0 ? 0 : spec.elements() / batch_),
+        active_(mode == Mode::training && rate > 0),
+        threshold_(dropout_threshold(rate)),
+        scale_(static_cast<float>(1 / (1 - rate))) {}
+
+  void forward(const ForwardCall& call) override { apply(call.queue, call.step, input(call), output(call)); }
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) != nullptr) apply(call.queue, call.step, output_gradient(call), input_gradient(call));
+  }
+
+ private:
+  void apply(GpuQueue* queue, const StepContext* step, const float* x, float* y) const {
+    if (!active_) return Grid::each(queue, batch_ * size_, backend::CopyBody{x, y});
+    LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
+    Grid::each(queue, batch_ * size_,
+               DropoutBody{x, y, dropout_key(*step, node_), static_cast<std::uint64_t>(step->first_position), size_,
+                           threshold_, scale_});
+  }
+
+  std::string node_;
+  std::int64_t batch_, size_;
+  bool active_;
+  std::uint32_t threshold_;
+  float scale_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_dropout_grid(const KernelRequest& request) {
+  return std::make_unique<DropoutGrid<Grid>>(request.node, request.attributes->number("rate"), request.inputs[0],
+                                             request.mode);
+}
+
+}  // namespace lockstep::ops

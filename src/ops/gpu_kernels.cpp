@@ -1,0 +1,13 @@
+#include "ops/gpu_kernels.hpp"
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::ops {
+
+void add_gpu_kernels(const backend::CudaModule& module, OpRegistry& registry) {
+  auto* const add = module.library.find<void(OpRegistry&)>(backend::kModuleRegisterKernels);
+  LOCKSTEP_CHECK(add != nullptr, "a CUDA module of this build has kernels");
+  add(registry);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,101 @@
+// layer_norm over a Grid, a group a row; the formulas are those of layer_norm_cpu.cpp.
+#pragma once
+
+#include <cmath>
+#include <memory>
+
+#include "ops/elementwise.hpp"
+#include "ops/rows.hpp"
+#include "ops/rows_grid.hpp"
+
+namespace lockstep::ops {
+
+struct LayerNormBody {
+  const float *x, *weight, *bias;  ///< bias may be null
+  float *y, *means, *rstds;        ///< the last two are null in inference
+  std::int64_t size;
+  float epsilon;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    const float *xr = x + row * size, *w = weight, *b = bias;
+    float* yr = y + row * size;
+    const auto n = static_cast<float>(size);
+    const float mean = group.sum(size, [=](std::int64_t i) { return xr[i]; }) / n;
+    const float squares = group.sum(size, [=](std::int64_t i) { return (xr[i] - mean) * (xr[i] - mean); });
+    const float rstd = 1.0F / std::sqrt(squares / n + epsilon);
+    group.each(size, [=](std::int64_t i) {
+      const float scaled = (xr[i] - mean) * rstd * w[i];
+      yr[i] = b == nullptr ? scaled : scaled + b[i];
+    });
+    if (means == nullptr) return;
+    float *saved_mean = means + row, *saved_rstd = rstds + row;
+    group.once([=] {
+      *saved_mean = mean;
+      *saved_rstd = rstd;
+    });
+  }
+};
+
+struct LayerNormGradientBody {
+  const float *x, *dy, *means, *rstds, *weight;
+  float* dx;
+  std::int64_t size;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    const float *xr = x + row * size, *dyr = dy + row * size, *w = weight;
+    float* dxr = dx + row * size;
+    const auto n = static_cast<float>(size);
+    const float mean = means[row], rstd = rstds[row];
+    const float mean_g = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i]; }) / n;
+    const float mean_gz = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * ((xr[i] - mean) * rstd); }) / n;
+    group.each(size, [=](std::int64_t i) {
+      const float z = (xr[i] - mean) * rstd;
+      dxr[i] = rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
+    });
+  }
+};
+
+template <class Grid>
+class LayerNormGrid final : public Kernel {
+ public:
+  LayerNormGrid(Rows rows, double epsilon, bool bias)
+      : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
+
+  void forward(const ForwardCall& call) override {
+    const bool save = !call.saved.empty();
+    const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
+    Grid::rows(call.queue, rows_.count,
+               LayerNormBody{input(call), static_cast<const float*>(call.parameters[0]), bias, output(call),
+                             save ? static_cast<float*>(call.saved[0]) : nullptr,
+                             save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    const auto* means = static_cast<const float*>(call.saved[0]);
+    const auto* rstds = static_cast<const float*>(call.saved[1]);
+    const float *x = input(call), *dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      const auto* weight = static_cast<const float*>(call.parameters[0]);
+      Grid::rows(call.queue, rows_.count, LayerNormGradientBody{x, dy, means, rstds, weight, dx, rows_.size});
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      Grid::each(call.queue, rows_.size, ScaleGradientBody{x, dy, means, rstds, dw, rows_.count, rows_.size});
+    }
+    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
+      Grid::each(call.queue, rows_.size, SumRowsBody{dy, db, rows_.count, rows_.size});
+    }
+  }
+
+ private:
+  Rows rows_;
+  float epsilon_;
+  bool bias_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_layer_norm_grid(const KernelRequest& request) {
+  return std::make_unique<LayerNormGrid<Grid>>(Rows(request.inputs[0]), request.attributes->number("epsilon"),
+                                               request.parameters.size() > 1);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,58 @@
+// position_embedding over a Grid. The weight's gradient adds sample after sample.
+#pragma once
+
+#include <memory>
+
+#include "ops/elementwise_grid.hpp"
+
+namespace lockstep::ops {
+
+struct PositionEmbeddingBody {
+  const float *x, *weight;
+  float* y;
+  std::int64_t used;  ///< elements of a sample
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] + weight[i % used]; }
+};
+
+/// 0 for positions that no sample has.
+struct PositionEmbeddingGradientBody {
+  const float* dy;
+  float* dw;
+  std::int64_t batch, used;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    float sum = 0;
+    for (std::int64_t b = 0; b < batch && i < used; ++b) sum += dy[b * used + i];
+    dw[i] = sum;
+  }
+};
+
+template <class Grid>
+class PositionEmbeddingGrid final : public Kernel {
+ public:
+  PositionEmbeddingGrid(std::int64_t batch, std::int64_t used, std::int64_t size)
+      : batch_(batch), used_(used), size_(size) {}
+
+  void forward(const ForwardCall& call) override {
+    const auto* weight = static_cast<const float*>(call.parameters[0]);
+    Grid::each(call.queue, batch_ * used_, PositionEmbeddingBody{input(call), weight, output(call), used_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    const float* dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr)
+      Grid::each(call.queue, batch_ * used_, backend::CopyBody{dy, dx});
+    float* dw = call.parameter_gradients[0];
+    if (dw != nullptr) Grid::each(call.queue, size_, PositionEmbeddingGradientBody{dy, dw, batch_, used_});
+  }
+
+ private:
+  std::int64_t batch_, used_, size_;  ///< elements of a sample, and of the weight
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_position_embedding_grid(const KernelRequest& request) {
+  const Shape& x = request.inputs[0].shape;
+  return std::make_unique<PositionEmbeddingGrid<Grid>>(x[0], x[1] * x[2], request.parameters[0].elements());
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,10 @@
+#include "backend/cuda/cuda_grid.cuh"
+#include "ops/relu/relu_grid.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_relu_cuda(const KernelRequest& request) {
+  return make_relu_grid<backend::CudaGrid>(request);
+}
+
+}  // namespace lockstep::ops

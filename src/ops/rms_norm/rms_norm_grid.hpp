@@ -1,0 +1,79 @@
+// rms_norm over a Grid, a group a row; the formulas are those of rms_norm_cpu.cpp.
+#pragma once
+
+#include <cmath>
+#include <memory>
+
+#include "ops/elementwise.hpp"
+#include "ops/rows.hpp"
+#include "ops/rows_grid.hpp"
+
+namespace lockstep::ops {
+
+struct RmsNormBody {
+  const float *x, *weight;
+  float *y, *saved;  ///< saved is null in inference
+  std::int64_t size;
+  float epsilon;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    const float *xr = x + row * size, *w = weight;
+    float* yr = y + row * size;
+    const float mean = group.sum(size, [=](std::int64_t i) { return xr[i] * xr[i]; }) / static_cast<float>(size);
+    const float r = 1.0F / std::sqrt(mean + epsilon);
+    group.each(size, [=](std::int64_t i) { yr[i] = xr[i] * r * w[i]; });
+    if (saved == nullptr) return;
+    float* to = saved + row;
+    group.once([=] { *to = r; });
+  }
+};
+
+struct RmsNormGradientBody {
+  const float *x, *dy, *saved, *weight;
+  float* dx;
+  std::int64_t size;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
+    const float *xr = x + row * size, *dyr = dy + row * size, *w = weight;
+    float* dxr = dx + row * size;
+    const float r = saved[row];
+    const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
+    const float mean = total / static_cast<float>(size);
+    group.each(size, [=](std::int64_t i) { dxr[i] = r * (dyr[i] * w[i] - xr[i] * r * mean); });
+  }
+};
+
+template <class Grid>
+class RmsNormGrid final : public Kernel {
+ public:
+  RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::rows(call.queue, rows_.count,
+               RmsNormBody{input(call), static_cast<const float*>(call.parameters[0]), output(call),
+                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    const auto* saved = static_cast<const float*>(call.saved[0]);
+    const float *x = input(call), *dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      const auto* weight = static_cast<const float*>(call.parameters[0]);
+      Grid::rows(call.queue, rows_.count, RmsNormGradientBody{x, dy, saved, weight, dx, rows_.size});
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      Grid::each(call.queue, rows_.size, ScaleGradientBody{x, dy, nullptr, saved, dw, rows_.count, rows_.size});
+    }
+  }
+
+ private:
+  Rows rows_;
+  float epsilon_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_rms_norm_grid(const KernelRequest& request) {
+  return std::make_unique<RmsNormGrid<Grid>>(Rows(request.inputs[0]), request.attributes->number("epsilon"));
+}
+
+}  // namespace lockstep::ops

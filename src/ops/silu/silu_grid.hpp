@@ -1,0 +1,24 @@
+// silu over a Grid.
+#pragma once
+
+#include "backend/float_math.hpp"
+#include "ops/elementwise_grid.hpp"
+
+namespace lockstep::ops {
+
+struct SiluForward {
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return x * backend::vector_sigmoid(x); }
+};
+struct SiluGradient {
+  static LOCKSTEP_HOST_DEVICE float of(float x, float dy) {
+    const float s = backend::vector_sigmoid(x);
+    return dy * (s + x * s * (1.0F - s));
+  }
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_silu_grid(const KernelRequest& request) {
+  return std::make_unique<ActivationGrid<Grid, SiluForward, SiluGradient, false>>(request.outputs[0].elements());
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,21 @@
+// tanh over a Grid.
+#pragma once
+
+#include "backend/float_math.hpp"
+#include "ops/elementwise_grid.hpp"
+
+namespace lockstep::ops {
+
+struct TanhForward {
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return backend::vector_tanh(x); }
+};
+struct TanhGradient {
+  static LOCKSTEP_HOST_DEVICE float of(float y, float dy) { return dy * (1.0F - y * y); }
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_tanh_grid(const KernelRequest& request) {
+  return std::make_unique<ActivationGrid<Grid, TanhForward, TanhGradient, true>>(request.outputs[0].elements());
+}
+
+}  // namespace lockstep::ops

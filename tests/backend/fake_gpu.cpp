@@ -1,0 +1,142 @@
+#include "backend/fake_gpu.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep::backend {
+
+namespace {
+
+constexpr std::byte kJunk{0xff};  // fresh memory holds NaNs
+
+std::uintptr_t number(const std::byte* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+}  // namespace
+
+void FakeGpu::join(Clock& into, const Clock& from) {
+  into.resize(std::max(into.size(), from.size()));
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+std::uint64_t FakeGpu::seen(const Clock& clock, std::size_t timeline) {
+  return timeline < clock.size() ? clock[timeline] : 0;
+}
+
+std::string FakeGpu::name(std::size_t timeline) const {
+  return timeline == 0 ? "the host" : "stream " + std::to_string(timeline - 1);
+}
+
+Gpu::Stream FakeGpu::make_stream() {
+  clocks_.emplace_back();
+  return static_cast<Stream>(clocks_.size() - 2);
+}
+
+Gpu::Event FakeGpu::make_event() {
+  events_.emplace_back();
+  return static_cast<Event>(events_.size() - 1);
+}
+
+void FakeGpu::record(Event event, Stream stream) {
+  events_.at(static_cast<std::size_t>(event)) = clocks_.at(timeline(stream));
+}
+
+void FakeGpu::wait(Stream stream, Event event) {
+  join(clocks_.at(timeline(stream)), events_.at(static_cast<std::size_t>(event)));
+}
+
+void FakeGpu::wait(Event event) {
+  join(clocks_[0], events_.at(static_cast<std::size_t>(event)));
+}
+
+std::byte* FakeGpu::add(std::size_t bytes, bool pinned) {
+  Block block;
+  block.bytes = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1));
+  std::fill_n(block.bytes.get(), bytes, kJunk);
+  block.size = bytes;
+  block.pinned = pinned;
+  std::byte* memory = block.bytes.get();
+  blocks_.emplace(number(memory), std::move(block));
+  return memory;
+}
+
+void FakeGpu::remove(std::byte* memory, bool pinned) {
+  const auto found = blocks_.find(number(memory));
+  if (found == blocks_.end() || found->second.pinned != pinned) throw Mistake("freed memory that is not there");
+  for (const Access& past : found->second.accesses) {
+    if (seen(clocks_[0], past.timeline) < past.time) {
+      throw Mistake("freed memory that " + name(past.timeline) + " may still use");
+    }
+  }
+  freed_.push_back(std::move(found->second.bytes));
+  blocks_.erase(found);
+}
+
+void FakeGpu::advance(std::size_t timeline) {
+  Clock& clock = clocks_.at(timeline);
+  join(clock, clocks_[0]);
+  clock.resize(std::max(clock.size(), timeline + 1));
+  ++clock[timeline];
+}
+
+FakeGpu::Block& FakeGpu::check(const Use& use) {
+  const std::string who = name(use.timeline);
+  auto found = blocks_.upper_bound(number(use.memory));
+  if (found == blocks_.begin()) throw Mistake(who + " uses memory that is not allocated");
+  --found;
+  Block& block = found->second;
+  const std::size_t first = number(use.memory) - found->first, end = first + use.bytes;
+  if (end > block.size) throw Mistake(who + " uses memory that is not allocated");
+  if (block.pinned != use.pinned) throw Mistake(who + " takes the host's memory for the GPU's, or the reverse");
+  const Clock& clock = clocks_.at(use.timeline);
+  for (const Access& past : block.accesses) {
+    const bool conflict = (past.writes || use.writes) && past.first < end && first < past.end;
+    if (conflict && seen(clock, past.timeline) < past.time) {
+      throw Mistake(who + (use.writes ? " writes" : " reads") + " without waiting for " + name(past.timeline) +
+                    (past.writes ? ", which writes" : ", which reads"));
+    }
+  }
+  return block;
+}
+
+void FakeGpu::access(std::initializer_list<Use> uses) {
+  const std::size_t timeline = uses.begin()->timeline;
+  advance(timeline);
+  std::vector<Block*> blocks;
+  for (const Use& use : uses) blocks.push_back(&check(use));
+  auto block = blocks.begin();
+  for (const Use& use : uses) {
+    const std::size_t first = static_cast<std::size_t>(use.memory - (*block)->bytes.get());
+    (*block++)->accesses.push_back({timeline, seen(clocks_[timeline], timeline), first, first + use.bytes, use.writes});
+  }
+}
+
+void FakeGpu::fill(std::byte* pinned, const std::byte* from, std::size_t bytes) {
+  access({{0, pinned, bytes, true, true}});
+  std::memcpy(pinned, from, bytes);
+}
+
+void FakeGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) {
+  access({{timeline(stream), pinned, bytes, false, true}, {timeline(stream), device, bytes, true, false}});
+  std::memcpy(device, pinned, bytes);
+}
+
+void FakeGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
+  access({{timeline(stream), device, bytes, false, false}, {timeline(stream), pinned, bytes, true, true}});
+  std::memcpy(pinned, device, bytes);
+}
+
+void FakeGpu::kernel_reads(Stream stream, const std::byte* device, std::size_t bytes) {
+  access({{timeline(stream), device, bytes, false, false}});
+}
+
+void FakeGpu::kernel_writes(Stream stream, std::byte* device, std::size_t bytes) {
+  access({{timeline(stream), device, bytes, true, false}});
+}
+
+void FakeGpu::host_reads(const std::byte* pinned, std::size_t bytes) {
+  access({{0, pinned, bytes, false, true}});
+}
+
+}  // namespace lockstep::backend

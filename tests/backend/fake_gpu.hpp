@@ -1,0 +1,88 @@
+// FakeGpu: a Gpu on the CPU that finds what a real one would leave to chance. Each access to memory is an entry with
+// the clock of who made it (a stream, or the host); events carry clocks from one to another. Two accesses to one byte,
+// one of them a write, must be ordered by the clocks, whatever order they happened to run in here (Lamport, 1978; Fidge
+// and Mattern, 1988). So a missing wait fails the test each time, not now and then.
+//
+// Mistakes throw FakeGpu::Mistake, and copies really copy.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "backend/gpu/gpu.hpp"
+
+namespace lockstep::backend {
+
+class FakeGpu final : public Gpu {
+ public:
+  struct Mistake : std::logic_error {
+    using std::logic_error::logic_error;
+  };
+
+  FakeGpu() : clocks_(1) {}
+
+  [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Event make_event() override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void wait(Event event) override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add(bytes, false); }
+  void free(std::byte* memory) override { remove(memory, false); }
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override { return add(bytes, true); }
+  void free_pinned(std::byte* memory) override { remove(memory, true); }
+  void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
+  void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
+  void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+
+  /// As a kernel put on the stream would.
+  void kernel_reads(Stream stream, const std::byte* device, std::size_t bytes);
+  void kernel_writes(Stream stream, std::byte* device, std::size_t bytes);
+  /// The host reads what a copy brought.
+  void host_reads(const std::byte* pinned, std::size_t bytes);
+
+  [[nodiscard]] std::size_t blocks_alive() const { return blocks_.size(); }
+
+ private:
+  using Clock = std::vector<std::uint64_t>;  ///< by timeline: the host is 0, stream s is s + 1
+  struct Access {
+    std::size_t timeline;
+    std::uint64_t time;
+    std::size_t first, end;  ///< in the block
+    bool writes;
+  };
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size = 0;
+    bool pinned = false;
+    std::vector<Access> accesses;
+  };
+
+  [[nodiscard]] static std::size_t timeline(Stream stream) { return static_cast<std::size_t>(stream) + 1; }
+  static void join(Clock& into, const Clock& from);
+  [[nodiscard]] static std::uint64_t seen(const Clock& clock, std::size_t timeline);
+  [[nodiscard]] std::string name(std::size_t timeline) const;
+  std::byte* add(std::size_t bytes, bool pinned);
+  void remove(std::byte* memory, bool pinned);
+  /// A new entry of the timeline: what the host puts on a stream comes after all that the host has seen.
+  void advance(std::size_t timeline);
+  /// Of one entry. What is wrong throws before anything is kept.
+  struct Use {
+    std::size_t timeline;
+    const std::byte* memory;
+    std::size_t bytes;
+    bool writes, pinned;
+  };
+  void access(std::initializer_list<Use> uses);
+  [[nodiscard]] Block& check(const Use& use);
+
+  std::vector<Clock> clocks_;  ///< by timeline
+  std::vector<Clock> events_;
+  std::map<std::uintptr_t, Block> blocks_;
+  std::vector<std::unique_ptr<std::byte[]>> freed_;  ///< kept, so that no new block has an old one's address
+};
+
+}  // namespace lockstep::backend

@@ -1,0 +1,90 @@
+// What is told of GPUs, and modules that are no modules.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "backend/gpu/build_id.hpp"
+#include "backend/gpu/cuda_module.hpp"
+#include "backend/gpu/driver.hpp"
+#include "backend/gpu/gpu_place.hpp"
+
+namespace lockstep::backend {
+
+TEST(Gpu, ItsText) {
+  const GpuInfo gpu{0, "NVIDIA H100 80GB HBM3", std::int64_t{85'520'809'984}, 9, 0, "0000:3b:00.0"};
+  EXPECT_EQ(text_of(gpu), "NVIDIA H100 80GB HBM3, 79.6 GiB, compute capability 9.0, 0000:3b:00.0");
+  EXPECT_EQ(cuda_version_text(13000), "13.0");
+  EXPECT_EQ(cuda_version_text(12040), "12.4");
+}
+
+TEST(GpuPlace, AnErrorNamesHostRankGpuStepOpAndCall) {
+  const GpuPlace place{"node7", 3, "GPU 1 (NVIDIA H100, 0000:3b:00.0)", 120, "layer_norm 'block3.norm1'"};
+  const Error error = gpu_error(place, "the launch of a kernel", 700, "an illegal memory access was encountered");
+  EXPECT_EQ(error.code(), ExitCode::infrastructure);
+  EXPECT_STREQ(error.what(),
+               "node7, rank 3, GPU 1 (NVIDIA H100, 0000:3b:00.0), step 120, layer_norm 'block3.norm1': the launch of a "
+               "kernel failed with 700: an illegal memory access was encountered");
+}
+
+TEST(GpuPlace, OutsideOfAnyOp) {
+  EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0", 0, ""}).text(), "node7, rank 0, GPU 0, step 0");
+}
+
+TEST(BuildId, IsSixteenDigits) {
+  EXPECT_TRUE(std::regex_match(build_id(), std::regex("[0-9a-f]{16}"))) << build_id();
+}
+
+TEST(CudaModule, IsLookedForBesideTheProgramThenWhereItIsInstalled) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  EXPECT_EQ(module_paths(), (std::vector<std::string>{folder / "liblockstep_cuda.so",
+                                                      folder.parent_path() / "lib/lockstep/liblockstep_cuda.so"}));
+}
+
+TEST(CudaModule, NoneThere) {
+  const CudaModule module = open_module({"/nowhere/a.so", "/nowhere/b.so"});
+  EXPECT_FALSE(module);
+  EXPECT_EQ(module.problem,
+            "expected the CUDA module, found none at /nowhere/a.so or /nowhere/b.so; build lockstep with -D "
+            "LOCKSTEP_CUDA=ON");
+}
+
+TEST(CudaModule, AFileThatIsNoLibrary) {
+  const std::string path = testing::TempDir() + "no_library.so";
+  std::ofstream(path) << "text";
+  const CudaModule module = open_module({path});
+  EXPECT_FALSE(module);
+  EXPECT_EQ(module.problem, fmt::format("expected a CUDA module that loads, found: {}: file too short; install the "
+                                        "libraries of CUDA, cuDNN and NCCL, or name their folder in LD_LIBRARY_PATH",
+                                        path));
+}
+
+TEST(CudaModule, AnotherLibrary) {
+  const CudaModule module = open_module({OTHER_LIBRARY});
+  EXPECT_FALSE(module);
+  EXPECT_EQ(module.problem,
+            std::string("expected lockstep's CUDA module at ") + OTHER_LIBRARY + ", found another library");
+}
+
+TEST(CudaModule, OfAnotherBuild) {
+  const CudaModule module = open_module({OTHER_BUILD});
+  EXPECT_FALSE(module);
+  EXPECT_EQ(
+      module.problem,
+      fmt::format("expected a CUDA module of this build ({}), found one of build 0123456789abcdef at {}; build or "
+                  "install both together",
+                  build_id(), OTHER_BUILD));
+}
+
+TEST(CudaModule, OfThisBuild) {
+  const CudaModule module = open_module({THIS_BUILD});
+  EXPECT_TRUE(module) << module.problem;
+  EXPECT_EQ(module.problem, "");
+  EXPECT_EQ(module.path, THIS_BUILD);
+  EXPECT_EQ(module.cuda_version, 13000);
+}
+
+}  // namespace lockstep::backend

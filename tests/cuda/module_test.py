@@ -1,0 +1,63 @@
+"""The CUDA module and the program, on a machine without a GPU: what they link, share, and say.
+
+    module_test.py MODULE CHECK_PROGRAM
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+LOCKSTEP = os.environ["LOCKSTEP"]
+MODULE, CHECK = sys.argv[1:3]
+OPS = pathlib.Path(__file__).resolve().parents[2] / "src" / "ops"
+
+
+def output(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def needed(file):
+    return re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", file))
+
+
+class Module(unittest.TestCase):
+    def test_the_program_needs_no_cuda_library(self):
+        self.assertTrue(needed(LOCKSTEP))
+        for library in re.findall(r"^\s*(\S+)", output("ldd", LOCKSTEP), re.MULTILINE):
+            self.assertNotRegex(library, "cuda|cublas|cudnn|nccl|nvidia")
+
+    def test_the_module_needs_cuda_and_nothing_that_only_the_cpu_uses(self):
+        libraries = needed(MODULE)
+        for name in ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"):
+            self.assertIn(name, libraries)
+        for library in libraries:
+            self.assertNotRegex(library, "libcuda.so|mpi|dnnl|yaml|curl|archive|crypto")
+
+    def test_the_module_exports_its_entries_alone(self):
+        names = re.findall(r"^\S+ [A-Z] (\S+)", output("nm", "-D", "--defined-only", MODULE), re.MULTILINE)
+        self.assertEqual(sorted(names), ["lockstep_cuda_build_id", "lockstep_cuda_register", "lockstep_cuda_version"])
+
+    def test_the_module_has_no_state_of_ours(self):
+        """Rooms are linked into both; a variable would then exist twice, with two values."""
+        symbols = re.findall(r"^\S+ [bBdDuG] (.*)", output("nm", "-C", "--defined-only", MODULE), re.MULTILINE)
+        constant = ("vtable for ", "typeinfo for ", "typeinfo name for ", "VTT for ", "construction vtable for ")
+        self.assertTrue(symbols)
+        ours = [name for name in symbols if "lockstep::" in name and "__device_stub__" not in name]  # nvcc's own
+        self.assertEqual([name for name in ours if not name.startswith(constant)], [])
+
+    def test_kernels_of_every_file_are_registered(self):
+        lines = output(CHECK, MODULE).splitlines()
+        files = sorted(path.name[:-len("_cuda.cu")] for path in OPS.glob("*/*_cuda.cu"))
+        self.assertGreater(len(files), 10)
+        self.assertEqual(lines, files + ["caught 70"])
+
+    def test_code_for_each_architecture(self):
+        data = pathlib.Path(MODULE).read_bytes()
+        for text in (b"sm_80", b"sm_90", b"compute_90"):
+            self.assertIn(text, data, "see CMAKE_CUDA_ARCHITECTURES in cmake/Cuda.cmake")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

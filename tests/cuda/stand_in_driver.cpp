@@ -1,0 +1,60 @@
+// libcuda.so.1 for tests without a GPU: the functions that lockstep asks, with answers from the environment.
+//   STAND_IN_DRIVER  the CUDA version it runs: 13000
+//   STAND_IN_INIT    what cuInit returns
+//   STAND_IN_GPUS    how many GPUs; those of CUDA_VISIBLE_DEVICES count only as far as it is empty, which hides all
+//   STAND_IN_MAJOR   compute capability
+// GPU i stands on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+constexpr int kNoDevice = 100;
+
+}  // namespace
+
+extern "C" {
+
+int cuDriverGetVersion(int* version) {
+  *version = setting("STAND_IN_DRIVER", 13000);
+  return 0;
+}
+int cuInit(unsigned /*flags*/) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool hidden = visible != nullptr && *visible == '\0';
+  return hidden || setting("STAND_IN_GPUS", 2) == 0 ? kNoDevice : setting("STAND_IN_INIT", 0);
+}
+int cuDeviceGetCount(int* count) {
+  *count = setting("STAND_IN_GPUS", 2);
+  return 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+int cuDeviceGetName(char* name, int length, int device) {
+  std::strncpy(name, device == 0 ? "Stand-in 0" : "Stand-in 1", static_cast<unsigned>(length));
+  return 0;
+}
+int cuDeviceTotalMem_v2(unsigned long* bytes, int device) {
+  *bytes = (8UL + static_cast<unsigned long>(device)) << 30;
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50, kMajor = 75;
+  *value = 0;
+  if (attribute == kPciBus) *value = 0x90 - 0x10 * device;
+  if (attribute == kMajor) *value = setting("STAND_IN_MAJOR", 9);
+  return attribute == kPciDevice || attribute == kPciDomain || *value != 0 || attribute == kMajor + 1 ? 0 : 1;
+}
+int cuGetErrorName(int code, const char** name) {
+  *name = code == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : nullptr;
+  return *name == nullptr ? 1 : 0;
+}
+
+}  // extern "C"

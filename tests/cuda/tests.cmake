@@ -1,0 +1,37 @@
+# GPUs on a machine without any: stand-ins for the driver and the module, and what of the real module can be checked.
+set(STAND_INS ${CMAKE_BINARY_DIR}/stand-ins)
+add_library(stand_in_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/stand_in_driver.cpp)
+set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
+target_link_libraries(stand_in_driver PRIVATE lockstep_flags)
+foreach(KIND this_build other_build)
+  add_library(stand_in_${KIND} MODULE ${CMAKE_CURRENT_LIST_DIR}/stand_in_module.cpp)
+  set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
+  target_link_libraries(stand_in_${KIND} PRIVATE lockstep_backend lockstep_flags)
+  add_dependencies(backend_test stand_in_${KIND})
+endforeach()
+target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()")
+target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"0123456789abcdef\"")
+
+add_dependencies(backend_test stand_in_driver)
+target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
+target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
+  OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
+
+if(LOCKSTEP_CUDA_FOUND)
+  add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)
+  target_link_libraries(cuda_module_check PRIVATE lockstep_ops lockstep_flags fmt::fmt)
+  add_dependencies(cuda_module_check lockstep_cuda)
+  lockstep_script_test(cuda.module COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/module_test.py
+    $<TARGET_FILE:lockstep_cuda> $<TARGET_FILE:cuda_module_check>)
+
+  # What the module hides from all others, built into a program.
+  file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
+    ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+  add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${MODULE_HOST_SOURCES})
+  target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+  target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
+    ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+else()
+  lockstep_script_test(cuda.module COMMAND sh -c "echo skipped: there was no CUDA toolkit when CMake ran; exit 77")
+endif()
