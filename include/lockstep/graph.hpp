@@ -56,7 +56,8 @@ struct Node {
   std::vector<ValueId> parameters;  ///< in the order of the op's signature; may be shared (tied)
   std::vector<ValueId> states;
   std::vector<ValueId> outputs;
-  std::vector<TensorSpec> saved;  ///< scratch kept from forward to backward
+  std::vector<TensorSpec> saved;    ///< scratch kept from forward to backward
+  const OpDef* epilogue = nullptr;  ///< set by lowering: the node's own kernel also applies this op to its output
 };
 
 struct Graph {

@@ -67,6 +67,7 @@ struct KernelRequest {
   const Attributes* attributes = nullptr;
   Mode mode = Mode::training;
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
+  std::string epilogue;  ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
 };
 
 struct ForwardCall {
@@ -142,6 +143,10 @@ class OpDef {
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 
   std::map<DeviceKind, KernelFactory> kernels;
+  /// Names of ops that the kernels can apply to output 0 on the way, with the bits of both run one after the other.
+  /// backward then gets the gradient of what the epilogue made, and sees that as output 0. Where the op
+  /// `passes_gradient`, its kernel's backward makes the gradient of input 0, which is that of all inputs.
+  std::map<DeviceKind, std::vector<std::string>> epilogues;
 };
 
 /// The ops of a program: built-in ones plus what the embedding program adds. Addresses are stable.

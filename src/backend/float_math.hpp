@@ -75,6 +75,20 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_finite(const F& x) {
   return ((bits_as<IntegerOf<F>>(x) & kMagnitudeBits) - kInfinityBits) >> 31;
 }
 
+/// Where x > 0.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_positive(const F& x) {
+  const auto bits = bits_as<UnsignedOf<F>>(x);
+  const auto not_above = bits_as<IntegerOf<F>>(bits | (bits - 1U)) >> 31;  // negative, or +0
+  return ~(not_above | is_nan(x));
+}
+
+/// x where the mask is set, else +0.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F keep(const IntegerOf<F>& mask, const F& x) {
+  return bits_as<F>(bits_as<IntegerOf<F>>(x) & mask);
+}
+
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F choose(const IntegerOf<F>& mask, const F& yes, const F& no) {
   using I = IntegerOf<F>;

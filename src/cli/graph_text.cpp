@@ -58,6 +58,10 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string op_text(const Node& node) {
+  return node.epilogue == nullptr ? node.op->name : node.op->name + " + " + node.epilogue->name;
+}
+
 std::string fill_of(const OpDef& op) {
   if (op.kind == OpKind::loss) return "#f4cccc";
   if (op.kind == OpKind::metric) return "#d9ead3";
@@ -102,7 +106,7 @@ std::string layer_table(const Graph& graph, std::int64_t batch) {
     total.forward_flops += cost.forward_flops;
     total.backward_flops += cost.backward_flops;
     const std::string count = own > 0 ? telemetry::grouped(own) : tied ? "tied" : "";
-    rows.push_back({node.name, node.op->name, sample_shape(graph.at(node.outputs.at(0)).spec), count,
+    rows.push_back({node.name, op_text(node), sample_shape(graph.at(node.outputs.at(0)).spec), count,
                     flops(cost.forward_flops), flops(cost.backward_flops)});
   }
   rows.push_back(
@@ -124,7 +128,7 @@ std::string graphviz(const Graph& graph, const std::string& name) {
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    text += fmt::format("  n{} [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", i, escaped(node.name), node.op->name,
+    text += fmt::format("  n{} [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", i, escaped(node.name), op_text(node),
                         fill_of(*node.op));
     for (const ValueId id : node.inputs) {
       const Value& value = graph.at(id);

@@ -10,6 +10,7 @@
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/saved_model.hpp"
+#include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
 
@@ -43,11 +44,22 @@ train::PreparedData describe_data(JobArgument& argument, const Job& job, const R
   return data ? std::move(*data) : train::prepare_data(job, registries.augmentations, {});
 }
 
-int show(JobArgument& argument, const std::string& dot) {
+/// The graph as it is computed, and what each pass did.
+Graph lowered(Graph graph) {
+  for (const LoweringPass& pass : lowering_passes()) {
+    const int changes = pass.run(graph, DeviceKind::cpu);
+    fmt::print("{} ({}): {} changes\n", pass.name, pass.doc, changes);
+  }
+  fmt::print("\n");
+  return graph;
+}
+
+int show(JobArgument& argument, const std::string& dot, bool as_computed) {
   const Registries registries = Registries::built_in();
   const Job job = argument.load(train::catalogue_of(registries), false);
   const auto data = describe_data(argument, job, registries);
-  const Graph graph = train::make_job_graph(job, data, registries);
+  Graph graph = train::make_job_graph(job, data, registries);
+  if (as_computed) graph = dot == "-" ? lower(std::move(graph), DeviceKind::cpu) : lowered(std::move(graph));
   if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
   return 0;
@@ -63,9 +75,13 @@ void add_show(CLI::App& program, Action& run) {
       "  lockstep show runs/cifar10-resnet20\n  lockstep show model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
   auto argument = std::make_shared<JobArgument>();
   auto dot = std::make_shared<std::string>();
+  auto as_computed = std::make_shared<bool>(false);
   argument->add_to(*command);
   command->add_option("--dot", *dot, "also write the graph for Graphviz; -: to stdout, instead of the table");
-  command->callback([&run, argument, dot] { run = [argument, dot] { return show(*argument, *dot); }; });
+  command->add_flag("--lowered", *as_computed, "the graph as it is computed: what each lowering pass made of it");
+  command->callback([&run, argument, dot, as_computed] {
+    run = [argument, dot, as_computed] { return show(*argument, *dot, *as_computed); };
+  });
 }
 
 }  // namespace lockstep::cli

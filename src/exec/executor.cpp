@@ -1,6 +1,7 @@
 #include "exec/executor.hpp"
 
 #include "core/spans.hpp"
+#include "graph/lowering/lower.hpp"
 
 namespace lockstep::exec {
 
@@ -18,11 +19,11 @@ double sum_in_order(const float* values, std::int64_t n) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed)
-    : graph_(graph), pool_(pool), seed_(seed) {
+Executor::Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed, bool lowered)
+    : graph_(lowered ? lower(graph, device) : graph), pool_(pool), seed_(seed) {
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool.size(); ++i) sets.emplace_back(graph, mode, device);
-  program_ = compile(graph, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
+  for (int i = 0; i < pool.size(); ++i) sets.emplace_back(graph_, mode, device);
+  program_ = compile(graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
   for (auto& set : sets) {
     Worker worker;
     worker.runner = std::make_unique<ShardRunner>(program_, std::move(set));

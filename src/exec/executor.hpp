@@ -44,13 +44,12 @@ struct EvaluatedShard {
   const float* prediction = nullptr;
 };
 
-/// A graph compiled for one mode on the workers of this rank. The graph and the pool must outlive it.
+/// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
-  Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed);
+  Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
 
   [[nodiscard]] const Program& program() const { return program_; }
-  [[nodiscard]] const Graph& graph() const { return graph_; }
   void use(const TensorBlock& parameters, const TensorBlock& states);
 
   /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
@@ -87,7 +86,7 @@ class Executor {
   void add_up(const Worker& worker, ShardScalars& sums) const;
   void collect_times();
 
-  const Graph& graph_;
+  Graph graph_;  ///< as it is computed
   WorkerPool& pool_;
   std::uint64_t seed_;
   Program program_;

@@ -67,6 +67,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, DeviceKind device) {
     request.states = specs_of(graph, node.states);
     request.outputs = specs_of(graph, node.outputs);
     request.saved = node.saved;
+    if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     kernels_.push_back(factory->second(request));
   }
 }

@@ -142,7 +142,7 @@ class Compiler {
     if (!needs(node.outputs[0])) return;
     const Location gradient = is_loss ? Location{} : gradient_at(node.outputs[0]);
     if (!is_loss && gradient.space == Space::none) return;  // nothing downstream reaches the loss
-    if (node.op->view || node.op->passes_gradient) {
+    if (node.op->view || (node.op->passes_gradient && node.epilogue == nullptr)) {
       for (const ValueId id : node.inputs) {
         if (needs(id)) contribute(id, gradient);
       }
@@ -153,15 +153,7 @@ class Compiler {
     instruction.node = index;
     if (!is_loss) instruction.output_gradients = {gradient};
     bind_forward_tensors(node, index, instruction);
-    std::vector<std::pair<ValueId, Location>> contributions;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      Location place;
-      if (needs(node.inputs[i]) && !is_constant(node, i)) {
-        place = new_tensor(graph_.at(node.inputs[i]).spec.bytes());
-        contributions.emplace_back(node.inputs[i], place);
-      }
-      instruction.input_gradients.push_back(place);
-    }
+    const auto contributions = make_input_gradients(node, instruction);
     for (const ValueId id : node.parameters) {
       instruction.parameter_gradients.push_back(
           needs(id) ? new_slot(Slot::Kind::gradient, place_at(id).index, graph_.at(id).spec.elements()) : Location{});
@@ -170,14 +162,37 @@ class Compiler {
     for (const auto& [id, place] : contributions) contribute(id, place);
   }
 
+  // Which value gets which gradient.
+  std::vector<std::pair<ValueId, Location>> make_input_gradients(const Node& node, Instruction& instruction) {
+    std::vector<std::pair<ValueId, Location>> contributions;
+    if (node.op->passes_gradient) {  // past the epilogue, one for all
+      const Location place = new_tensor(graph_.at(node.inputs[0]).spec.bytes());
+      instruction.input_gradients.resize(node.inputs.size());
+      instruction.input_gradients[0] = place;
+      for (const ValueId id : node.inputs) {
+        if (needs(id)) contributions.emplace_back(id, place);
+      }
+      return contributions;
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Location place;
+      if (needs(node.inputs[i]) && !is_constant(node, i)) {
+        place = new_tensor(graph_.at(node.inputs[i]).spec.bytes());
+        contributions.emplace_back(node.inputs[i], place);
+      }
+      instruction.input_gradients.push_back(place);
+    }
+    return contributions;
+  }
+
   void bind_forward_tensors(const Node& node, std::int32_t index, Instruction& instruction) {
     instruction.parameters = places(node.parameters);
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     instruction.inputs =
         node.op->backward_reads.inputs ? places(node.inputs) : std::vector<Location>(node.inputs.size());
-    instruction.outputs =
-        node.op->backward_reads.outputs ? places(node.outputs) : std::vector<Location>(node.outputs.size());
+    const bool reads_outputs = node.op->backward_reads.outputs || node.epilogue != nullptr;
+    instruction.outputs = reads_outputs ? places(node.outputs) : std::vector<Location>(node.outputs.size());
   }
 
   void find_results() {

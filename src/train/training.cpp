@@ -41,7 +41,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       signals_(options.handle_signals) {
   progress_ = begin_progress(context_, data_);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
-  executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed);
+  executor_ =
+      std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed, options.lowered);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   exchange_ = comm::make_exchange(communicator, exchange_layout_,

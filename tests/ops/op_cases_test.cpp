@@ -250,6 +250,51 @@ TEST_P(OpCaseTest, AddsAGradientAsIfItWereAddedAfter) {
   }
 }
 
+// Against the two kernels one after the other.
+TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
+  const auto found = problem_.op->epilogues.find(DeviceKind::cpu);
+  if (found == problem_.op->epilogues.end()) GTEST_SKIP() << "it has none";
+  for (const std::string& name : found->second) {
+    SCOPED_TRACE(name);
+    const auto kernel = problem_.make_kernel();
+    KernelRun first(problem_);
+    first.forward(*kernel);
+    Problem after =
+        make_problem(registry().at(name), {.name = "", .attributes = {}, .inputs = {problem_.signature.outputs[0]}});
+    const auto copy = [](const KernelRun::Bytes& from, const Tensor& to) {
+      std::copy(from.begin(), from.end(), to.bytes());
+    };
+    copy(first.outputs()[0], after.inputs[0]);
+    const auto after_kernel = after.make_kernel();
+    KernelRun second(after);
+    second.forward(*after_kernel);
+
+    Problem fused = make_problem(*problem_.op, the_case());
+    fused.epilogue = name;
+    const auto fused_kernel = fused.make_kernel();
+    KernelRun run(fused);
+    run.forward(*fused_kernel);
+    EXPECT_TRUE(run.outputs() == second.outputs()) << "forward";
+    EXPECT_TRUE(run.statistics() == first.statistics());
+    if (!problem_.trains()) continue;
+
+    std::copy_n(problem_.output_gradients[0].bytes(), after.output_gradients[0].spec().bytes(),
+                after.output_gradients[0].bytes());
+    KernelRun middle(after);
+    compute(*after_kernel, middle, after);
+    Problem apart = make_problem(*problem_.op, the_case());
+    copy(middle.input_gradients()[0], apart.output_gradients[0]);
+    KernelRun expected(apart);
+    compute(*kernel, expected, apart);
+    run.backward(*fused_kernel);
+    EXPECT_EQ(run.damage(), "");
+    EXPECT_TRUE(run.input_gradients()[0] == expected.input_gradients()[0]) << "backward";
+    if (problem_.op->passes_gradient) continue;  // the others' is the first one's
+    EXPECT_TRUE(run.input_gradients() == expected.input_gradients()) << "backward";
+    EXPECT_TRUE(run.parameter_gradients() == expected.parameter_gradients()) << "backward";
+  }
+}
+
 TEST_P(OpCaseTest, TakesAnEmptyBatch) {
   if (the_case().benchmark || problem_.op->view) GTEST_SKIP() << "covered by the other cases";
   const Problem empty = make_problem(*problem_.op, the_case(), true);

@@ -90,7 +90,7 @@ std::unique_ptr<Kernel> Problem::make_kernel() const {
 
 std::unique_ptr<Kernel> Problem::make_kernel(const KernelFactory& factory) const {
   backend::use_one_thread();
-  KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved};
+  KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved, epilogue};
   for (const auto& parameter : signature.parameters) request.parameters.push_back({DType::f32, parameter.shape});
   for (const auto& state : signature.states) request.states.push_back({DType::f32, state.shape});
   return factory(request);
@@ -212,7 +212,8 @@ void KernelRun::backward(Kernel& kernel) {
   prepare(kernel);
   auto inputs = pointers<const void*>(inputs_), outputs = pointers<const void*>(outputs_);
   if (!problem_.op->backward_reads.inputs) std::fill(inputs.begin(), inputs.end(), nullptr);
-  if (!problem_.op->backward_reads.outputs) std::fill(outputs.begin(), outputs.end(), nullptr);
+  if (!problem_.op->backward_reads.outputs && problem_.epilogue.empty())
+    std::fill(outputs.begin(), outputs.end(), nullptr);
   const auto parameters = pointers<const void*>(parameters_), states = pointers<const void*>(states_);
   const auto saved = pointers<const void*>(saved_), output_gradients = pointers<const void*>(output_gradients_);
   auto input_gradients = pointers<void*>(input_gradients_);

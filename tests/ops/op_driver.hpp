@@ -27,6 +27,7 @@ struct Problem {
   std::vector<Tensor> inputs, parameters, states;
   std::vector<Tensor> output_gradients;  ///< none for a loss
   StepContext step;
+  std::string epilogue;  ///< of KernelRequest
 
   [[nodiscard]] bool trains() const { return mode == Mode::training && op->differentiable; }
   [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< f32 and not one of the op's constant inputs

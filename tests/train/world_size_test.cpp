@@ -79,13 +79,17 @@ std::string temporary_directory() {
 
 }  // namespace
 
-TEST(WorldSize, RanksAndThreadsChangeNoBit) {
+TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
   const Outcome alone = run(1, {"threads=1"});
   EXPECT_EQ(alone.metrics.size(), 2u);
-  for (const int ranks : {1, 2, 3, 5, 8}) {
-    for (const int threads : {1, 2}) {
-      EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}), alone)
-          << ranks << " ranks, " << threads << " threads";
+  for (const bool lowered : {true, false}) {
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      for (const int threads : {1, 2}) {
+        TrainerOptions options;
+        options.lowered = lowered;
+        EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}, options), alone)
+            << ranks << " ranks, " << threads << " threads, lowered " << lowered;
+      }
     }
   }
 }

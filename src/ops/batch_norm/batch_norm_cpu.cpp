@@ -32,7 +32,8 @@ class BatchNormCpu final : public Kernel {
       : training_(request.mode == Mode::training),
         channels_(request.inputs[0].shape.back()),
         rows_(request.inputs[0].elements() / channels_),
-        epsilon_(request.attributes->number("epsilon")) {}
+        epsilon_(request.attributes->number("epsilon")),
+        relu_(request.epilogue == "relu") {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return Scratch::bytes(channels_); }
 
@@ -52,7 +53,7 @@ class BatchNormCpu final : public Kernel {
       for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse_deviation(variance[c]);
     }
     normalize(input(call), mean, scratch.a, static_cast<const float*>(call.parameters[1]), output(call), rows_,
-              channels_);
+              channels_, relu_);
   }
 
   void backward(const BackwardCall& call) override {
@@ -74,11 +75,15 @@ class BatchNormCpu final : public Kernel {
       scratch.b[c] = static_cast<float>(-scale * inv * inv * scratch.second[c] / count);
       scratch.c[c] = static_cast<float>(-scale * scratch.first[c] / count);
     }
-    normalize_gradient(input(call), output_gradient(call), mean, scratch.a, scratch.b, scratch.c, input_gradient(call),
+    normalize_gradient(input(call), gradient_from(call, 0), mean, scratch.a, scratch.b, scratch.c, input_gradient(call),
                        rows_, channels_);
   }
 
  private:
+  [[nodiscard]] OutputGradient gradient_from(const BackwardCall& call, std::int64_t at) const {
+    return {output_gradient(call) + at, relu_ ? static_cast<const float*>(call.outputs[0]) + at : nullptr};
+  }
+
   [[nodiscard]] float inverse_deviation(double variance) const {
     return static_cast<float>(1 / std::sqrt(variance + epsilon_));
   }
@@ -117,7 +122,7 @@ class BatchNormCpu final : public Kernel {
     const std::int64_t block = rows_per_block(channels_);
     for (std::int64_t done = 0; done < rows_; done += block) {
       const std::int64_t rows = std::min(block, rows_ - done), at = done * channels_;
-      block_gradient_sums(input(call) + at, output_gradient(call) + at, mean, rows, channels_, scratch.a, scratch.b);
+      block_gradient_sums(input(call) + at, gradient_from(call, at), mean, rows, channels_, scratch.a, scratch.b);
       for (std::int64_t c = 0; c < channels_; ++c) {
         scratch.first[c] += scratch.a[c];
         scratch.second[c] += scratch.b[c];
@@ -128,6 +133,7 @@ class BatchNormCpu final : public Kernel {
   bool training_;
   std::int64_t channels_, rows_;
   double epsilon_;
+  bool relu_;
 };
 
 }  // namespace

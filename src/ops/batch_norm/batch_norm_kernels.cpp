@@ -38,6 +38,7 @@ struct Moments {
   }
 };
 
+template <bool kRelu>
 struct Normalize {
   const float *x, *mean, *scale, *shift;
   float* y;
@@ -56,14 +57,28 @@ struct Normalize {
       for (int w = 0; w < Group::kVectors; ++w) {
         group.load(value, x + row * channels, w);
         value = (value - m[w]) * a[w] + b[w];
+        if constexpr (kRelu) value = backend::keep(backend::is_positive(value), value);
         group.store(y + row * channels, w, value);
       }
     }
   }
 };
 
+/// dy, or 0 where relu made y 0.
+template <bool kRelu, class Group>
+LOCKSTEP_INLINE void load_gradient(const Group& group, const float* dy, const float* y, std::int64_t at, int w,
+                                   Lanes& gradient) {
+  group.load(gradient, dy + at, w);
+  if constexpr (kRelu) {
+    Lanes output;
+    group.load(output, y + at, w);
+    gradient = backend::keep(backend::is_positive(output), gradient);
+  }
+}
+
+template <bool kRelu>
 struct GradientSums {
-  const float *x, *dy, *mean;
+  const float *x, *dy, *y, *mean;
   std::int64_t rows, channels;
   float *sum, *product;
 
@@ -72,7 +87,7 @@ struct GradientSums {
     Lanes m[Group::kVectors], total[2][Group::kVectors];
     for (int w = 0; w < Group::kVectors; ++w) group.load(m[w], mean, w);
     const auto terms = [&](std::int64_t row, int w, Lanes(&out)[2]) __attribute__((always_inline)) {
-      group.load(out[0], dy + row * channels, w);
+      load_gradient<kRelu>(group, dy, y, row * channels, w, out[0]);
       group.load(out[1], x + row * channels, w);
       out[1] = out[0] * (out[1] - m[w]);
     };
@@ -84,8 +99,9 @@ struct GradientSums {
   }
 };
 
+template <bool kRelu>
 struct NormalizeGradient {
-  const float *x, *dy, *mean, *a, *b, *c;
+  const float *x, *dy, *y, *mean, *a, *b, *c;
   float* dx;
   std::int64_t rows, channels;
 
@@ -101,7 +117,7 @@ struct NormalizeGradient {
     for (std::int64_t row = 0; row < rows; ++row) {
 #pragma GCC unroll 4
       for (int w = 0; w < Group::kVectors; ++w) {
-        group.load(gradient, dy + row * channels, w);
+        load_gradient<kRelu>(group, dy, y, row * channels, w, gradient);
         group.load(value, x + row * channels, w);
         value = of_dy[w] * gradient + (of_x[w] * (value - m[w]) + constant[w]);
         group.store(dx + row * channels, w, value);
@@ -122,19 +138,33 @@ LOCKSTEP_VECTORIZED void block_moments(const float* x, std::int64_t rows, std::i
 }
 
 LOCKSTEP_VECTORIZED void normalize(const float* x, const float* mean, const float* scale, const float* shift, float* y,
-                                   std::int64_t rows, std::int64_t channels) {
-  for_channel_groups(channels, Normalize{x, mean, scale, shift, y, rows, channels});
+                                   std::int64_t rows, std::int64_t channels, bool relu) {
+  if (relu) {
+    for_channel_groups(channels, Normalize<true>{x, mean, scale, shift, y, rows, channels});
+  } else {
+    for_channel_groups(channels, Normalize<false>{x, mean, scale, shift, y, rows, channels});
+  }
 }
 
-LOCKSTEP_VECTORIZED void block_gradient_sums(const float* x, const float* dy, const float* mean, std::int64_t rows,
-                                             std::int64_t channels, float* sum, float* product) {
-  for_channel_groups(channels, GradientSums{x, dy, mean, rows, channels, sum, product});
+LOCKSTEP_VECTORIZED void block_gradient_sums(const float* x, OutputGradient gradient, const float* mean,
+                                             std::int64_t rows, std::int64_t channels, float* sum, float* product) {
+  const auto [dy, y] = gradient;
+  if (y != nullptr) {
+    for_channel_groups(channels, GradientSums<true>{x, dy, y, mean, rows, channels, sum, product});
+  } else {
+    for_channel_groups(channels, GradientSums<false>{x, dy, y, mean, rows, channels, sum, product});
+  }
 }
 
-LOCKSTEP_VECTORIZED void normalize_gradient(const float* x, const float* dy, const float* mean, const float* a,
+LOCKSTEP_VECTORIZED void normalize_gradient(const float* x, OutputGradient gradient, const float* mean, const float* a,
                                             const float* b, const float* c, float* dx, std::int64_t rows,
                                             std::int64_t channels) {
-  for_channel_groups(channels, NormalizeGradient{x, dy, mean, a, b, c, dx, rows, channels});
+  const auto [dy, y] = gradient;
+  if (y != nullptr) {
+    for_channel_groups(channels, NormalizeGradient<true>{x, dy, y, mean, a, b, c, dx, rows, channels});
+  } else {
+    for_channel_groups(channels, NormalizeGradient<false>{x, dy, y, mean, a, b, c, dx, rows, channels});
+  }
 }
 
 }  // namespace lockstep::ops

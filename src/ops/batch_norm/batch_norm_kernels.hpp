@@ -11,16 +11,22 @@ namespace lockstep::ops {
 /// Mean and sum of squared deviations of each channel over a block.
 void block_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* squares);
 
-/// y = (x - mean) * scale + shift
+/// y = (x - mean) * scale + shift, or relu of it.
 void normalize(const float* x, const float* mean, const float* scale, const float* shift, float* y, std::int64_t rows,
-               std::int64_t channels);
+               std::int64_t channels, bool relu);
+
+/// The gradient of what normalize() made. Where `relu_output` is given, it counts as 0 where that is 0.
+struct OutputGradient {
+  const float* dy = nullptr;
+  const float* relu_output = nullptr;
+};
 
 /// Sums over a block of dy and of dy * (x - mean).
-void block_gradient_sums(const float* x, const float* dy, const float* mean, std::int64_t rows, std::int64_t channels,
-                         float* sum, float* product);
+void block_gradient_sums(const float* x, OutputGradient gradient, const float* mean, std::int64_t rows,
+                         std::int64_t channels, float* sum, float* product);
 
 /// dx = a * dy + b * (x - mean) + c
-void normalize_gradient(const float* x, const float* dy, const float* mean, const float* a, const float* b,
+void normalize_gradient(const float* x, OutputGradient gradient, const float* mean, const float* a, const float* b,
                         const float* c, float* dx, std::int64_t rows, std::int64_t channels);
 
 }  // namespace lockstep::ops
