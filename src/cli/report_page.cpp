@@ -1,0 +1,206 @@
+#include "cli/report_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/report_style.hpp"
+#include "cli/svg_chart.hpp"
+#include "core/whole_file.hpp"
+#include "telemetry/event_log.hpp"
+#include "telemetry/event_text.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr double kHour = 3600;
+
+double number_of(const EventJson& event, const std::string& name, double fallback = 0) {
+  return event.is_object() && event.contains(name) && event[name].is_number() ? event[name].get<double>() : fallback;
+}
+
+std::string text_of(const EventJson& event, const std::string& name, const std::string& fallback = "") {
+  return event.is_object() && event.contains(name) && event[name].is_string() ? event[name].get<std::string>()
+                                                                              : fallback;
+}
+
+Series series_of(const std::string& name, const std::vector<EventJson>& events, const std::string& field) {
+  Series series{name, {}};
+  for (const EventJson& event : events) {
+    if (event.contains(field)) series.points.emplace_back(number_of(event, "step"), number_of(event, field, NAN));
+  }
+  return series;
+}
+
+/// A line for each key of a map of the events: "metrics", "shard_seconds". `prefix` goes before the key.
+std::vector<Series> map_series(const std::string& prefix, const std::vector<EventJson>& events, const char* field) {
+  std::map<std::string, Series> all;
+  for (const EventJson& event : events) {
+    if (!event.contains(field) || !event[field].is_object()) continue;
+    for (const auto& [key, value] : event[field].items()) {
+      all[key].points.emplace_back(number_of(event, "step"), value.is_number() ? value.get<double>() : NAN);
+    }
+  }
+  std::vector<Series> list;
+  for (auto& [key, series] : all) list.push_back({prefix + telemetry::spaced(key), std::move(series.points)});
+  return list;
+}
+
+std::string tile(const std::string& value, const std::string& name) {
+  return value.empty() ? "" : fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), name);
+}
+
+/// Of a number that the event has.
+std::string tile_of(const EventJson& event, const char* field, const std::string& name) {
+  return event.contains(field) ? tile(telemetry::fixed_number(number_of(event, field, NAN)), name) : "";
+}
+
+std::string evaluation_tiles(const EventJson& eval) {
+  std::string text = tile_of(eval, "loss", "validation loss");
+  if (!eval.contains("metrics")) return text;
+  for (const auto& [name, value] : eval["metrics"].items()) {
+    text += tile_of(eval["metrics"], name.c_str(), "validation " + escaped(telemetry::spaced(name)));
+  }
+  return text;
+}
+
+std::string tiles(const RunEvents& run) {
+  const EventJson& last = run.steps.empty() ? run.start : run.steps.back();
+  std::string steps = telemetry::grouped(std::llround(number_of(last, "step")));
+  if (run.start.contains("steps")) {
+    steps += " / " + telemetry::grouped(std::llround(number_of(run.start, "steps")));
+  }
+  std::string text = tile(steps, "steps") + tile_of(last, "loss", "loss of the last step");
+  if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
+  if (last.contains("samples_per_second")) {
+    text += tile(telemetry::short_number(number_of(last, "samples_per_second")), "samples/s");
+  }
+  text += tile(telemetry::grouped(std::llround(number_of(run.start, "ranks", 1))), "ranks");
+  text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours, a rank is a device");
+  return "<div class=\"tiles\">" + text + tile("not measured", "energy") + "</div>\n";
+}
+
+std::string curves(const RunEvents& run) {
+  std::vector<Series> metrics = map_series("training ", run.steps, "metrics");
+  for (Series& series : map_series("validation ", run.evals, "metrics")) metrics.push_back(std::move(series));
+  std::string text = line_chart("Loss", "step",
+                                {series_of("training", run.steps, "loss"), series_of("validation", run.evals, "loss")});
+  text += line_chart("Metrics", "step", metrics);
+  text += line_chart("Learning rate", "step", {series_of("learning rate", run.steps, "learning_rate")});
+  text += line_chart("Samples a second, since the start", "step",
+                     {series_of("samples/s", run.steps, "samples_per_second")});
+  text += line_chart("Waiting for data, seconds", "step", {series_of("data wait", run.steps, "data_wait_seconds")});
+  return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
+}
+
+/// Columns "..._by_rank" of the end: a row a rank.
+std::string rank_table(const EventJson& end) {
+  std::string head = "<th>rank</th>";
+  std::map<int, std::string> rows;
+  for (const auto& [name, values] : end.items()) {
+    if (!name.ends_with("_by_rank") || !values.is_object()) continue;
+    const std::string title = name.substr(0, name.size() - std::string_view("_by_rank").size());
+    head += fmt::format("<th class=\"n\">{}</th>", telemetry::spaced(title));
+    for (const auto& [rank, value] : values.items()) {
+      const telemetry::Field field(value.is_number() ? value.get<double>() : NAN);
+      rows[std::stoi(rank)] += fmt::format("<td class=\"n\">{}</td>", telemetry::to_text(title, field));
+    }
+  }
+  std::string body;
+  for (const auto& [rank, cells] : rows) body += fmt::format("<tr><td>{}</td>{}</tr>", rank, cells);
+  return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
+}
+
+std::string ranks(const RunEvents& run) {
+  std::vector<EventJson> moves;
+  for (const EventJson& event : run.others) {
+    if (text_of(event, "event") == "balance") moves.push_back(event);
+  }
+  std::string charts = line_chart("Seconds a shard", "step", map_series("rank ", run.steps, "shard_seconds"));
+  charts += line_chart("Shards of each rank, at each move", "step", map_series("rank ", moves, "shares_by_rank"));
+  if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
+  const std::string table = run.end.is_object() ? rank_table(run.end) : "";
+  return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
+}
+
+std::string phases(const EventJson& end) {
+  if (!end.is_object() || !end.contains("phases")) return "";
+  std::vector<std::pair<double, std::string>> sorted;
+  double total = 0;
+  for (const auto& [name, seconds] : end["phases"].items()) {
+    sorted.emplace_back(seconds.get<double>(), name);
+    total += sorted.back().first;
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::string bar, keys;
+  for (std::size_t i = 0; i < sorted.size() && total > 0; ++i) {
+    const auto& [seconds, name] = sorted[i];
+    bar += fmt::format("<i class=\"s{}\" style=\"width:{:.2f}%\"></i>", i % 8, 100 * seconds / total);
+    keys += fmt::format("<span class=\"key\"><i class=\"s{}\"></i>{} {}</span> ", i % 8, telemetry::spaced(name),
+                        telemetry::duration(seconds));
+  }
+  return fmt::format(
+      "<h2>Time of rank 0</h2>\n<div class=\"card\"><div class=\"bar\">{}</div><figcaption>{}"
+      "</figcaption></div>\n",
+      bar, keys);
+}
+
+std::string events(const RunEvents& run) {
+  std::string rows;
+  const double began = run.others.empty() ? 0 : number_of(run.others.front(), "time");
+  for (const EventJson& event : run.others) {
+    const auto parsed = telemetry::parse_event(event.dump());
+    if (!parsed || parsed->first == "start") continue;
+    auto [name, record] = *parsed;
+    std::erase_if(record, [](const auto& field) { return field.first == "time"; });
+    rows += fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td><pre>{}</pre></td></tr>",
+                        telemetry::clock_time(number_of(event, "time") - began), escaped(name),
+                        escaped(telemetry::event_text(name, record, {})));
+  }
+  if (rows.empty()) return "";
+  return "<h2>Events</h2>\n<div class=\"card\"><table><tr><th class=\"n\">after</th><th>event</th><th></th></tr>" +
+         rows + "</table></div>\n";
+}
+
+std::string environment(const EventJson& start) {
+  std::string rows;
+  for (const char* name : {"device", "ranks", "hosts", "threads", "shards", "batch_size", "parameters", "samples",
+                           "validation_samples", "exactness", "fingerprint", "version"}) {
+    if (!start.contains(name)) continue;
+    const std::string value = start[name].is_string() ? start[name].get<std::string>() : start[name].dump();
+    rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", telemetry::spaced(name), escaped(value));
+  }
+  return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
+}
+
+/// Of `launch` it is in the run directory; else in the checkpoints, of which the newest is as good as any.
+std::string configuration(const std::string& run_directory) {
+  const auto job = read_whole_file(run_directory + "/job.yaml");
+  if (!job) return "";
+  return "<h2>Configuration</h2>\n<div class=\"card\"><pre>" + escaped(*job) + "</pre></div>\n";
+}
+
+}  // namespace
+
+std::string report_page(const std::string& run_directory, const RunEvents& run) {
+  const std::string title = text_of(run.start, "job", "a run");
+  const std::string outcome =
+      run.end.is_object() ? text_of(run.end, "outcome", "done") : std::string("has not ended, or died");
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
+      "<p class=\"about\">{2}; {3}</p>\n",
+      escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
+  page += tiles(run) + curves(run) + ranks(run) + phases(run.end) + events(run) + environment(run.start) +
+          configuration(run_directory);
+  if (run.end.is_object()) {
+    page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", text_of(run.end, "parameters_sha256"));
+  }
+  return page + "</body></html>\n";
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,61 @@
+#include "cli/run_events.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::int64_t step_of(const EventJson& event) {
+  return event.value("step", std::int64_t{0});
+}
+
+/// What was done again replaces what was told before.
+void add(std::vector<EventJson>& events, EventJson event) {
+  while (!events.empty() && step_of(events.back()) >= step_of(event)) events.pop_back();
+  events.push_back(std::move(event));
+}
+
+}  // namespace
+
+RunEvents read_run_events(const std::string& run_directory) {
+  const std::string path = run_directory + "/events.jsonl";
+  std::ifstream file(path);
+  RunEvents run;
+  double began = 0, last = 0;
+  const auto close_start = [&] {
+    if (!run.start.is_null()) run.rank_seconds += (last - began) * run.start.value("ranks", 1.0);
+  };
+  for (std::string line; std::getline(file, line);) {
+    auto event = EventJson::parse(line, nullptr, false);
+    if (!event.is_object()) continue;  // torn, of a run that was killed
+    const std::string name = event.value("event", "");
+    const double time = event.value("time", 0.0);
+    if (name == "start") {
+      close_start();
+      began = time;
+      run.start = event;
+      run.end = nullptr;
+    }
+    last = time;
+    if (name == "step") {
+      add(run.steps, std::move(event));
+    } else if (name == "eval") {
+      add(run.evals, std::move(event));
+    } else {
+      if (name == "end") run.end = event;
+      run.others.push_back(std::move(event));
+    }
+  }
+  close_start();
+  if (!run.start.is_null()) return run;
+  throw Error(ExitCode::usage, fmt::format("{}: expected the events of a run, found none; name a run directory of a "
+                                           "run that has started",
+                                           path));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,24 @@
+// The events of a run, from events.jsonl, over all its starts.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+using EventJson = nlohmann::ordered_json;
+
+struct RunEvents {
+  EventJson start;                ///< the newest
+  EventJson end;                  ///< the newest; null while the run goes on, or where it died
+  std::vector<EventJson> steps;   ///< once each: of a step that was done again, the last
+  std::vector<EventJson> evals;   ///< likewise
+  std::vector<EventJson> others;  ///< starts, balance, checkpoint, restart, warning, ...: as they came
+  double rank_seconds = 0;        ///< ranks by the time from a start to the last event that it told
+};
+
+/// Throws Error(usage) where the directory holds no run.
+[[nodiscard]] RunEvents read_run_events(const std::string& run_directory);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,159 @@
+#include "cli/svg_chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr double kWidth = 560, kHeight = 240;  // of the drawing, in its own units
+constexpr double kLeft = 58, kRight = 12, kTop = 12, kBottom = 30;
+constexpr std::size_t kMostPoints = 480;
+constexpr int kTicks = 5, kColors = 8;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+/// 1, 2 or 5 times a power of ten: about `count` of them fill the range.
+double round_step(const Range& range, int count) {
+  const double raw = (range.high - range.low) / count, power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
+  std::vector<std::pair<double, double>> kept;
+  const std::size_t each = (points.size() + kMostPoints - 1) / kMostPoints;
+  for (std::size_t i = 0; i < points.size(); i += each) {
+    const std::size_t end = std::min(points.size(), i + each);
+    double x = 0, y = 0;
+    for (std::size_t j = i; j < end; ++j) x += points[j].first, y += points[j].second;
+    kept.emplace_back(x / static_cast<double>(end - i), y / static_cast<double>(end - i));
+  }
+  return kept;
+}
+
+class Chart {
+ public:
+  explicit Chart(const std::vector<Series>& series) {
+    for (const Series& one : series) {
+      for (const auto& [x, y] : one.points) {
+        if (!std::isfinite(y)) continue;
+        x_.add(x);
+        y_.add(y);
+      }
+    }
+    if (x_.low == x_.high) x_.high += 1;
+    if (y_.low == y_.high) y_ = {y_.low - 0.5, y_.high + 0.5};
+    const double step = round_step(y_, kTicks);
+    y_ = {std::floor(y_.low / step) * step, std::ceil(y_.high / step) * step};
+  }
+
+  [[nodiscard]] double x(double value) const {
+    return kLeft + (value - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
+  }
+  [[nodiscard]] double y(double value) const {
+    return kHeight - kBottom - (value - y_.low) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
+  }
+
+  [[nodiscard]] std::string axes(const std::string& x_name) const {
+    std::string text;
+    const double y_step = round_step(y_, kTicks), x_step = round_step(x_, kTicks);
+    for (double at = y_.low; at <= y_.high + y_step / 2; at += y_step) {
+      const double shown = std::abs(at) < y_step / 1e6 ? 0 : at;
+      text += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kWidth - kRight,
+                          y(at), y(at));
+      text += fmt::format(R"(<text class="tick end" x="{}" y="{:.1f}">{}</text>)", kLeft - 6, y(at) + 4,
+                          telemetry::short_number(shown));
+    }
+    for (double at = std::ceil(x_.low / x_step) * x_step; at <= x_.high; at += x_step) {
+      text += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x(at), kHeight - kBottom + 16,
+                          telemetry::short_number(at));
+    }
+    return text +
+           fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 1, x_name);
+  }
+
+  [[nodiscard]] std::string line(const Series& series, std::size_t index) const {
+    std::string path;
+    bool pen = false;
+    const auto points = thinned(series.points);
+    for (const auto& [at, value] : points) {
+      if (std::isfinite(value)) path += fmt::format("{}{:.1f},{:.1f}", pen ? "L" : "M", x(at), y(value));
+      pen = std::isfinite(value);
+    }
+    std::string text = fmt::format(R"(<path class="line s{}" d="{}"/>)", index % kColors, path);
+    if (points.size() > 30) return text;
+    for (const auto& [at, value] : points) {
+      if (!std::isfinite(value)) continue;
+      text +=
+          fmt::format(R"(<circle class="dot s{}" cx="{:.1f}" cy="{:.1f}" r="2.5"/>)", index % kColors, x(at), y(value));
+    }
+    return text;
+  }
+
+ private:
+  Range x_, y_;
+};
+
+std::string legend(const std::vector<Series>& series) {
+  std::string text;
+  for (std::size_t i = 0; i < series.size() && series.size() > 1; ++i) {
+    text += fmt::format(R"(<span class="key"><i class="s{}"></i>{}</span>)", i % kColors, escaped(series[i].name));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series) {
+  std::erase_if(series, [](const Series& one) {
+    return std::none_of(one.points.begin(), one.points.end(), [](const auto& p) { return std::isfinite(p.second); });
+  });
+  if (series.empty()) return "";
+  const Chart chart(series);
+  std::string lines;
+  for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
+  return fmt::format(
+      "<figure><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
+      "</figure>\n",
+      escaped(title), legend(series), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,22 @@
+// Line charts as SVG text. Colours come from the page's CSS (classes s0 ... s7), so that they follow its light or dark.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< by x; values that are no numbers break the line
+};
+
+/// `&`, `<`, `>` and quotes as HTML has them.
+[[nodiscard]] std::string escaped(const std::string& text);
+
+/// One figure with a title, axes with round numbers and a legend where there are several series. Long series are drawn
+/// as the mean of each pixel's points. Nothing where no series has a point.
+[[nodiscard]] std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,124 @@
+"""`lockstep report`: the page of a real run and of a recorded one, its messages, and a browser that draws it."""
+import html.parser
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+LOCKSTEP = os.environ["LOCKSTEP"]
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / "balance" / "report" / "events.jsonl"
+VOID = {"meta", "line", "circle", "path", "br"}
+CHROMIUM = shutil.which("chromium")
+
+
+class Page(html.parser.HTMLParser):
+    """Refuses what is not closed, and keeps texts and what a page could fetch."""
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.texts, self.fetched, self.counts = [], [], [], {}
+        self.feed(text)
+        if self.open:
+            raise ValueError(f"not closed: {self.open}")
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.fetched += [value for name, value in attrs if name in ("src", "href", "srcset", "data")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            raise ValueError(f"</{tag}> closes another")
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def run(*words):
+    return subprocess.run([LOCKSTEP, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def colors(png):
+    """How many bytes of the picture differ from the one before: 0 on an empty page."""
+    data, at, packed = png.read_bytes(), 8, b""
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        packed += data[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+        at += 12 + size
+    pixels = zlib.decompress(packed)
+    return sum(a != b for a, b in zip(pixels[::97], pixels[1::97]))
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def page_of(self, folder):
+        done = run("report", folder)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{folder}/report.html\n", ""))
+        return (folder / "report.html").read_text()
+
+    def test_a_real_run(self):
+        done = run("train", "--ranks", "2", "steps=12", "evaluate.every=4 steps", f"run_directory={self.folder}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = self.page_of(self.folder)
+        page = Page(text)
+        self.assertEqual(page.fetched, [])
+        self.assertNotIn("script", page.counts)
+        self.assertIn("12 / 12", page.texts)
+        for title in ("Loss", "Metrics", "Learning rate", "Seconds a shard"):
+            self.assertIn(title, page.texts)
+        sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
+        self.assertIn(f"parameters sha256: {sha}", page.texts)
+
+    def test_ranks_and_moves(self):
+        shutil.copy(RECORDED, self.folder)
+        page = Page(self.page_of(self.folder))
+        for title in ("Shards of each rank, at each move", "Ranks and balance", "rank 1"):
+            self.assertIn(title, page.texts)
+
+    def test_words_of_a_run_are_no_html(self):
+        (self.folder / "events.jsonl").write_text('{"event":"start","job":"<script>x</script>&","ranks":1,"time":1}\n')
+        page = Page(self.page_of(self.folder))
+        self.assertNotIn("script", page.counts)
+        self.assertIn("<script>x</script>&", page.texts)
+
+    def test_no_run(self):
+        done = run("report", self.folder)
+        self.assertEqual((done.returncode, done.stderr), (
+            64, f"lockstep: {self.folder}/events.jsonl: expected the events of a run, found none; name a run directory of "
+                "a run that has started\n"))
+
+    def test_no_place_for_the_page(self):
+        shutil.copy(RECORDED, self.folder)
+        done = run("report", self.folder, "--output", "/nowhere/at/all.html")
+        self.assertEqual((done.returncode, done.stderr), (
+            73, "lockstep: /nowhere/at/all.html: cannot write the report: No such file or directory\n"))
+
+    @unittest.skipUnless(CHROMIUM, "chromium is not installed")
+    def test_a_browser_draws_it(self):
+        shutil.copy(RECORDED, self.folder)
+        self.page_of(self.folder)
+        picture = self.folder / "page.png"
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             f"--user-data-dir={self.folder}/profile", "--hide-scrollbars", "--window-size=1280,1600",
+             f"--screenshot={picture}", f"file://{self.folder}/report.html"],
+            capture_output=True, text=True, check=False, timeout=300)
+        self.assertTrue(picture.exists(), done.stderr)
+        self.assertGreater(colors(picture), 1000)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
