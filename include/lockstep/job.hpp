@@ -159,9 +159,10 @@ struct Job {
   double clip_norm = 0;  ///< 0: off
   std::string precision = "fp32";
   std::string device = "auto";
-  int threads = 0;                 ///< 0: auto
-  std::string exact = "required";  ///< required | preferred | never
-  std::string balance = "auto";    ///< auto | equal | weights
+  std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
+  int threads = 0;                    ///< 0: auto
+  std::string exact = "required";     ///< required | preferred | never
+  std::string balance = "auto";       ///< auto | equal | weights
   std::map<std::string, double> balance_weights;
   ParallelOptions parallel;
   EvaluateOptions evaluate;

@@ -15,6 +15,7 @@
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/text.hpp"
+#include "train/device_choice.hpp"
 #include "train/fingerprint.hpp"
 
 namespace lockstep::cli {
@@ -100,6 +101,41 @@ void examine_mpi(Report& report) {
                  "usual causes");
 }
 
+void examine_module(Report& report, const train::GpuFacts& facts) {
+  if (facts.module_problem.empty()) {
+    report.fact("CUDA module", fmt::format("for CUDA {}", backend::cuda_version_text(facts.module_cuda_version)));
+    return;
+  }
+  report.fact("CUDA module", facts.module_problem);
+  if (facts.driver.state == backend::DriverState::ready) {
+    report.lacking("a CUDA module that fits", "scripts/cuda-toolkit.sh fetches what builds it, see docs/gpu.md");
+  }
+}
+
+void examine_gpus(Report& report) {
+  using State = backend::DriverState;
+  const train::GpuFacts facts = train::ask_gpu_facts();
+  const backend::DriverFacts& driver = facts.driver;
+  examine_module(report, facts);
+  if (driver.state == State::absent) {
+    report.fact("GPUs", "none: NVIDIA's driver is not installed, which only device: cuda needs");
+    return;
+  }
+  if (driver.state == State::broken) {
+    report.fact("GPUs", driver.problem);
+    report.lacking("a driver that works", "see what nvidia-smi says");
+    return;
+  }
+  report.fact("GPU driver", fmt::format("for CUDA {}", backend::cuda_version_text(driver.cuda_version)));
+  if (facts.visible) report.fact("visible", fmt::format("CUDA_VISIBLE_DEVICES is '{}'", *facts.visible));
+  if (driver.state == State::no_gpu) report.fact("GPUs", "none that this process may see");
+  for (std::size_t i = 0; i < driver.gpus.size(); ++i) report.fact(fmt::format("GPU {}", i), text_of(driver.gpus[i]));
+  if (facts.module_problem.empty() && driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
+    report.lacking(fmt::format("a driver for CUDA {}", backend::cuda_version_text(facts.module_cuda_version)),
+                   "update NVIDIA's driver");
+  }
+}
+
 /// Trains a few digits; returns the exit code of what went wrong, or 0.
 int try_training(Report& report) {
   const Registries registries = Registries::built_in();
@@ -126,6 +162,7 @@ int examine() {
   examine_memory(report);
   examine_libraries(report);
   examine_mpi(report);
+  examine_gpus(report);
   const int code = try_training(report);
   report.print_advice();
   fmt::print("{}\n", code == 0 ? "lockstep can train on this machine" : "lockstep cannot train on this machine");

@@ -13,6 +13,7 @@
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
 #include "telemetry/text.hpp"
+#include "train/device_choice.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
 #include "train/run_context.hpp"
@@ -53,6 +54,7 @@ void print_json(const EvalArguments& arguments, const SavedModel& model, std::in
 int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& job, const Registries& registries) {
   const auto start = Clock::now();
   require_eval_set(arguments.set, job);
+  (void)train::choose_device(job, communicator);  // refuses what this host has not
   const std::string& given = arguments.job.checkpoint;
   const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
   const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);

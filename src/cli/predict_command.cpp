@@ -11,6 +11,7 @@
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
+#include "train/device_choice.hpp"
 
 namespace lockstep::cli {
 
@@ -43,6 +44,7 @@ int predict(PredictArguments& arguments) {
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
   Job job = arguments.job.load(train::catalogue_of(registries), false);
+  (void)train::choose_device(job, *make_single_communicator());  // refuses what this host has not
   const auto files =
       read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
                        *make_single_communicator());

@@ -39,15 +39,15 @@ void keep_file_names(Json& data) {
 /// What the parameters at a given step depend on, and nothing else, so that a run may be resumed elsewhere.
 ///
 /// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), and what
-/// changes the speed alone (threads, device, balance, timeout, buckets, stages and sharding, cache and prefetching).
+/// changes the speed alone (threads, devices, balance, timeout, buckets, stages and sharding, cache and prefetching).
 /// When to evaluate, on what, and by which metrics matters only if early_stop may end the run by it. Kept though
 /// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
 /// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
 Json what_counts(const Json& canonical) {
   Json job = canonical.at("job");
-  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "balance", "timeout",
-                          "bucket_bytes", "parallel"}) {
+  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices", "balance",
+                          "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
   }
   for (const auto* key : {"test", "cache", "threads", "depth"}) job["data"].erase(key);

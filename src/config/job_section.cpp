@@ -51,6 +51,13 @@ void check_digits(const Job& job, const Scope& scope) {
                             train.first + train.count));
 }
 
+void check_devices(const Job& job, const Scope& scope) {
+  if (job.devices.empty() || job.device == "cuda") return;
+  scope.problem("devices", fmt::format("expected device: cuda, whose GPUs these are, found device: {}; leave out "
+                                       "devices",
+                                       job.device));
+}
+
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
       .field("shards", &Job::shards, number().at_least(1).word("auto", 0),
@@ -74,8 +81,12 @@ void add_execution(Section<Job>& section) {
   section
       .field("precision", &Job::precision, text().one_of({"fp32"}).refused({"bf16", "fp16"}, "not in this build"),
              "arithmetic of the layers")
-      .field("device", &Job::device, text().one_of({"auto", "cpu"}).refused({"cuda"}, "not in this build"),
-             "where the layers run")
+      .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
+             "where the layers run; auto: in this version the CPU")
+      .field(
+          "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),
+          "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
+          "CUDA_VISIBLE_DEVICES leaves; empty: all")
       .field("threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
              "workers of a CPU rank; auto: the cores that it may use")
       .field("exact", &Job::exact, text().one_of({"required", "preferred", "never"}),
@@ -125,6 +136,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
   return section.called("a map")
       .check({"batch_size", "shards"}, check_shards)
       .check({"data"}, check_digits)
+      .check({"device", "devices"}, check_devices)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

@@ -8,6 +8,7 @@
 #include "comm/expected_bytes.hpp"
 #include "lockstep/error.hpp"
 #include "train/balance_record.hpp"
+#include "train/device_choice.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
 #include "train/shares.hpp"
@@ -31,6 +32,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       registries_(registries),
       options_(options),
       context_{job_, communicator_, registries_, options_},
+      device_(choose_device(job, communicator)),
       start_(Clock::now()),
       data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       graph_(make_job_graph(job, data_, registries)),
@@ -41,8 +43,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       signals_(options.handle_signals) {
   progress_ = begin_progress(context_, data_);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
-  executor_ =
-      std::make_unique<exec::Executor>(graph_, Mode::training, DeviceKind::cpu, *pool_, job.seed, options.lowered);
+  executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   exchange_ = comm::make_exchange(communicator, exchange_layout_,

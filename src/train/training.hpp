@@ -58,6 +58,7 @@ class Training {
   const Registries& registries_;
   TrainerOptions options_;
   RunContext context_;
+  DeviceKind device_;
   Clock::time_point start_, loop_start_;
   Phases phases_;
 

@@ -58,6 +58,12 @@ class Module(unittest.TestCase):
         for text in (b"sm_80", b"sm_90", b"compute_90"):
             self.assertIn(text, data, "see CMAKE_CUDA_ARCHITECTURES in cmake/Cuda.cmake")
 
+    def test_the_program_starts_without_a_driver_and_finds_its_module(self):
+        environment = {key: value for key, value in os.environ.items() if key != "LOCKSTEP_CUDA_MODULE"}
+        done = subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False, env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"CUDA module +for CUDA 13\.\d\n")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

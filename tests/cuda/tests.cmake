@@ -16,6 +16,8 @@ add_dependencies(backend_test stand_in_driver)
 target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
 target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
+lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
+  $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 
 if(LOCKSTEP_CUDA_FOUND)
   add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)

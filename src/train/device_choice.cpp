@@ -1,0 +1,114 @@
+#include "train/device_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "backend/gpu/cuda_module.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+constexpr int kLeastMajor = 8;  // of the compute capability: what CMake compiles for
+constexpr const char* kElse = ", or set device: cpu";
+
+/// "job.yaml:5:11: job.device", or the key alone where nothing was written.
+std::string place_of(const Job& job, const std::string& key) {
+  const auto place = job.places.find("job." + key);
+  return place == job.places.end() ? "job." + key : place->second.text();
+}
+
+[[noreturn]] void refuse(const Job& job, const std::string& what) {
+  throw Error(ExitCode::configuration, fmt::format("{}: {}{}", place_of(job, "device"), what, kElse));
+}
+
+void require_driver(const Job& job, const GpuFacts& facts, const std::string& host) {
+  using State = backend::DriverState;
+  const auto& driver = facts.driver;
+  const std::string needed = backend::cuda_version_text(facts.module_cuda_version);
+  if (driver.state == State::absent) {
+    refuse(job, fmt::format("expected NVIDIA's driver on {}, found none ({}); install one for CUDA {} or later, start "
+                            "a container with its GPUs (--gpus all)",
+                            host, driver.problem, needed));
+  }
+  if (driver.state == State::broken) {
+    refuse(job, fmt::format("expected NVIDIA's driver to work on {}, found: {}; see what nvidia-smi says", host,
+                            driver.problem));
+  }
+  // Drivers run every minor release of their major one.
+  if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
+    refuse(job, fmt::format("expected a driver for CUDA {} or later on {}, found one for CUDA {}; update the driver",
+                            needed, host, backend::cuda_version_text(driver.cuda_version)));
+  }
+  if (driver.state == State::no_gpu) {
+    const std::string why =
+        facts.visible ? fmt::format("CUDA_VISIBLE_DEVICES is '{}'; unset it", *facts.visible) : "see nvidia-smi -L";
+    refuse(job, fmt::format("expected a GPU on {}, found none: {}", host, why));
+  }
+}
+
+std::vector<std::size_t> wanted_gpus(const Job& job, const GpuFacts& facts, const std::string& host) {
+  const std::size_t present = facts.driver.gpus.size();
+  std::vector<std::size_t> wanted;
+  for (const std::int64_t device : job.devices) {
+    if (device >= static_cast<std::int64_t>(present)) {
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("{}: expected GPUs of {}, numbered 0 to {}: device {} asked for, {} present; leave it out",
+                      place_of(job, "devices"), host, present - 1, device, present));
+    }
+    wanted.push_back(static_cast<std::size_t>(device));
+  }
+  for (std::size_t i = 0; wanted.size() < present && job.devices.empty(); ++i) wanted.push_back(i);
+  return wanted;
+}
+
+}  // namespace
+
+GpuFacts ask_gpu_facts() {
+  GpuFacts facts;
+  const auto module = backend::open_module();
+  facts.module_problem = module.problem;
+  facts.module_cuda_version = module.cuda_version;
+  facts.driver = backend::ask_driver();
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) facts.visible = visible;
+  return facts;
+}
+
+backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {
+  if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
+  require_driver(job, facts, place.host);
+  const auto wanted = wanted_gpus(job, facts, place.host);
+  if (place.local_size > static_cast<int>(wanted.size())) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("rank {} on {}: expected a GPU for each rank, found {} ranks and {} {} there; start at most "
+                    "{} on this host",
+                    place.rank, place.host, place.local_size, wanted.size(),
+                    job.devices.empty() ? "visible" : "in devices", wanted.size()));
+  }
+  const backend::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(static_cast<std::size_t>(place.local_rank)));
+  if (gpu.major < kLeastMajor) {
+    refuse(job, fmt::format("expected a GPU of compute capability {}.0 or later for rank {} on {}, found {}; leave it "
+                            "out by devices",
+                            kLeastMajor, place.rank, place.host, text_of(gpu)));
+  }
+  return gpu;
+}
+
+DeviceKind choose_device(const Job& job, const Communicator& communicator) {
+  if (job.device != "cuda") return DeviceKind::cpu;
+  const Topology& topology = communicator.topology();
+  const int rank = communicator.rank();
+  const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank)};
+  const backend::GpuInfo gpu = choose_gpu(job, ask_gpu_facts(), place);
+  throw Error(
+      ExitCode::configuration,
+      fmt::format("{}: rank {} on {} would take {}, but this version computes on the CPU only: its GPU code has "
+                  "been compiled and never run (docs/gpu.md); set device: cpu",
+                  place_of(job, "device"), rank, place.host, text_of(gpu)));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,39 @@
+// Which device a rank computes on: `device` and `devices` of the job against what this host has.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backend/gpu/driver.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/device.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::train {
+
+/// What decides, on one host.
+struct GpuFacts {
+  backend::DriverFacts driver;
+  std::string module_problem;          ///< why there is no CUDA module; empty: there is one
+  int module_cuda_version = 0;         ///< that it was built with
+  std::optional<std::string> visible;  ///< CUDA_VISIBLE_DEVICES, where it is set
+};
+
+/// Asks the driver and opens the CUDA module.
+[[nodiscard]] GpuFacts ask_gpu_facts();
+
+/// Who wants a GPU.
+struct RankPlace {
+  std::string host;
+  int rank = 0, local_rank = 0, local_size = 1;
+};
+
+/// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Throws
+/// Error(configuration) where this host cannot do what the job says, Error(usage) where it has too many ranks.
+[[nodiscard]] backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
+
+/// What this rank computes on. In this version always the CPU: a job with `device: cuda` is refused, with what is
+/// missing on this host, or because no GPU has run lockstep yet.
+[[nodiscard]] DeviceKind choose_device(const Job& job, const Communicator& communicator);
+
+}  // namespace lockstep::train
