@@ -11,11 +11,11 @@ export LC_ALL=C
 
 build=(g++ cmake ninja-build pkg-config make git ccache
   libopenmpi-dev openmpi-bin libdnnl-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
-  libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev zlib1g-dev)
+  libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev zlib1g-dev prometheus-cpp-dev)
 test=(python3 python3-venv iproute2 openssh-client)
-# The package starts a daemon that serves the network, so it is left to the user where services are run; the test that
-# wants it is then skipped.
-[ -d /run/systemd/system ] || test+=(openssh-server)
+# These packages start daemons that serve the network, so they are left to the user where services are run; the tests
+# that want them are then skipped.
+[ -d /run/systemd/system ] || test+=(openssh-server prometheus)
 long=(debootstrap)
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 

@@ -7,13 +7,12 @@
 The program is $LOCKSTEP, else build/release/bin/lockstep. A table stands between `<!-- NAME: begin ... -->` and
 `<!-- NAME: end -->`, where NAME is `layers` or `losses`.
 """
-import difflib
 import json
 import os
 import pathlib
-import re
 import subprocess
-import sys
+
+from page_tables import keep_current
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "models-and-ops.md"
@@ -73,17 +72,7 @@ def tables(schema):
 def main():
     program = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
     schema = json.loads(subprocess.run([program, "schema"], capture_output=True, check=True).stdout)
-    old = new = PAGE.read_text(encoding="utf-8")
-    for name, table in tables(schema):
-        pattern = re.compile(rf"(<!-- {name}: begin[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)
-        if not pattern.search(new):
-            sys.exit(f"{PAGE}: expected the marks '<!-- {name}: begin -->' and '<!-- {name}: end -->'")
-        new = pattern.sub(lambda match: match[1] + table + "\n" + match[2], new)
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(new, encoding="utf-8")
-    elif new != old:
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "page", "program", n=0))
-        sys.exit("docs/models-and-ops.md is not current: run scripts/ops_table.py")
+    keep_current(PAGE, tables(schema), "scripts/ops_table.py")
 
 
 if __name__ == "__main__":

@@ -134,7 +134,10 @@ struct InitializeOptions {
 };
 
 struct TelemetryOptions {
-  int prometheus_port = 0;  ///< 0: off
+  int prometheus_port = 0;                       ///< of local rank 0; 0: off
+  std::string prometheus_address = "127.0.0.1";  ///< that ranks listen on
+  double linger_seconds = 0;                     ///< at the end, for a last scrape
+  std::string targets_folder;                    ///< where targets are written, too; empty: nowhere else
   bool tensorboard = false;
 };
 
@@ -162,8 +165,9 @@ struct Job {
   std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
   int threads = 0;                    ///< 0: auto
   std::string exact = "required";     ///< required | preferred | never
-  std::string balance = "auto";       ///< auto | equal | weights
+  std::string balance = "auto";       ///< auto | equal | weights | prometheus
   std::map<std::string, double> balance_weights;
+  std::string balance_prometheus;  ///< URL of a server that knows earlier runs
   ParallelOptions parallel;
   EvaluateOptions evaluate;
   std::optional<EarlyStopOptions> early_stop;

@@ -56,6 +56,7 @@ struct TrainerOptions {
   std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
   RunWatcher* watcher = nullptr;
   bool lowered = true;  ///< false: each op by its own kernel, as the graph stands. The bits are the same
+  std::map<std::string, double> restarts;  ///< by reason, of the launch that this run is part of; for metrics
   /// A balancer of your own, in place of the job's: asked on rank 0 after each step (steps done), it returns the number
   /// of shards for each rank, or nothing for no change. They change after the step that follows.
   std::function<std::vector<int>(std::int64_t step)> shares;

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "graph/cost.hpp"
 #include "lockstep/op.hpp"
 #include "telemetry/text.hpp"
 
@@ -18,13 +19,6 @@ using Row = std::array<std::string, 6>;
 
 std::string sample_shape(const TensorSpec& spec) {
   return spec.shape.empty() ? "[]" : to_string(Shape(spec.shape.begin() + 1, spec.shape.end()));
-}
-
-Cost cost_of(const Graph& graph, const Node& node) {
-  if (!node.op->cost) return {};
-  std::vector<TensorSpec> inputs;
-  for (const ValueId id : node.inputs) inputs.push_back(graph.at(id).spec);
-  return node.op->cost(node.attributes, inputs, node.op->infer(node.attributes, inputs));
 }
 
 std::string flops(double value) {

@@ -98,7 +98,7 @@ std::vector<Library> libraries() {
   struct Known {
     const char *name, *prefix, *package;
   };
-  static constexpr std::array<Known, 10> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
+  static constexpr std::array<Known, 11> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
                                                     {"Open MPI", "libmpi.so", "libopenmpi-dev"},
                                                     {"OpenMP", "libgomp.so", "libgomp1"},
                                                     {"yaml-cpp", "libyaml-cpp.so", "libyaml-cpp-dev"},
@@ -107,7 +107,8 @@ std::vector<Library> libraries() {
                                                     {"archive", "libarchive.so", "libarchive-dev"},
                                                     {"curl", "libcurl", "libcurl4-openssl-dev"},
                                                     {"zlib", "libz.so", "zlib1g-dev"},
-                                                    {"crypto", "libcrypto.so", "libssl-dev"}}};
+                                                    {"crypto", "libcrypto.so", "libssl-dev"},
+                                                    {"prometheus", "libprometheus-cpp-pull.so", "prometheus-cpp-dev"}}};
   std::vector<Library> list;
   for (const Known& known : kKnown) list.push_back({known.name, loaded_file(known.prefix), known.package});
   return list;

@@ -72,6 +72,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
     options.sink = sink.get();
   }
   options.watcher = agent;
+  options.restarts = launch::restarts_of_launch();
   if (agent != nullptr) agent->watch(communicator.recorder());
   const TrainResult result = train_job(job, communicator, registries, options);
   // 75 promises a checkpoint. Where none is ever written, another run begins anew.

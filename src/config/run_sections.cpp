@@ -1,4 +1,7 @@
 // What a run does beside training: evaluate, early_stop, initialize, checkpoint, telemetry, parallel, balance.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
 #include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
@@ -10,6 +13,11 @@ std::vector<std::string> metrics_and_loss(const Catalogue& catalogue) {
   std::vector<std::string> names = catalogue.metrics;
   names.emplace_back("loss");
   return names;
+}
+
+bool is_ip_address(const std::string& text) {
+  in6_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
 }  // namespace
@@ -53,17 +61,31 @@ Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
       .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write");
 }
 
+Is<TelemetryOptions> prometheus_section() {
+  using Options = TelemetryOptions;
+  return Section<Options>()
+      .word(
+          "never", [](Options& o) { o.prometheus_port = 0; }, [](const Options& o) { return o.prometheus_port == 0; })
+      .initially([](Options& o) { o.prometheus_port = 9840; })
+      .field(
+          "address", &Options::prometheus_address, text(),
+          "IP address of this host that ranks listen on; 0.0.0.0: all of them. Who can reach it can read the metrics")
+      .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
+             "of local rank 0; others follow. One that is in use is replaced, as metrics/targets.json then says")
+      .field("linger", &Options::linger_seconds, number().at_least(0),
+             "seconds that a rank waits at its end for a last scrape")
+      .field("targets", &Options::targets_folder, text(),
+             "a folder for RUN.json, the same as metrics/targets.json: Prometheus can watch all files of one folder")
+      .check({"address"}, [](const Options& o, const Scope& scope) {
+        if (is_ip_address(o.prometheus_address)) return;
+        scope.problem("address", fmt::format("expected an IP address, found '{}'", o.prometheus_address));
+      });
+}
+
 Is<TelemetryOptions> telemetry_section() {
   using Options = TelemetryOptions;
-  const Is<Options> prometheus = Section<Options>()
-                                     .word(
-                                         "never", [](Options& o) { o.prometheus_port = 0; },
-                                         [](const Options& o) { return o.prometheus_port == 0; })
-                                     .initially([](Options& o) { o.prometheus_port = 9840; })
-                                     .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
-                                            "of local rank 0; others follow");
   return Section<Options>()
-      .part("prometheus", prometheus, "metrics over HTTP; accepted, but this build serves none yet")
+      .part("prometheus", prometheus_section(), "metrics over HTTP, and where they are: metrics/targets.json")
       .field("tensorboard", &Options::tensorboard, boolean(),
              "TensorBoard's event files in the run directory; accepted, but this build writes none yet");
 }
@@ -86,7 +108,17 @@ Is<Job> balance_section() {
       .word("equal", kind("equal"), is("equal"))
       .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)),
              "shares by host, or by a processor model or a part of its name; 1 where not named")
-      .alternative(kind("weights"), is("weights"));
+      .alternative(kind("weights"), is("weights"))
+      .field("prometheus", &Job::balance_prometheus, text(),
+             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first shares are by what a "
+             "shard took then, by host and processor model")
+      .alternative(kind("prometheus"), is("prometheus"))
+      .check({"prometheus"}, [](const Job& job, const Scope& scope) {
+        const std::string& url = job.balance_prometheus;
+        if (url.empty() || url.starts_with("http://") || url.starts_with("https://")) return;
+        scope.problem("prometheus",
+                      fmt::format("expected a URL that begins with http:// or https://, found '{}'", url));
+      });
 }
 
 }  // namespace lockstep::config

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "comm/topology.hpp"
 #include "launch/processes.hpp"
@@ -55,6 +56,16 @@ void log_to(const std::string& folder, int rank) {
 }
 
 }  // namespace
+
+std::map<std::string, double> restarts_of_launch() {
+  std::map<std::string, double> restarts;
+  std::istringstream words(variable(kRestartsVariable));
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto cut = word.find('=');
+    if (cut != std::string::npos) restarts[word.substr(0, cut)] = std::atof(word.c_str() + cut + 1);
+  }
+  return restarts;
+}
 
 class RankAgent::EventSink final : public telemetry::Sink {
  public:

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -73,5 +74,9 @@ class RankAgent final : public RunWatcher {
 /// What the supervisor puts into the environment of every rank.
 inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";  ///< addresses
 inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";     ///< of this attempt's logs and dumps
+inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";      ///< so far, by reason: "death=1,hang=2"
+
+/// What kRestartsVariable says.
+[[nodiscard]] std::map<std::string, double> restarts_of_launch();
 
 }  // namespace lockstep::launch

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <thread>
 
 #include "launch/attempt.hpp"
 #include "launch/host_pool.hpp"
 #include "launch/processes.hpp"
+#include "launch/rank_agent.hpp"
 #include "launch/restart_policy.hpp"
 #include "launch/run_record.hpp"
 #include "launch/stop_signals.hpp"
@@ -105,6 +107,7 @@ class Supervisor {
       if (options_.agent != "ssh") attempt.mpirun.agent = options_.agent;
     }
     attempt.mpirun.mark = mark_;
+    if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
     attempt.command = rank_command(attempt.mpirun.ranks, first ? options_.resume : "auto");
     attempt.limits = options_.limits;
     record_.event("launch", {{"attempt", std::int64_t{record_.attempt()}},
@@ -165,7 +168,14 @@ class Supervisor {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::string restarts_text() const {
+    std::vector<std::string> words;
+    for (const auto& [reason, count] : restarts_) words.push_back(fmt::format("{}={}", reason, count));
+    return fmt::format("{}", fmt::join(words, ","));
+  }
+
   void tell(const std::string& reason, const Outcome& outcome, double after) {
+    ++restarts_[reason];
     for (const auto& state : outcome.states) record_.warn(state);
     record_.event("restart", {{"reason", reason},
                               {"message", outcome.message},
@@ -211,6 +221,7 @@ class Supervisor {
   Attempt::Wish resize_ = Attempt::Wish::none;
   bool stopping_ = false;
   std::vector<std::string> failures_;
+  std::map<std::string, int> restarts_;  ///< by reason
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include "train/balance_record.hpp"
 
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "core/whole_file.hpp"
 
 namespace lockstep::train {
 
@@ -16,17 +17,9 @@ std::string path_of(const std::string& run_directory) {
 
 void write_balance_record(const std::string& run_directory, const balance::Record& record) {
   if (record.hosts.empty()) return;
-  const std::string path = path_of(run_directory), fresh = path + ".new";
-  {
-    std::ofstream file(fresh);
-    file << nlohmann::ordered_json{{"hosts", record.hosts},
-                                   {"workers", record.workers},
-                                   {"seconds_per_shard", record.seconds_per_shard}}
-                .dump(2)
-         << '\n';
-    if (!file.flush()) return;
-  }
-  (void)std::rename(fresh.c_str(), path.c_str());
+  const nlohmann::ordered_json json{
+      {"hosts", record.hosts}, {"workers", record.workers}, {"seconds_per_shard", record.seconds_per_shard}};
+  (void)replace_whole_file(path_of(run_directory), json.dump(2) + "\n");
 }
 
 balance::Record read_balance_record(const std::string& run_directory) {

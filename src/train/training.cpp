@@ -41,6 +41,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       balancing_(context_),
       schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
       signals_(options.handle_signals) {
+  metrics_ = RunMetrics::make(context_);
+  if (metrics_) options_.sink = metrics_->through(options.sink);
   progress_ = begin_progress(context_, data_);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
@@ -65,6 +67,20 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   balancing_.start(*executor_, layout_, recorded ? read_balance_record(job.run_directory) : balance::Record{},
                    progress_.step);
   make_loader();
+  serve_metrics();
+}
+
+void Training::serve_metrics() {
+  if (!metrics_) return;
+  const auto& every = job_.checkpoint.every;
+  metrics_->serve({.graph = graph_,
+                   .exactness = progress_.exactness,
+                   .first_step = first_step_,
+                   .steps = steps_,
+                   .steps_per_epoch = steps_per_epoch_,
+                   .checkpoint_every = job_.checkpoint.never ? 0 : to_steps(every, steps_per_epoch_),
+                   .workers = pool_->size()},
+                  *loader_, [this] { return static_cast<double>(data_.bytes_read()); });
 }
 
 void Training::make_loader() {
@@ -102,6 +118,7 @@ TrainResult Training::run() {
   if (!checkpointing_->has_written(progress_.step)) write_checkpoint(false);
   {
     const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
+    const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
     checkpointing_->finish(phases_);
   }
 
@@ -115,6 +132,7 @@ TrainResult Training::run() {
   result.parameters_sha256 = exec::sha256_of(model_.parameters);
   result.interrupted = interrupted_;
   emit_end(result);
+  if (metrics_) metrics_->ended();
   return result;
 }
 
@@ -124,12 +142,14 @@ void Training::step() {
   exchange_->begin_step(number, balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;
+  StepReport report;
   {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
     results = &executor_->train({balancing_.own_shards()}, number, *source_, layout_, *exchange_);
     balancing_.computed(*executor_, layout_);
   }
+  report.compute = seconds_since(start);
   StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
@@ -138,6 +158,7 @@ void Training::step() {
     balancing_.exchanged(seconds_since(computed));
     const std::uint32_t flags = wishes() | balancing_.flags();
     sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
+    report.exchange = seconds_since(computed);
   }
   last_loss_ = checked_loss(sums);
   {
@@ -146,19 +167,38 @@ void Training::step() {
     const auto exchanged = Clock::now();
     gradient_norm_ = updater_->update(model_, *exchange_, sums.count,
                                       {.learning_rate = schedule_.at(progress_.step), .step = progress_.step}, *pool_);
-    balancing_.updated(seconds_since(exchanged));
+    report.update = seconds_since(exchanged);
+    balancing_.updated(report.update);
   }
   ++progress_.step;
   progress_.samples += job_.batch_size;
-  if (balancing_.after_scalars(sums, progress_.step, seconds_since(start))) {
+  report.seconds = seconds_since(start);
+  report.shards = results->size();
+  if (balancing_.after_scalars(sums, progress_.step, report.seconds)) {
     use_shares(number + 1);
   }
+  count_step(report, sums);
   after_step(sums);
+}
+
+void Training::count_step(StepReport report, const StepSums& sums) {
+  if (!metrics_) return;
+  const auto sent = exchange_->statistics();
+  report.step = progress_.step;
+  report.loss = last_loss_;
+  report.gradient_norm = gradient_norm_;
+  report.learning_rate = schedule_.at(progress_.step - 1);
+  report.next_shards = balancing_.own_shards().size();
+  report.shared_memory_bytes = sent.shared_memory_bytes;
+  report.network_bytes = sent.network_bytes;
+  report.checkpoint_failures = checkpointing_->failures();
+  metrics_->step_done(report, sums);
 }
 
 double Training::checked_loss(const StepSums& sums) const {
   const double loss = sums.loss / sums.count;
   if (std::isfinite(loss)) return loss;
+  if (metrics_) metrics_->loss_is_not_finite();
   throw Error(
       ExitCode::diverged,
       fmt::format("step {}: the loss is {}, not a finite number; try a smaller learning rate, a longer warm-up, "
@@ -200,6 +240,7 @@ void Training::evaluate() {
   bool best = false;
   {
     const PhaseTimer timer(phases_, "evaluate");
+    const PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
     const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
     best = validation_->run(model_, progress_);
   }
@@ -208,6 +249,7 @@ void Training::evaluate() {
 
 void Training::write_checkpoint(bool best) {
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
+  const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
   checkpointing_->write(progress_, best, phases_);
   if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());
 }

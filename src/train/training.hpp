@@ -20,6 +20,7 @@
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
 #include "train/run_context.hpp"
+#include "train/run_metrics.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
 #include "train/step_scalars.hpp"
@@ -37,6 +38,8 @@ class Training {
  private:
   void make_loader();
   void use_shares(std::uint64_t from_step);
+  void serve_metrics();
+  void count_step(StepReport report, const StepSums& sums);
   void step();
   [[nodiscard]] double checked_loss(const StepSums& sums) const;
   void after_step(const StepSums& sums);
@@ -84,6 +87,7 @@ class Training {
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
+  std::unique_ptr<RunMetrics> metrics_;  ///< null where nobody asked; last, since it is served from the above
 };
 
 }  // namespace lockstep::train

@@ -36,6 +36,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_FALSE(job.evaluate.never);
   EXPECT_FALSE(job.early_stop);
   EXPECT_EQ(job.telemetry.prometheus_port, 0);
+  EXPECT_EQ(job.telemetry.prometheus_address, "127.0.0.1");
 }
 
 TEST(Load, LayersInAllTheirForms) {
@@ -162,7 +163,7 @@ TEST(Load, Running) {
   early_stop: {metric: loss}
   initialize: {from: w.safetensors, only: "head.*"}
   checkpoint: {every: 2 epochs, keep: 1, best: loss}
-  telemetry: {prometheus: {}, tensorboard: true}
+  telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true}
   balance: {weights: {A100: 2, T4: 1}}
   parallel: {stages: 1, sharding: none}
   timeout: 2.5
@@ -176,6 +177,8 @@ TEST(Load, Running) {
   EXPECT_EQ(job.checkpoint.keep, 1);
   EXPECT_EQ(job.checkpoint.best, "loss");
   EXPECT_EQ(job.telemetry.prometheus_port, 9840);
+  EXPECT_EQ(job.telemetry.prometheus_address, "::1");
+  EXPECT_EQ(job.telemetry.linger_seconds, 2);
   EXPECT_TRUE(job.telemetry.tensorboard);
   EXPECT_EQ(job.balance_weights.at("A100"), 2);
   EXPECT_EQ(job.timeout_seconds, 2.5);

@@ -28,7 +28,7 @@ class Faults(unittest.TestCase):
         return launch
 
     def test_a_killed_rank(self):
-        launch = self.launch("--ranks", "4")
+        launch = self.launch("--ranks", "4", "telemetry.prometheus.port=19850")  # it counts restarts
         launch.wait_for_step(25)
         os.kill(launch.process_of_rank(2), signal.SIGKILL)
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
@@ -40,6 +40,8 @@ class Faults(unittest.TestCase):
         self.assertLessEqual(restarts[0]["step"] - resumed[0]["step"], 20)  # every 10; one may still be being written
         for name in ("job.yaml", "logs/attempt-1/rank-3.log", "logs/attempt-2/rank-0.log"):
             self.assertTrue((launch.directory / name).exists(), name)
+        self.assertRegex((launch.directory / "metrics/final.prom").read_text(),
+                         r'\nlockstep_restarts_total{rank="0",reason="death",[^}]*} 1\n')
 
     def test_a_rank_that_is_stopped_for_some_seconds(self):
         launch = self.launch("--ranks", "3")

@@ -1,0 +1,157 @@
+#include "telemetry/exporter.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "lockstep/error.hpp"
+#include "telemetry/exposition.hpp"
+
+namespace lockstep::telemetry {
+
+namespace {
+
+constexpr std::chrono::milliseconds kKnocks{10};
+constexpr const char* kThreads = "2";  // of the server: one that hangs on a slow reader keeps no other waiting
+
+struct Endpoint {
+  sockaddr_storage storage{};
+  socklen_t length = 0;  ///< 0: it is no IP address
+};
+
+Endpoint endpoint_of(const std::string& address, int port) {
+  Endpoint to;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&to.storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&to.storage);
+  if (inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(static_cast<std::uint16_t>(port));
+    to.length = sizeof *v4;
+  } else if (inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(static_cast<std::uint16_t>(port));
+    to.length = sizeof *v6;
+  }
+  return to;
+}
+
+/// The errno of a server's bind() there; 0: it would do.
+int bind_error(const std::string& address, int port) {
+  const Endpoint at = endpoint_of(address, port);
+  if (at.length == 0) return EADDRNOTAVAIL;
+  const int probe = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return errno;
+  const int yes = 1;  // as the server does it: connections that have just ended do not hold a port
+  (void)::setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto* name = reinterpret_cast<const sockaddr*>(&at.storage);
+  const int error = ::bind(probe, name, at.length) == 0 && ::listen(probe, 1) == 0 ? 0 : errno;
+  ::close(probe);
+  return error;
+}
+
+/// Connects, and says nothing.
+void knock(const std::string& address, int port) {
+  const Endpoint at = endpoint_of(address, port);
+  const int visitor = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (visitor < 0) return;
+  (void)::connect(visitor, reinterpret_cast<const sockaddr*>(&at.storage), at.length);
+  ::close(visitor);
+}
+
+std::string problem_of(const ExporterOptions& options) {
+  if (options.port == 0) return "";
+  const int error = bind_error(options.address, options.port);
+  if (error == EADDRINUSE) return "in use";
+  return error == EACCES ? "not allowed" : "";
+}
+
+}  // namespace
+
+class Exporter::Source : public prometheus::Collectable {
+ public:
+  Source(int rank, std::shared_ptr<RankMetrics> metrics, std::function<void(RankMetrics&)> sample)
+      : rank_(rank), metrics_(std::move(metrics)), sample_(std::move(sample)) {}
+
+  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override {
+    const std::lock_guard lock(mutex_);
+    if (sample_) sample_(*metrics_);
+    ++scrapes_;
+    return families_of(*metrics_, rank_);
+  }
+  [[nodiscard]] std::size_t scrapes() const { return scrapes_; }
+
+ private:
+  int rank_;
+  std::shared_ptr<RankMetrics> metrics_;
+  std::function<void(RankMetrics&)> sample_;
+  mutable std::mutex mutex_;  // scrapes take turns
+  mutable std::atomic<std::size_t> scrapes_{0};
+};
+
+class Exporter::Server {
+ public:
+  explicit Server(const std::string& endpoint)
+      : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads}) {}
+  void serve(const std::shared_ptr<Source>& source) { exposer_.RegisterCollectable(source); }
+  [[nodiscard]] int port() const { return exposer_.GetListeningPorts().at(0); }
+
+ private:
+  prometheus::Exposer exposer_;
+};
+
+Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics,
+                   std::function<void(RankMetrics&)> sample)
+    : address_(options.address),
+      problem_(problem_of(options)),
+      source_(std::make_shared<Source>(options.rank, std::move(metrics), std::move(sample))) {
+  const auto start = [&](int port) {
+    server_ = std::make_unique<Server>(endpoint_text(options.address, port));
+    server_->serve(source_);
+    port_ = server_->port();
+  };
+  try {
+    start(problem_.empty() ? options.port : 0);
+  } catch (const std::exception&) {
+    const int error = bind_error(options.address, 0);
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected an address of this host, found {}: {}; try 127.0.0.1, or "
+                            "0.0.0.0 for all of them",
+                            options.key, options.address, std::strerror(error)));
+  }
+}
+
+// The server sees that it shall end every 2 s, or when somebody comes: so somebody comes.
+Exporter::~Exporter() {
+  std::atomic<bool> over{false};
+  std::thread visitor([&] {
+    while (!over) {
+      knock(address_, port_);
+      std::this_thread::sleep_for(kKnocks);
+    }
+  });
+  server_.reset();
+  over = true;
+  visitor.join();
+}
+
+std::size_t Exporter::scrapes() const {
+  return source_->scrapes();
+}
+
+std::string endpoint_text(const std::string& address, int port) {
+  const bool v6 = address.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+}  // namespace lockstep::telemetry

@@ -1,0 +1,52 @@
+// Exporter: serves this rank's metrics to Prometheus over HTTP, on threads of its own (prometheus-cpp's).
+//
+// What is cheap to read and changes by itself (processor time, memory, the GPU) is sampled when somebody scrapes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "telemetry/rank_metrics.hpp"
+
+namespace lockstep::telemetry {
+
+struct ExporterOptions {
+  std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 or ::, all of them
+  int port = 0;                       ///< 0: any that is free
+  int rank = 0;
+  std::string key = "job.telemetry.prometheus.address";  ///< where the address was written, for the message
+};
+
+class Exporter {
+ public:
+  /// `sample` is called before each scrape, by one of the exporter's threads, never by two at once; it may write
+  /// metrics that nobody else writes. A port that is in use or not allowed is replaced by one that is free; problem()
+  /// says so. Throws Error(configuration) for an address that is none of this host's.
+  Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics, std::function<void(RankMetrics&)> sample);
+  /// A scrape that is under way is answered first.
+  ~Exporter();
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  /// Why the port is not the one asked for: "in use"; empty: it is.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  /// Scrapes answered so far.
+  [[nodiscard]] std::size_t scrapes() const;
+
+ private:
+  class Source;
+  class Server;
+
+  std::string address_, problem_;
+  std::shared_ptr<Source> source_;
+  std::unique_ptr<Server> server_;
+  int port_ = 0;
+};
+
+/// "127.0.0.1:9840", "[::1]:9840".
+[[nodiscard]] std::string endpoint_text(const std::string& address, int port);
+
+}  // namespace lockstep::telemetry

@@ -1,0 +1,47 @@
+// The metrics of a rank's GPU, asked of NVML whenever somebody scrapes.
+//
+// What the driver or the device does not have, or does not answer this time, is not there (NaN), rather than 0.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "telemetry/nvml.hpp"
+#include "telemetry/rank_metrics.hpp"
+
+namespace lockstep::telemetry {
+
+class GpuSample {
+ public:
+  /// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA tells it. Null where there is no such GPU;
+  /// `problem` says why.
+  [[nodiscard]] static std::unique_ptr<GpuSample> open(std::shared_ptr<const nvml::Library> library,
+                                                       const std::string& device, std::string& problem);
+  ~GpuSample();
+  GpuSample(const GpuSample&) = delete;
+  GpuSample& operator=(const GpuSample&) = delete;
+
+  /// lockstep_gpu_info. Before anybody scrapes.
+  void describe(RankMetrics& metrics) const;
+  /// All others. Once a GPU is lost, only lockstep_gpu_lost and the XIDs are left.
+  void sample(RankMetrics& metrics);
+
+ private:
+  GpuSample(std::shared_ptr<const nvml::Library> library, nvml::Device device);
+  /// Whether the call gave a value; notes a lost GPU.
+  bool gave(int result);
+  void sample_state(RankMetrics& metrics);
+  void sample_clocks(RankMetrics& metrics);
+  void sample_errors(RankMetrics& metrics);
+  void sample_traffic(RankMetrics& metrics);
+  void sample_events(RankMetrics& metrics);
+
+  std::shared_ptr<const nvml::Library> library_;
+  const nvml::Functions& nvml_;
+  nvml::Device device_;
+  nvml::EventSet events_ = nullptr;
+  bool lost_ = false;
+  double xids_ = 0, last_xid_ = 0;
+};
+
+}  // namespace lockstep::telemetry

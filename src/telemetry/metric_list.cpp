@@ -1,0 +1,212 @@
+#include "telemetry/metric_list.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace lockstep::telemetry {
+
+namespace {
+
+using Kind = MetricKind;
+using Scope = MetricScope;
+
+constexpr std::array kPhases{"data_wait", "compute", "exchange_wait", "exchange", "update", "evaluate", "checkpoint"};
+constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended"};
+constexpr std::array kWays{"shared_memory", "network"};
+constexpr std::array kNonFinite{"loss", "gradient_norm"};
+constexpr std::array kModes{"user", "system"};
+constexpr std::array kValidation{"", "", "", ""};  // named when the run starts
+constexpr std::array kRestarts{"death", "hang", "error", "mpirun", "resize"};
+constexpr std::array kThrottled{"power_cap", "hardware_slowdown", "software_thermal", "hardware_thermal",
+                                "power_brake"};
+constexpr std::array kViolations{"power", "thermal"};
+constexpr std::array kEcc{"corrected", "uncorrected"};
+constexpr std::array kDirections{"sent", "received"};
+constexpr std::array kStepBounds{0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0};
+
+constexpr std::array<MetricInfo, kMetrics> kList{{
+    {Metric::steps, "lockstep_steps_total", Kind::counter, Scope::rank, "Optimizer steps done by this process."},
+    {Metric::samples, "lockstep_samples_total", Kind::counter, Scope::rank,
+     "Samples that this rank has computed; the sum over ranks is the job's."},
+    {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank,
+     "Tokens that this rank has computed; of jobs on text."},
+    {Metric::phase_seconds, "lockstep_phase_seconds_total", Kind::counter, Scope::rank,
+     "Where the main thread's time went. data_wait: workers without input; exchange_wait: for ranks that came later; "
+     "exchange: what compute did not hide of it.",
+     "phase", kPhases},
+    {Metric::step_seconds,
+     "lockstep_step_duration_seconds",
+     Kind::histogram,
+     Scope::rank,
+     "A step, without evaluation and checkpoint.",
+     "",
+     {},
+     kStepBounds},
+    {Metric::waiting_ratio, "lockstep_waiting_ratio", Kind::gauge, Scope::rank,
+     "Share of the last step that this rank waited for ranks that came later."},
+    {Metric::last_step_time, "lockstep_last_step_timestamp_seconds", Kind::gauge, Scope::rank,
+     "When the last step was done; before the first one, when training began."},
+    {Metric::start_time, "lockstep_start_timestamp_seconds", Kind::gauge, Scope::rank,
+     "When this process began to train."},
+    {Metric::state, "lockstep_state", Kind::gauge, Scope::rank, "1 for what the rank is at, 0 for the others.", "state",
+     kStates},
+    {Metric::waiting_for_rank, "lockstep_waiting_for_rank", Kind::gauge, Scope::rank,
+     "The rank that this one waits for just now; -1: none."},
+    {Metric::shards, "lockstep_shards", Kind::gauge, Scope::rank, "Shards of a step that this rank computes."},
+    {Metric::share_ratio, "lockstep_share_ratio", Kind::gauge, Scope::rank,
+     "The same as a part of all shards: this rank's share of the batch."},
+    {Metric::shards_computed, "lockstep_shards_total", Kind::counter, Scope::rank, "Shards computed."},
+    {Metric::shard_compute_total, "lockstep_shard_compute_seconds_total", Kind::counter, Scope::rank,
+     "Compute seconds of all shards, added over workers; without waiting. By lockstep_shards_total it is the mean of a "
+     "shard, which shares are chosen by."},
+    {Metric::shard_compute, "lockstep_shard_compute_seconds", Kind::gauge, Scope::rank,
+     "Mean compute seconds of a shard in the last step."},
+    {Metric::device_shard_seconds, "lockstep_device_shard_seconds", Kind::gauge, Scope::rank,
+     "Mean compute seconds of a shard since the start, with what it depends on; first shares of later runs are taken "
+     "from it.",
+     "device, host, workload"},
+    {Metric::flops, "lockstep_model_flops_total", Kind::counter, Scope::rank,
+     "Floating-point operations of the model, forward and backward, that this rank's shards needed."},
+    {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
+     "Floating-point operations a second that the rank's cores could do at most, by vector width and clock."},
+    {Metric::flops_utilization, "lockstep_model_flops_utilization_ratio", Kind::gauge, Scope::rank,
+     "MFU of the last step: the model's operations a second, of the device's peak."},
+    {Metric::exchange_bytes, "lockstep_exchange_bytes_total", Kind::counter, Scope::rank,
+     "Bytes of gradients and parameters handed to other ranks.", "way", kWays},
+    {Metric::data_bytes_read, "lockstep_data_read_bytes_total", Kind::counter, Scope::rank,
+     "Bytes of the data set's files read."},
+    {Metric::batches, "lockstep_prefetch_batches_total", Kind::counter, Scope::rank, "Batches (of a shard) given out."},
+    {Metric::late_batches, "lockstep_prefetch_late_batches_total", Kind::counter, Scope::rank,
+     "Of these, those that were not begun ahead of time."},
+    {Metric::prefetch_depth, "lockstep_prefetch_depth_batches", Kind::gauge, Scope::rank, "Batches read ahead."},
+    {Metric::prefetch_threads, "lockstep_prefetch_threads", Kind::gauge, Scope::rank, "Threads that read ahead."},
+    {Metric::sample_cache_bytes, "lockstep_sample_cache_bytes", Kind::gauge, Scope::rank,
+     "Memory of the cache of decoded samples."},
+    {Metric::process_cpu, "lockstep_process_cpu_seconds_total", Kind::counter, Scope::rank,
+     "Processor time of the rank's process.", "mode", kModes},
+    {Metric::process_memory, "lockstep_process_resident_memory_bytes", Kind::gauge, Scope::rank,
+     "Resident memory of the rank's process."},
+    {Metric::process_threads, "lockstep_process_threads", Kind::gauge, Scope::rank, "Threads of the rank's process."},
+    {Metric::build_info, "lockstep_build_info", Kind::gauge, Scope::rank, "1; what was built.", "version, libraries"},
+    {Metric::rank_info, "lockstep_rank_info", Kind::gauge, Scope::rank, "1; what the rank runs on.",
+     "device, host, isa, local_rank, workers"},
+    {Metric::non_finite, "lockstep_nonfinite_total", Kind::counter, Scope::job,
+     "Values that were not finite numbers. A loss that is not ends the run.", "what", kNonFinite},
+    {Metric::loss, "lockstep_loss", Kind::gauge, Scope::job, "Mean loss of the last step."},
+    {Metric::gradient_norm, "lockstep_gradient_norm", Kind::gauge, Scope::job,
+     "Norm of the last step's gradient before clipping; 0 where the job clips nothing."},
+    {Metric::learning_rate, "lockstep_learning_rate", Kind::gauge, Scope::job, "Learning rate of the last step."},
+    {Metric::step, "lockstep_step", Kind::gauge, Scope::job, "Steps done in all, also before a restart."},
+    {Metric::planned_steps, "lockstep_planned_steps", Kind::gauge, Scope::job, "Steps of the whole job."},
+    {Metric::epoch, "lockstep_epoch", Kind::gauge, Scope::job, "Passes over the training set done, with fractions."},
+    {Metric::validation_loss, "lockstep_validation_loss", Kind::gauge, Scope::job, "Loss of the last evaluation."},
+    {Metric::validation_metric, "lockstep_validation_metric", Kind::gauge, Scope::job,
+     "Metrics of the last evaluation, by the job's names; the first four.", "metric", kValidation},
+    {Metric::evaluations, "lockstep_evaluations_total", Kind::counter, Scope::job, "Evaluations done by this process."},
+    {Metric::world_size, "lockstep_world_size", Kind::gauge, Scope::job, "Ranks of the job."},
+    {Metric::hosts, "lockstep_hosts", Kind::gauge, Scope::job, "Hosts that they run on."},
+    {Metric::checkpoints, "lockstep_checkpoints_total", Kind::counter, Scope::job, "Checkpoints committed."},
+    {Metric::checkpoint_failures, "lockstep_checkpoint_failures_total", Kind::counter, Scope::job,
+     "Checkpoints that could not be written."},
+    {Metric::checkpoint_seconds, "lockstep_checkpoint_seconds_total", Kind::counter, Scope::job,
+     "From the beginning of checkpoints until they were safe; training went on for most of it."},
+    {Metric::checkpoint_blocked, "lockstep_checkpoint_blocked_seconds_total", Kind::counter, Scope::job,
+     "Of these, those for which training stood."},
+    {Metric::checkpoint_last_seconds, "lockstep_checkpoint_last_duration_seconds", Kind::gauge, Scope::job,
+     "The same of the last one, until it was safe."},
+    {Metric::checkpoint_bytes, "lockstep_checkpoint_size_bytes", Kind::gauge, Scope::job, "Size of the last one."},
+    {Metric::checkpoint_step, "lockstep_checkpoint_step", Kind::gauge, Scope::job, "Step of the last one."},
+    {Metric::checkpoint_time, "lockstep_checkpoint_last_success_timestamp_seconds", Kind::gauge, Scope::job,
+     "When the last one was safe."},
+    {Metric::checkpoint_interval, "lockstep_checkpoint_interval_seconds", Kind::gauge, Scope::job,
+     "Time from one to the next, as the job says it and by the mean step so far."},
+    {Metric::balancer_moves, "lockstep_balancer_moves_total", Kind::counter, Scope::job, "Times that shares changed."},
+    {Metric::balancer_shards_moved, "lockstep_balancer_moved_shards_total", Kind::counter, Scope::job,
+     "Shards that changed their rank."},
+    {Metric::restarts, "lockstep_restarts_total", Kind::counter, Scope::job,
+     "Restarts by `lockstep launch` since it was started.", "reason", kRestarts},
+    {Metric::job_info, "lockstep_job_info", Kind::gauge, Scope::job, "1; what is trained.",
+     "name, digest, exact, exactness"},
+    {Metric::gpu_utilization, "lockstep_gpu_utilization_ratio", Kind::gauge, Scope::gpu,
+     "Share of the last sample period in which some kernel ran. A rank that waits in a collective shows 1."},
+    {Metric::gpu_memory_used, "lockstep_gpu_memory_used_bytes", Kind::gauge, Scope::gpu, "Memory in use."},
+    {Metric::gpu_memory_total, "lockstep_gpu_memory_size_bytes", Kind::gauge, Scope::gpu, "Memory there is."},
+    {Metric::gpu_power, "lockstep_gpu_power_watts", Kind::gauge, Scope::gpu, "Power draw."},
+    {Metric::gpu_energy, "lockstep_gpu_energy_joules_total", Kind::counter, Scope::gpu,
+     "Energy since the driver was loaded."},
+    {Metric::gpu_temperature, "lockstep_gpu_temperature_celsius", Kind::gauge, Scope::gpu, "Temperature of the chip."},
+    {Metric::gpu_sm_clock, "lockstep_gpu_sm_clock_hertz", Kind::gauge, Scope::gpu, "Clock of the processors."},
+    {Metric::gpu_memory_clock, "lockstep_gpu_memory_clock_hertz", Kind::gauge, Scope::gpu, "Clock of the memory."},
+    {Metric::gpu_throttled, "lockstep_gpu_throttled", Kind::gauge, Scope::gpu,
+     "1 while the clock is held down for this reason.", "reason", kThrottled},
+    {Metric::gpu_throttle_seconds, "lockstep_gpu_throttle_seconds_total", Kind::counter, Scope::gpu,
+     "Time that the clock was held down, as the driver counts it.", "reason", kViolations},
+    {Metric::gpu_ecc_errors, "lockstep_gpu_ecc_errors_total", Kind::counter, Scope::gpu,
+     "Memory errors since the driver was loaded.", "kind", kEcc},
+    {Metric::gpu_xid_errors, "lockstep_gpu_xid_errors_total", Kind::counter, Scope::gpu,
+     "Critical errors (XID) that the driver has told of since this process began."},
+    {Metric::gpu_last_xid, "lockstep_gpu_last_xid", Kind::gauge, Scope::gpu, "Number of the last XID; 0: none."},
+    {Metric::gpu_pcie_bytes, "lockstep_gpu_pcie_bytes_total", Kind::counter, Scope::gpu, "Bytes over PCIe.",
+     "direction", kDirections},
+    {Metric::gpu_nvlink_bytes, "lockstep_gpu_nvlink_bytes_total", Kind::counter, Scope::gpu, "Bytes over all NVLinks.",
+     "direction", kDirections},
+    {Metric::gpu_lost, "lockstep_gpu_lost", Kind::gauge, Scope::gpu,
+     "1 if the driver says that the GPU is lost or must be reset."},
+    {Metric::gpu_info, "lockstep_gpu_info", Kind::gauge, Scope::gpu, "1; which GPU.", "driver, model, pci, uuid"},
+}};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kList.size(); ++i) {
+    if (static_cast<std::size_t>(kList[i].id) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "the list is in the order of the enumeration");
+
+const char* text(Kind kind) {
+  return kind == Kind::counter ? "counter" : kind == Kind::gauge ? "gauge" : "histogram";
+}
+
+std::string labels_text(const MetricInfo& metric) {
+  if (metric.label[0] == '\0') return "";
+  std::string text = fmt::format("`{}`", metric.label);
+  std::string values;
+  for (const char* value : metric.values) {
+    if (value[0] != '\0') values += fmt::format("{}{}", values.empty() ? ": " : ", ", value);
+  }
+  return text + values;
+}
+
+}  // namespace
+
+std::span<const MetricInfo> metric_list() {
+  return kList;
+}
+
+const MetricInfo& info_of(Metric metric) {
+  return kList.at(static_cast<std::size_t>(metric));
+}
+
+std::size_t slots_of(const MetricInfo& metric) {
+  if (metric.kind == Kind::histogram) return metric.upper_bounds.size() + 2;
+  return metric.values.empty() ? 1 : metric.values.size();
+}
+
+std::size_t series_of(const MetricInfo& metric) {
+  if (metric.kind == Kind::histogram) return metric.upper_bounds.size() + 3;  // +Inf, _sum, _count
+  return slots_of(metric);
+}
+
+std::string metrics_markdown() {
+  std::string page = "| metric | kind | of | labels | what it is |\n|---|---|---|---|---|\n";
+  for (const MetricInfo& metric : kList) {
+    const char* of = metric.scope == Scope::rank ? "each rank" : metric.scope == Scope::job ? "the job" : "its GPU";
+    const std::string labels = labels_text(metric);
+    page += fmt::format("| `{}` | {} | {} |{}{} | {} |\n", metric.name, text(metric.kind), of,
+                        labels.empty() ? "" : " ", labels, metric.help);
+  }
+  return page;
+}
+
+}  // namespace lockstep::telemetry

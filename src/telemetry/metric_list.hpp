@@ -1,0 +1,136 @@
+// The one list of metrics: what the exporter serves and what docs/observability.md shows is made from it.
+//
+// Names carry the prefix `lockstep_`, base units (seconds, bytes, hertz, ...) and, if they count, `_total`. Moments are
+// Unix times, not ages. Every series has the label `rank`; job, run and host are labels of the scrape's target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::telemetry {
+
+enum class MetricKind : std::uint8_t { counter, gauge, histogram };
+
+/// Who has it.
+enum class MetricScope : std::uint8_t {
+  rank,  ///< every rank
+  job,   ///< rank 0, for all
+  gpu,   ///< ranks that compute on a GPU, of that GPU
+};
+
+/// The values of a label that a metric is split by, in order.
+enum class Phase : std::uint8_t { data_wait, compute, exchange_wait, exchange, update, evaluate, checkpoint };
+enum class State : std::uint8_t { starting, training, evaluating, checkpointing, ended };
+enum class Way : std::uint8_t { shared_memory, network };
+enum class NonFinite : std::uint8_t { loss, gradient_norm };
+
+enum class Metric : std::uint8_t {
+  // Every rank: the step.
+  steps,
+  samples,
+  tokens,
+  phase_seconds,
+  step_seconds,
+  waiting_ratio,
+  last_step_time,
+  start_time,
+  state,
+  waiting_for_rank,
+  // Every rank: its share.
+  shards,
+  share_ratio,
+  shards_computed,
+  shard_compute_total,
+  shard_compute,
+  device_shard_seconds,
+  flops,
+  peak_flops,
+  flops_utilization,
+  exchange_bytes,
+  // Every rank: its input.
+  data_bytes_read,
+  batches,
+  late_batches,
+  prefetch_depth,
+  prefetch_threads,
+  sample_cache_bytes,
+  // Every rank: its process.
+  process_cpu,
+  process_memory,
+  process_threads,
+  build_info,
+  rank_info,
+  // Rank 0: the job.
+  non_finite,
+  loss,
+  gradient_norm,
+  learning_rate,
+  step,
+  planned_steps,
+  epoch,
+  validation_loss,
+  validation_metric,
+  evaluations,
+  world_size,
+  hosts,
+  checkpoints,
+  checkpoint_failures,
+  checkpoint_seconds,
+  checkpoint_blocked,
+  checkpoint_last_seconds,
+  checkpoint_bytes,
+  checkpoint_step,
+  checkpoint_time,
+  checkpoint_interval,
+  balancer_moves,
+  balancer_shards_moved,
+  restarts,
+  job_info,
+  // The rank's GPU.
+  gpu_utilization,
+  gpu_memory_used,
+  gpu_memory_total,
+  gpu_power,
+  gpu_energy,
+  gpu_temperature,
+  gpu_sm_clock,
+  gpu_memory_clock,
+  gpu_throttled,
+  gpu_throttle_seconds,
+  gpu_ecc_errors,
+  gpu_xid_errors,
+  gpu_last_xid,
+  gpu_pcie_bytes,
+  gpu_nvlink_bytes,
+  gpu_lost,
+  gpu_info,
+};
+inline constexpr std::size_t kMetrics = static_cast<std::size_t>(Metric::gpu_info) + 1;
+
+struct MetricInfo {
+  Metric id;
+  const char* name;
+  MetricKind kind;
+  MetricScope scope;
+  const char* help;
+  const char* label = "";                     ///< that it is split by, or names of labels that describe it
+  std::span<const char* const> values = {};   ///< of that label; empty: one series
+  std::span<const double> upper_bounds = {};  ///< of a histogram, ascending
+};
+
+/// In the order of Metric.
+[[nodiscard]] std::span<const MetricInfo> metric_list();
+[[nodiscard]] const MetricInfo& info_of(Metric metric);
+
+/// Numbers that a metric holds: one a series; of a histogram the buckets, the count beyond them and the sum.
+[[nodiscard]] std::size_t slots_of(const MetricInfo& metric);
+/// Series that it is scraped as.
+[[nodiscard]] std::size_t series_of(const MetricInfo& metric);
+
+/// The table of docs/observability.md.
+[[nodiscard]] std::string metrics_markdown();
+
+}  // namespace lockstep::telemetry

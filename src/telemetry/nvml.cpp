@@ -1,0 +1,88 @@
+#include "telemetry/nvml.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+namespace lockstep::telemetry::nvml {
+
+namespace {
+
+/// The first of these names that the library has: newer drivers keep old names, old ones lack new names.
+template <class Function>
+void find(void* library, Function& function, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (function == nullptr) function = reinterpret_cast<Function>(dlsym(library, name));
+  }
+}
+
+void find_device(void* library, Functions& f) {
+  find(library, f.device_by_index, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
+  find(library, f.device_by_pci, {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"});
+  find(library, f.name, {"nvmlDeviceGetName"});
+  find(library, f.uuid, {"nvmlDeviceGetUUID"});
+  find(library, f.pci, {"nvmlDeviceGetPciInfo_v3"});  // older ones have a shorter structure
+  find(library, f.utilization, {"nvmlDeviceGetUtilizationRates"});
+  find(library, f.memory, {"nvmlDeviceGetMemoryInfo"});
+  find(library, f.power, {"nvmlDeviceGetPowerUsage"});
+  find(library, f.energy, {"nvmlDeviceGetTotalEnergyConsumption"});
+  find(library, f.temperature, {"nvmlDeviceGetTemperature"});
+  find(library, f.clock, {"nvmlDeviceGetClockInfo"});
+  find(library, f.throttle_reasons,
+       {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  find(library, f.violation, {"nvmlDeviceGetViolationStatus"});
+  find(library, f.ecc_errors, {"nvmlDeviceGetTotalEccErrors"});
+  find(library, f.fields, {"nvmlDeviceGetFieldValues"});
+}
+
+Functions find_all(void* library) {
+  Functions f;
+  find(library, f.init, {"nvmlInit_v2", "nvmlInit"});
+  find(library, f.shutdown, {"nvmlShutdown"});
+  find(library, f.error_text, {"nvmlErrorString"});
+  find(library, f.driver_version, {"nvmlSystemGetDriverVersion"});
+  find_device(library, f);
+  find(library, f.event_set_create, {"nvmlEventSetCreate"});
+  find(library, f.event_set_free, {"nvmlEventSetFree"});
+  find(library, f.register_events, {"nvmlDeviceRegisterEvents"});
+  find(library, f.event_set_wait, {"nvmlEventSetWait_v2"});  // the older one fills in less
+  return f;
+}
+
+}  // namespace
+
+Library::Library(void* handle) : handle_(handle), functions_(find_all(handle)) {}
+
+Library::~Library() {
+  if (initialised_ && functions_.shutdown != nullptr) (void)functions_.shutdown();
+  dlclose(handle_);
+}
+
+std::shared_ptr<const Library> Library::load(const std::string& path, std::string& problem) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    problem = why == nullptr ? path + ": cannot be loaded" : why;
+    return nullptr;
+  }
+  const std::shared_ptr<Library> library(new Library(handle));
+  if (library->functions_.init == nullptr) {
+    problem = path + ": is no NVML: it has no nvmlInit";
+    return nullptr;
+  }
+  const int result = library->functions_.init();
+  library->initialised_ = result == success;
+  if (!library->initialised_) {
+    problem = fmt::format("{}: nvmlInit: {}", path, library->error_text(result));
+    return nullptr;
+  }
+  return library;
+}
+
+std::string Library::error_text(int result) const {
+  const char* text = functions_.error_text == nullptr ? nullptr : functions_.error_text(result);
+  return text == nullptr ? fmt::format("error {}", result) : text;
+}
+
+}  // namespace lockstep::telemetry::nvml

@@ -1,0 +1,36 @@
+#include "telemetry/process_sample.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <sstream>
+
+#include "core/whole_file.hpp"
+
+namespace lockstep::telemetry {
+
+ProcessSample parse_process_stat(const std::string& text, double ticks_a_second, double page_bytes) {
+  // Fields are counted behind the name, which may hold anything but its last ')' (proc(5)): 3 is the state.
+  constexpr std::size_t kFirst = 3, kUser = 14, kSystem = 15, kThreads = 20, kResident = 24;
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::array<double, kResident + 1> values{};
+  std::string word;
+  for (std::size_t i = kFirst; i <= kResident && fields >> word; ++i) {
+    if (i > kFirst) values.at(i) = std::strtod(word.c_str(), nullptr);
+  }
+  return {values[kUser] / ticks_a_second, values[kSystem] / ticks_a_second, values[kResident] * page_bytes,
+          values[kThreads]};
+}
+
+void sample_process(RankMetrics& metrics) {
+  const auto text = read_whole_file("/proc/self/stat");
+  if (!text || text->rfind(')') == std::string::npos) return;
+  const auto sample =
+      parse_process_stat(*text, static_cast<double>(sysconf(_SC_CLK_TCK)), static_cast<double>(sysconf(_SC_PAGESIZE)));
+  metrics.set(Metric::process_cpu, sample.user_seconds, 0);
+  metrics.set(Metric::process_cpu, sample.system_seconds, 1);
+  metrics.set(Metric::process_memory, sample.resident_bytes);
+  metrics.set(Metric::process_threads, sample.threads);
+}
+
+}  // namespace lockstep::telemetry

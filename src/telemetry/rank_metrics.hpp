@@ -1,0 +1,64 @@
+// RankMetrics: the numbers behind the metric list, on one rank.
+//
+// Writing is what the training loop does in every step: a relaxed load and store at a fixed place, no lock, no look-up,
+// no allocation. Each series has one writing thread; any thread may read. A number that was never written is not there
+// (NaN): its series is not exported.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "telemetry/metric_list.hpp"
+
+namespace lockstep::telemetry {
+
+using MetricLabels = std::vector<std::pair<std::string, std::string>>;
+
+class RankMetrics {
+ public:
+  RankMetrics();
+
+  void set(Metric metric, double value, std::size_t series = 0) { at(metric, series).store(value, kRelaxed); }
+  /// Of a counter that was begun.
+  void add(Metric metric, double amount, std::size_t series = 0) {
+    std::atomic<double>& slot = at(metric, series);
+    slot.store(slot.load(kRelaxed) + amount, kRelaxed);
+  }
+  void add(Phase phase, double seconds) { add(Metric::phase_seconds, seconds, static_cast<std::size_t>(phase)); }
+  void set(State state);
+  /// Of a histogram that was begun.
+  void observe(Metric metric, double value);
+  /// Counters and histograms start at 0, all series.
+  void begin(Metric metric);
+
+  [[nodiscard]] double get(Metric metric, std::size_t series = 0) const {
+    return slots_[offset(metric) + series].load(kRelaxed);
+  }
+
+  /// Labels that tell more than a number does ("device", "host"), or names of the series of a metric whose names are
+  /// known only now. Not while another thread reads.
+  void describe(Metric metric, MetricLabels labels);
+  void name_series(Metric metric, std::vector<std::string> names);
+  [[nodiscard]] const MetricLabels& labels(Metric metric) const;
+  /// The value of the metric's label for this series; "": it has none.
+  [[nodiscard]] std::string series_name(const MetricInfo& metric, std::size_t series) const;
+
+ private:
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  [[nodiscard]] std::size_t offset(Metric metric) const { return offsets_[static_cast<std::size_t>(metric)]; }
+  [[nodiscard]] std::atomic<double>& at(Metric metric, std::size_t series) { return slots_[offset(metric) + series]; }
+
+  std::array<std::size_t, kMetrics> offsets_{};
+  std::unique_ptr<std::atomic<double>[]> slots_;
+  std::map<Metric, MetricLabels> labels_;
+  std::map<Metric, std::vector<std::string>> names_;
+};
+static_assert(std::atomic<double>::is_always_lock_free);
+
+}  // namespace lockstep::telemetry

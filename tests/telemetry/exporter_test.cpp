@@ -1,0 +1,89 @@
+// The exporter over real sockets.
+#include "telemetry/exporter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "lockstep/error.hpp"
+#include "telemetry/http_get.hpp"
+
+namespace lockstep::telemetry {
+namespace {
+
+std::shared_ptr<RankMetrics> some_metrics() {
+  auto metrics = std::make_shared<RankMetrics>();
+  metrics->begin(Metric::steps);
+  metrics->begin(Metric::step_seconds);
+  return metrics;
+}
+
+TEST(Exporter, ServesWhatIsThereNow) {
+  const auto metrics = some_metrics();
+  int samples = 0;
+  Exporter exporter({.rank = 3}, metrics, [&](RankMetrics& to) { to.set(Metric::process_threads, ++samples); });
+  EXPECT_GT(exporter.port(), 0);
+  EXPECT_EQ(exporter.problem(), "");
+  metrics->add(Metric::steps, 7);
+  metrics->observe(Metric::step_seconds, 0.3);
+  const std::string text = http_get(exporter.port(), "/metrics");
+  EXPECT_NE(text.find("HTTP/1.1 200 OK"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE lockstep_steps_total counter\nlockstep_steps_total{rank=\"3\"} 7\n"), std::string::npos);
+  EXPECT_NE(text.find("lockstep_step_duration_seconds_bucket{rank=\"3\",le=\"0.5\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("lockstep_step_duration_seconds_bucket{rank=\"3\",le=\"+Inf\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("lockstep_process_threads{rank=\"3\"} 1\n"), std::string::npos);
+  EXPECT_NE(http_get(exporter.port(), "/metrics").find("lockstep_process_threads{rank=\"3\"} 2\n"), std::string::npos);
+  EXPECT_EQ(exporter.scrapes(), 2U);
+}
+
+TEST(Exporter, APortInUseIsReplaced) {
+  Exporter first({}, some_metrics(), {});
+  Exporter second({.port = first.port()}, some_metrics(), {});
+  EXPECT_EQ(second.problem(), "in use");
+  EXPECT_NE(second.port(), first.port());
+  EXPECT_NE(http_get(second.port(), "/metrics").find("lockstep_steps_total"), std::string::npos);
+}
+
+TEST(Exporter, ItsPortIsFreeAgainAfterIt) {
+  int port = 0;
+  {
+    const Exporter exporter({}, some_metrics(), {});
+    port = exporter.port();
+    (void)http_get(port, "/metrics");
+  }
+  const Exporter again({.port = port}, some_metrics(), {});
+  EXPECT_EQ(again.port(), port);
+}
+
+TEST(Exporter, AnAddressOfAnotherHostIsRefused) {
+  try {
+    const Exporter exporter({.address = "192.0.2.1", .port = 9840, .key = "job.yaml:3:4: address"}, some_metrics(), {});
+    FAIL() << "it listens on an address that is not ours";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(),
+                 "job.yaml:3:4: address: expected an address of this host, found 192.0.2.1: Cannot assign requested "
+                 "address; try 127.0.0.1, or 0.0.0.0 for all of them");
+  }
+}
+
+TEST(Exporter, ScrapesWhileAThreadWrites) {
+  const auto metrics = some_metrics();
+  const Exporter exporter({}, metrics, {});
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop) {
+      metrics->add(Metric::steps, 1);
+      metrics->observe(Metric::step_seconds, 0.01);
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_NE(http_get(exporter.port(), "/metrics").find("lockstep_steps_total{rank=\"0\"}"), std::string::npos);
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace lockstep::telemetry

@@ -1,0 +1,29 @@
+// What a server on this machine answers to a GET.
+#pragma once
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+inline std::string http_get(int port, const std::string& path) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+    const std::string request = fmt::format("GET {} HTTP/1.0\r\n\r\n", path);
+    (void)::send(socket, request.data(), request.size(), MSG_NOSIGNAL);
+    std::array<char, 4096> block{};
+    for (ssize_t got = 0; (got = ::recv(socket, block.data(), block.size(), 0)) > 0;) {
+      answer.append(block.data(), static_cast<std::size_t>(got));
+    }
+  }
+  ::close(socket);
+  return answer;
+}

@@ -1,0 +1,184 @@
+// A stand-in for NVIDIA's libnvidia-ml: two GPUs that answer with known numbers, so that what asks them is tested
+// without one. $NVML_STAND_IN changes it; words, separated by commas:
+//
+//   no_driver     nvmlInit fails
+//   lost          every question about GPU 0 is answered with "GPU is lost"
+//   unsupported   counters of energy, of memory errors and of NVLink are not supported
+//   busy          a utilization of 97 % and a clock held down by heat, and an XID 79 at the first question
+//
+// Built with OLD_DRIVER it lacks the functions that drivers before 450 or so lack.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+enum Result { success = 0, not_supported = 3, driver_not_loaded = 9, timeout = 10, not_found = 6, lost = 15 };
+
+bool told(const char* word) {
+  const char* words = std::getenv("NVML_STAND_IN");
+  return words != nullptr && ("," + std::string(words) + ",").find("," + std::string(word) + ",") != std::string::npos;
+}
+
+// A device is its number plus one.
+bool is_lost(void* device) {
+  return told("lost") && device == reinterpret_cast<void*>(1);
+}
+
+int give(void* device, unsigned* to, unsigned value) {
+  if (is_lost(device)) return lost;
+  *to = value;
+  return success;
+}
+
+int copy(char* to, unsigned size, const char* text) {
+  std::strncpy(to, text, size);
+  return success;
+}
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct Violation {
+  unsigned long long reference, time;
+};
+struct Event {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+struct Field {
+  unsigned id, scope;
+  long long timestamp, latency;
+  int type, result;
+  unsigned long long value;
+};
+struct Pci {
+  char legacy[16];
+  unsigned domain, bus, device, id, subsystem;
+  char bus_id[32];
+};
+
+}  // namespace
+
+extern "C" {
+
+const char* nvmlErrorString(int result) {
+  switch (result) {
+    case driver_not_loaded:
+      return "Driver Not Loaded";
+    case not_found:
+      return "Not Found";
+    case lost:
+      return "GPU is lost";
+    default:
+      return "Unknown Error";
+  }
+}
+int nvmlShutdown() {
+  return success;
+}
+int nvmlSystemGetDriverVersion(char* to, unsigned size) {
+  return copy(to, size, "550.54.15");
+}
+int nvmlDeviceGetName(void*, char* to, unsigned size) {
+  return copy(to, size, "Stand-in GPU");
+}
+int nvmlDeviceGetUUID(void* device, char* to, unsigned size) {
+  return copy(to, size, device == reinterpret_cast<void*>(1) ? "GPU-0000" : "GPU-0001");
+}
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* to) {
+  to->memory = 20;
+  return give(device, &to->gpu, told("busy") ? 97 : 4);
+}
+int nvmlDeviceGetMemoryInfo(void* device, Memory* to) {
+  *to = {80ULL << 30, 60ULL << 30, 20ULL << 30};
+  return is_lost(device) ? lost : success;
+}
+int nvmlDeviceGetPowerUsage(void* device, unsigned* to) {
+  return give(device, to, 250'500);
+}
+int nvmlDeviceGetTemperature(void* device, int, unsigned* to) {
+  return give(device, to, 61);
+}
+int nvmlDeviceGetClockInfo(void* device, int which, unsigned* to) {
+  return give(device, to, which == 1 ? 1980 : 2619);
+}
+int nvmlDeviceGetTotalEccErrors(void* device, int kind, int, unsigned long long* to) {
+  *to = kind == 0 ? 5 : 1;
+  return is_lost(device) ? lost : told("unsupported") ? not_supported : success;
+}
+int nvmlDeviceGetViolationStatus(void* device, int policy, Violation* to) {
+  *to = {0, policy == 0 ? 1'500'000'000ULL : 0};
+  return is_lost(device) ? lost : success;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* to) {
+  *to = told("busy") ? 0x40 : 0x1;
+  return is_lost(device) ? lost : success;
+}
+
+#ifdef OLD_DRIVER
+
+int nvmlInit() {
+  return told("no_driver") ? driver_not_loaded : success;
+}
+int nvmlDeviceGetHandleByIndex(unsigned index, void** to) {
+  *to = reinterpret_cast<void*>(index + 1UL);
+  return index < 2 ? success : not_found;
+}
+
+#else
+
+static int xids_told = 0;
+
+int nvmlInit_v2() {
+  return told("no_driver") ? driver_not_loaded : success;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** to) {
+  *to = reinterpret_cast<void*>(index + 1UL);
+  return index < 2 ? success : not_found;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** to) {
+  const bool second = std::strcmp(id, "0000:3B:00.0") == 0;
+  *to = reinterpret_cast<void*>(2UL);
+  return second ? success : not_found;
+}
+int nvmlDeviceGetPciInfo_v3(void*, Pci* to) {
+  *to = {};
+  copy(to->bus_id, sizeof to->bus_id, "00000000:3B:00.0");
+  return success;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* to) {
+  *to = 12'345'678;
+  return is_lost(device) ? lost : told("unsupported") ? not_supported : success;
+}
+int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
+  for (int i = 0; i < count; ++i) {
+    const bool nvlink = fields[i].id == 138 || fields[i].id == 139;
+    fields[i].result = nvlink && told("unsupported") ? not_supported : success;
+    fields[i].value = nvlink && fields[i].scope == ~0U ? 3 : fields[i].id * 1000;
+  }
+  return is_lost(device) ? lost : success;
+}
+int nvmlEventSetCreate(void** set) {
+  *set = &xids_told;
+  return success;
+}
+int nvmlEventSetFree(void*) {
+  return success;
+}
+int nvmlDeviceRegisterEvents(void*, unsigned long long types, void*) {
+  return types == 8 ? success : not_supported;
+}
+int nvmlEventSetWait_v2(void*, Event* event, unsigned) {
+  if (!told("busy") || xids_told > 0) return timeout;
+  ++xids_told;
+  *event = {nullptr, 8, 79, 0, 0};
+  return success;
+}
+
+#endif
+}

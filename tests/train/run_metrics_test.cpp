@@ -1,0 +1,196 @@
+// What a run shows to Prometheus: served while it goes on, written down at its end, and without effect on a bit of it.
+#include "train/run_metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "core/whole_file.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/http_get.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep {
+
+namespace {
+
+nlohmann::json targets_of(const std::string& directory) {
+  return nlohmann::json::parse(read_whole_file(directory + "/metrics/targets.json").value_or("null"));
+}
+
+int port_of(const nlohmann::json& target) {
+  const std::string address = target.at("targets").at(0);
+  return std::stoi(address.substr(address.rfind(':') + 1));
+}
+
+/// The number of the first line that begins with this.
+double value_of(const std::string& text, const std::string& series) {
+  const auto at = text.find("\n" + series);
+  if (at == std::string::npos) return std::nan("");
+  const auto end = text.find('\n', at + 1);
+  return std::stod(text.substr(text.rfind(' ', end - 1) + 1));
+}
+
+/// Scrapes a rank after some steps.
+class Scraper final : public RunWatcher {
+ public:
+  Scraper(std::string directory, int rank, std::int64_t step)
+      : directory_(std::move(directory)), rank_(rank), step_(step) {}
+  void step_done(std::int64_t step) override {
+    if (step != step_) return;
+    targets = targets_of(directory_);
+    text = http_get(port_of(targets.at(static_cast<std::size_t>(rank_))), "/metrics");
+  }
+  [[nodiscard]] Wish wish() const override { return Wish::none; }
+  nlohmann::json targets;
+  std::string text;
+
+ private:
+  std::string directory_;
+  int rank_;
+  std::int64_t step_;
+};
+
+/// On ranks that are threads; returns the hash.
+std::string run_on(int ranks, const std::string& directory, std::vector<std::string> overrides,
+                   std::vector<Scraper>* scrapers, Events& events) {
+  const Registries registries = Registries::built_in();
+  overrides.push_back("run_directory=" + directory);
+  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  std::string hash;
+  run_in_threads(ranks, [&](Communicator& communicator) {
+    TrainerOptions options;
+    if (communicator.rank() == 0) options.sink = &events;
+    if (scrapers != nullptr) options.watcher = &scrapers->at(static_cast<std::size_t>(communicator.rank()));
+    options.restarts = {{"death", 2}};
+    const auto result = train_job(job, communicator, registries, options);
+    if (communicator.rank() == 0) hash = result.parameters_sha256;
+  });
+  return hash;
+}
+
+// Ports are taken as they come: the asked one may be somebody's.
+constexpr const char* kServed = "telemetry.prometheus.port=19840";
+
+}  // namespace
+
+TEST(RunMetrics, EachRankServesItsOwnNumbers) {
+  const Folder folder;
+  const std::string directory = folder.path() + "/small";
+  Events events, quiet_events;
+  std::vector<Scraper> scrapers;
+  for (int r = 0; r < 2; ++r) scrapers.emplace_back(directory, r, 10);
+  const std::string hash = run_on(2, directory, {kServed, "balance=equal"}, &scrapers, events);
+  EXPECT_EQ(hash, run_on(1, folder.path() + "/quiet", {}, nullptr, quiet_events));  // no bit is another
+  for (int r = 0; r < 2; ++r) {
+    const std::string& text = scrapers[static_cast<std::size_t>(r)].text;
+    const std::string rank = "{rank=\"" + std::to_string(r) + "\"}";
+    EXPECT_EQ(value_of(text, "lockstep_steps_total" + rank), 10) << text;
+    EXPECT_EQ(value_of(text, "lockstep_samples_total" + rank), 10 * 16 / 2);
+    EXPECT_EQ(value_of(text, "lockstep_shards" + rank), 2);
+    EXPECT_EQ(value_of(text, "lockstep_share_ratio" + rank), 0.5);
+    EXPECT_EQ(value_of(text, "lockstep_step_duration_seconds_count" + rank), 10);
+    EXPECT_GT(value_of(text, "lockstep_shard_compute_seconds_total" + rank), 0);
+    EXPECT_GT(value_of(text, "lockstep_model_flops_total" + rank), 0);
+    EXPECT_EQ(text.find("lockstep_tokens_total"), std::string::npos);  // images have none
+    EXPECT_EQ(text.find("lockstep_gpu"), std::string::npos);
+  }
+}
+
+TEST(RunMetrics, Rank0TellsOfTheJob) {
+  const Folder folder;
+  Events events;
+  std::vector<Scraper> scrapers = {{folder.path(), 0, 10}, {folder.path(), 1, 10}};
+  (void)run_on(2, folder.path(), {kServed, "checkpoint.every=1 steps"}, &scrapers, events);
+  const std::string &first = scrapers[0].text, &second = scrapers[1].text;
+  EXPECT_EQ(value_of(first, "lockstep_step{rank=\"0\"}"), 10);
+  EXPECT_EQ(value_of(first, "lockstep_planned_steps{rank=\"0\"}"), 12);
+  EXPECT_EQ(value_of(first, "lockstep_world_size{rank=\"0\"}"), 2);
+  EXPECT_EQ(value_of(first, "lockstep_epoch{rank=\"0\"}"), 2.5);
+  EXPECT_EQ(value_of(first, "lockstep_evaluations_total{rank=\"0\"}"), 4);
+  EXPECT_GE(value_of(first, "lockstep_validation_metric{rank=\"0\",metric=\"accuracy\"}"), 0);
+  EXPECT_GE(value_of(first, "lockstep_checkpoints_total{rank=\"0\"}"), 1);
+  EXPECT_GT(value_of(first, "lockstep_checkpoint_last_success_timestamp_seconds{rank=\"0\"}"), 1.6e9);
+  EXPECT_EQ(value_of(first, "lockstep_restarts_total{rank=\"0\",reason=\"death\"}"), 2);
+  EXPECT_EQ(value_of(first, "lockstep_restarts_total{rank=\"0\",reason=\"hang\"}"), 0);
+  for (const char* name : {"lockstep_step{", "lockstep_loss{", "lockstep_restarts_total{"}) {
+    EXPECT_EQ(second.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(RunMetrics, TheLastNumbersOfTheJobAreWrittenDown) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(), {kServed}, events);
+  const std::string text = read_whole_file(folder.path() + "/metrics/final.prom").value_or("");
+  EXPECT_EQ(text.find("lockstep_phase_seconds_total"), std::string::npos);  // of a rank, not of the job
+  EXPECT_EQ(value_of(text, "lockstep_step{rank=\"0\""), 12) << text;
+  EXPECT_EQ(value_of(text, "lockstep_checkpoints_total{rank=\"0\""), 3);
+}
+
+TEST(RunMetrics, TargetsAreThereWhileItRuns) {
+  const Folder folder;
+  Events events;
+  const std::string directory = folder.path() + "/small";
+  std::vector<Scraper> scrapers = {{directory, 0, 3}, {directory, 1, 3}};
+  (void)run_on(2, directory, {kServed, "name=mine", "telemetry.prometheus.targets=" + folder.path()}, &scrapers,
+               events);
+  const auto& targets = scrapers[0].targets;
+  ASSERT_EQ(targets.size(), 2U);
+  EXPECT_NE(port_of(targets[0]), port_of(targets[1]));
+  EXPECT_EQ(targets[0].at("labels").at("job"), "mine");
+  EXPECT_EQ(targets[0].at("labels").at("run"), "small");
+  EXPECT_FALSE(targets[0].at("labels").at("host").get<std::string>().empty());
+  EXPECT_EQ(read_whole_file(folder.path() + "/small.json"), read_whole_file(directory + "/metrics/targets.json"));
+  EXPECT_TRUE(targets_of(directory).empty());  // after an orderly end nobody need ask
+}
+
+TEST(RunMetrics, APortInUseIsToldAndReplaced) {
+  const Folder folder;
+  auto metrics = std::make_shared<telemetry::RankMetrics>();
+  const telemetry::Exporter other({}, metrics, {});
+  Events events;
+  const std::string port = std::to_string(other.port());
+  (void)run(folder.path(), {"telemetry.prometheus.port=" + port}, events);
+  const std::string message = events.text("warning", "message");
+  EXPECT_EQ(message.find("rank 0: port " + port + " on "), 0U) << message;
+  EXPECT_NE(message.find(" is in use; its metrics are served at port "), std::string::npos) << message;
+  EXPECT_NE(message.find(", as " + folder.path() + "/metrics/targets.json says"), std::string::npos) << message;
+}
+
+TEST(RunMetrics, ALossThatIsNotFiniteIsWrittenDown) {
+  const Folder folder;
+  Events events;
+  try {
+    (void)run(folder.path(), {kServed, "optimizer=sgd", "learning_rate=1e38"}, events);
+    FAIL() << "it did not diverge";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+  }
+  const std::string text = read_whole_file(folder.path() + "/metrics/final.prom").value_or("");
+  EXPECT_EQ(value_of(text, "lockstep_nonfinite_total{rank=\"0\",what=\"loss\""), 1) << text;
+  EXPECT_EQ(targets_of(folder.path()).size(), 1U);  // no orderly end: that the rank is gone shall be seen
+}
+
+TEST(RunMetrics, NothingIsThereWhereNobodyAsked) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(), {}, events);
+  EXPECT_FALSE(fs::exists(folder.path() + "/metrics"));
+}
+
+TEST(RunMetrics, AnAddressOfAnotherHostEndsTheRun) {
+  const Folder folder;
+  Events events;
+  try {
+    (void)run(folder.path(), {"telemetry.prometheus.address=192.0.2.1"}, events);
+    FAIL() << "it listens on an address that is not ours";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_NE(std::string(error.what()).find("expected an address of this host, found 192.0.2.1"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace lockstep
