@@ -6,8 +6,9 @@
 //               data_wait_seconds (since the step event before)
 //   eval        step, set, loss, metrics
 //   checkpoint  step, path, seconds until it was safe, blocked_seconds, bytes; best: the metric, if it is the best
-//   balance     step (done when the shares change), reason, shares_by_rank, shards_moved; and the evidence:
-//               shard_seconds_by_rank, exchange_seconds, measured_seconds, predicted_before_seconds, predicted_seconds
+//   balance     step (done when the shares change), reason, shares_by_rank, shards_moved; evidence: what the speeds are
+//               from; and they: shard_seconds_by_rank, exchange_seconds, measured_seconds, predicted_before_seconds,
+//               predicted_seconds
 //   restart (step, path), warning (message)
 //   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
 #pragma once

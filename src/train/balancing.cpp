@@ -1,9 +1,11 @@
 #include "train/balancing.hpp"
 
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -14,6 +16,8 @@
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
+#include "telemetry/prometheus_query.hpp"
+#include "train/earlier_runs.hpp"
 #include "train/shares.hpp"
 
 namespace lockstep::train {
@@ -23,6 +27,8 @@ namespace {
 constexpr double kProbeGain = 0.1;     // a short probe is noisy
 constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
 constexpr int kProbeRounds = 15;
+constexpr std::chrono::seconds kAnswerPatience{5};  // of a Prometheus server
+constexpr const char* kThisRun = "steps of this run";
 constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
 constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
 constexpr int kFirstIdleTry = 8;         // steps
@@ -65,7 +71,8 @@ const std::vector<int>& Balancing::own_shards() const {
 
 bool Balancing::is_automatic() const {
   // With `exact: never` other shares are other bits: a run then keeps its first ones, so that it can be repeated.
-  return run_.job.balance == "auto" && run_.job.exact != "never" && run_.communicator.size() > 1 &&
+  const std::string& kind = run_.job.balance;
+  return (kind == "auto" || kind == "prometheus") && run_.job.exact != "never" && run_.communicator.size() > 1 &&
          !run_.options.shares;
 }
 
@@ -125,14 +132,40 @@ double Balancing::probe(exec::Executor& executor, const exec::GradientLayout& la
   return median(std::move(seconds));
 }
 
-void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const balance::Record& record,
-                      std::int64_t step) {
+std::vector<double> Balancing::known_speeds(const balance::Record& record, const std::string& workload,
+                                            const std::vector<balance::RankPlace>& places) {
+  if (record.fits(hosts(), workers_of_ranks_)) {
+    evidence_ = "speeds of the checkpoint";
+    return record.seconds_per_shard;
+  }
+  evidence_ = "a probe at the start";
+  const std::string& url = run_.job.balance_prometheus;
+  if (url.empty()) return {};
+  const auto answer = telemetry::query_prometheus(url, earlier_runs_query(workload), kAnswerPatience);
+  const auto earlier = earlier_speeds(answer.samples, places);
+  if (earlier.complete()) {
+    evidence_ = fmt::format("earlier runs, from {}: {}", url, earlier.evidence);
+    return earlier.seconds_per_shard;
+  }
+  const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
+  run_.emit(
+      "warning",
+      {{"message", fmt::format("balance: {} {}; the first shares are by a probe", url,
+                               answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)}});
+  return {};
+}
+
+void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
+                      const balance::Record& record, std::int64_t step) {
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
                  .most_shards = static_cast<double>(most_shards(layout)),
                  .seconds_per_shard = 0};
-  bool known = run_.leads() && record.fits(hosts(), workers_of_ranks_);
+  const auto places = run_.job.balance_prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
+  std::vector<double> speeds;
+  if (run_.leads()) speeds = known_speeds(record, workload, places);
+  bool known = !speeds.empty();
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
   if (!known) {
     mine.seconds_per_shard = probe(executor, layout);
@@ -141,7 +174,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);
   if (known) {
     for (std::size_t r = 0; r < facts.size() && run_.leads(); ++r) {
-      facts[r].seconds_per_shard = record.seconds_per_shard[r];
+      facts[r].seconds_per_shard = speeds[r];
     }
   }
   if (run_.leads()) {
@@ -151,6 +184,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   bool moves = pending_.has_value();
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&moves, 1)), 0, operation);
   if (moves) move(step);
+  evidence_ = kThisRun;
 }
 
 void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
@@ -172,8 +206,7 @@ void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
 void Balancing::begin(bool known, const std::vector<RankFacts>& facts) {
   std::vector<double> seconds;
   for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_shard);
-  pending_ = balancer_->start(seconds, known ? kRecordGain : kProbeGain,
-                              known ? "speeds of the checkpoint" : "a probe at the start");
+  pending_ = balancer_->start(seconds, known ? kRecordGain : kProbeGain, evidence_);
 }
 
 // Whether a rank without shards should try one, so that it is noticed when it has become faster.
@@ -244,6 +277,7 @@ void Balancing::move(std::int64_t step) {
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
   telemetry::Record record = {{"step", step},
                               {"reason", decision.reason},
+                              {"evidence", run_.options.shares ? decision.reason : evidence_},
                               {"shares_by_rank", by_rank({decision.counts.begin(), decision.counts.end()})},
                               {"shards_moved", std::int64_t{moved}}};
   if (!decision.seconds_per_shard.empty()) {

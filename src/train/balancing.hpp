@@ -33,10 +33,11 @@ class Balancing {
   /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
   [[nodiscard]] int workers() const { return workers_; }
 
-  /// With `auto`: better first shares, from the record of a checkpoint of the same ranks, or by trying some shards.
-  /// `step`: done so far. Every rank calls it.
-  void start(exec::Executor& executor, const exec::GradientLayout& layout, const balance::Record& record,
-             std::int64_t step);
+  /// With `auto`: better first shares, from the record of a checkpoint of the same ranks, from earlier runs as a
+  /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
+  /// `workload`: workload_of() of the graph.
+  void start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
+             const balance::Record& record, std::int64_t step);
 
   void computed(exec::Executor& executor, const exec::GradientLayout& layout);
   void exchanged(double seconds) { measure_.exchange = seconds; }
@@ -62,6 +63,9 @@ class Balancing {
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts() const;
   [[nodiscard]] int most_shards(const exec::GradientLayout& layout) const;
+  /// On rank 0: speeds that need no probe, and where they are from; empty: there are none.
+  [[nodiscard]] std::vector<double> known_speeds(const balance::Record& record, const std::string& workload,
+                                                 const std::vector<balance::RankPlace>& places);
   [[nodiscard]] double probe(exec::Executor& executor, const exec::GradientLayout& layout) const;
   void make_balancer(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
@@ -82,6 +86,7 @@ class Balancing {
   double data_seconds_ = 0;  // of the steps before
   int idle_steps_ = 0, moves_ = 0;
   std::map<std::string, double> shard_seconds_;
+  std::string evidence_;  // rank 0: what the speeds of the next decision are from
 };
 
 }  // namespace lockstep::train

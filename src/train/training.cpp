@@ -13,6 +13,7 @@
 #include "train/job_graph.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
+#include "train/workload.hpp"
 
 namespace lockstep::train {
 
@@ -64,8 +65,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   executor_->use(model_.parameters, model_.states);
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
   const bool recorded = resumed_ && context_.leads();
-  balancing_.start(*executor_, layout_, recorded ? read_balance_record(job.run_directory) : balance::Record{},
-                   progress_.step);
+  balancing_.start(*executor_, layout_, workload_of(graph_),
+                   recorded ? read_balance_record(job.run_directory) : balance::Record{}, progress_.step);
   make_loader();
   serve_metrics();
 }
