@@ -3,7 +3,7 @@
 #   bin/lockstep                     the program
 #   include/lockstep, lib            public headers, one static library per room
 #   lib/cmake/lockstep               the CMake package
-#   share/lockstep                   examples and data files that users may edit
+#   share/lockstep                   examples and data files that users may edit; helm: rules and dashboards
 #   share/doc/lockstep               documentation
 # Nothing of ours holds an absolute path, so the tree may be moved. Foreign libraries are the system's.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
@@ -39,7 +39,7 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR
 
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(PAIR "docs|${CMAKE_INSTALL_DOCDIR}" "examples|${CMAKE_INSTALL_DATADIR}/lockstep/examples"
-        "share|${CMAKE_INSTALL_DATADIR}/lockstep")
+        "share|${CMAKE_INSTALL_DATADIR}/lockstep" "helm|${CMAKE_INSTALL_DATADIR}/lockstep/helm")
   string(REPLACE "|" ";" PAIR "${PAIR}")
   list(GET PAIR 0 FROM)
   list(GET PAIR 1 TO)

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The dashboards by the rules of Grafana's dashboard-linter (its documentation lists them), and by ours: a description on
+each panel, one source of data, a current schema. Where `dashboard-linter` itself is installed, it must have nothing to
+say either."""
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from servers import DASHBOARDS
+
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz"}  # that Grafana knows
+TITLES = {"lockstep / GPUs", "lockstep / Input and checkpoints", "lockstep / Job", "lockstep / Ranks and balance"}
+
+
+class Dashboards(unittest.TestCase):
+    def setUp(self):
+        self.boards = {file.name: json.loads(file.read_text()) for file in DASHBOARDS}
+
+    def panels(self):
+        for name, board in self.boards.items():
+            for panel in board["panels"]:
+                yield f"{name}: {panel['title']}", panel
+
+    def test_the_four_are_there(self):
+        self.assertEqual({board["title"] for board in self.boards.values()}, TITLES)
+        for name, board in self.boards.items():
+            self.assertFalse(board["editable"], name)
+            self.assertGreaterEqual(board["schemaVersion"], 39, name)
+            self.assertIsNone(board["id"], name)
+        self.assertEqual(len({board["uid"] for board in self.boards.values()}), len(self.boards))
+
+    def test_variables(self):
+        for name, board in self.boards.items():
+            variables = {variable["name"]: variable for variable in board["templating"]["list"]}
+            source = variables.pop("datasource")
+            self.assertEqual((source["type"], source["query"], source["label"]),
+                             ("datasource", "prometheus", "Data source"), name)
+            wanted = {"job", "run", "instance"} | (set() if name == "job.json" else {"rank"})
+            self.assertEqual(set(variables), wanted, name)
+            for variable in variables.values():
+                where = f"{name}: {variable['name']}"
+                self.assertEqual(variable["type"], "query", where)
+                self.assertEqual(variable["datasource"]["uid"], "$datasource", where)
+                self.assertEqual(variable["label"], variable["name"].capitalize(), where)
+                self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), (".+", True, True), where)
+                self.assertEqual(variable["refresh"], 2, where)  # when the time range changes
+                self.assertRegex(variable["definition"], rf"^label_values\(lockstep_\w+(\{{.*\}})?, {variable['name']}\)$")
+
+    def test_panels(self):
+        places = {}
+        for where, panel in self.panels():
+            self.assertTrue(panel["title"] and panel["description"].endswith("."), where)
+            self.assertEqual(panel["datasource"], {"type": "prometheus", "uid": "$datasource"}, where)
+            self.assertIn(panel["fieldConfig"]["defaults"]["unit"], UNITS, where)
+            self.assertTrue(panel["targets"], where)
+            self.assertNotIn(panel["type"], ("graph", "singlestat"), where)
+            board, place = where.split(":")[0], panel["gridPos"]
+            self.assertLessEqual(place["x"] + place["w"], 24, where)
+            for x in range(place["x"], place["x"] + place["w"]):
+                for y in range(place["y"], place["y"] + place["h"]):
+                    self.assertNotIn((board, x, y), places, f"{where} lies over {places.get((board, x, y))}")
+                    places[board, x, y] = where
+
+    def test_queries(self):
+        for where, panel in self.panels():
+            self.assertEqual(len({target["refId"] for target in panel["targets"]}), len(panel["targets"]), where)
+            for target in panel["targets"]:
+                expression = target["expr"]
+                self.assertEqual(target["datasource"]["uid"], "$datasource", where)
+                self.assertTrue(target["legendFormat"], where)
+                selectors = re.findall(r"lockstep_\w+(\{[^}]*\})?", expression)
+                self.assertTrue(selectors, where)
+                for selector in selectors:
+                    for label in ("job", "run", "instance"):
+                        self.assertIn(f'{label}=~"${label}"', selector, f"{where}: {expression}")
+                for function, window in re.findall(r"\b(i?rate)\([^[]*\[([^]]*)\]", expression):
+                    self.assertEqual(window, "$__rate_interval", f"{where}: {function}")
+                counters = re.findall(r"(\w*)\(?lockstep_\w+_total\b", expression)
+                self.assertTrue(all(function in ("rate", "increase") for function in counters), f"{where}: {expression}")
+
+    def test_annotations(self):
+        for name, board in self.boards.items():
+            notes = [note["name"] for note in board["annotations"]["list"] if "expr" in note]
+            self.assertEqual(notes, ["Checkpoint", "Shares moved", "Restart"], name)
+
+    def test_the_linter_itself(self):
+        linter = shutil.which("dashboard-linter")
+        if linter is None:
+            self.skipTest("dashboard-linter is not installed")
+        for file in DASHBOARDS:
+            done = subprocess.run([linter, "lint", "--strict", file], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, f"{file.name}:\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,6 @@
+# Rules, dashboards and the exporter with a real Prometheus.
+lockstep_script_test(observability.rules COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/rules_test.py)
+lockstep_script_test(observability.dashboards COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/dashboards_test.py)
+lockstep_script_test(observability.prometheus COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/prometheus_test.py
+  $<TARGET_FILE:nvml_stand_in>)
+lockstep_script_test(observability.earlier_runs COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/earlier_runs_test.py)
