@@ -127,7 +127,8 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
-  samples_a_shard_ = static_cast<double>(run_.job.batch_size / run_.job.shards);
+  const std::int64_t samples = run_.job.batch_size / run_.job.shards;
+  samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;
   if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
   metrics_->set(Metric::last_step_time, unix_time());
