@@ -9,6 +9,7 @@ namespace lockstep::cli {
 
 using EventJson = nlohmann::ordered_json;
 
+// NOLINTNEXTLINE(bugprone-exception-escape): to move an ordered_json throws nothing
 struct RunEvents {
   EventJson start;                ///< the newest
   EventJson end;                  ///< the newest; null while the run goes on, or where it died
