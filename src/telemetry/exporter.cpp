@@ -120,8 +120,17 @@ Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics
     server_->serve(source_);
     port_ = server_->port();
   };
+  if (problem_.empty()) {
+    try {
+      start(options.port);
+      return;
+    } catch (const std::exception&) {
+      // Another rank of this host took the port after the look at it: all of them start at the same time.
+      problem_ = "in use";
+    }
+  }
   try {
-    start(problem_.empty() ? options.port : 0);
+    start(0);
   } catch (const std::exception&) {
     const int error = bind_error(options.address, 0);
     throw Error(ExitCode::configuration,

@@ -130,8 +130,12 @@ class Live(unittest.TestCase):
         self.assertEqual(value("lockstep_world_size"), RANKS)
         self.assertEqual(value("sum(lockstep_shards)"), 16)
         self.assertAlmostEqual(value("sum(lockstep_share_ratio)"), 1)
-        steps = self.training.events("step")
-        self.assertLessEqual(value("lockstep_step"), steps[-1]["step"])
+        # The run goes on meanwhile: what is scraped lies between what it told before and what it tells next.
+        told = self.training.events("step")[-1]["step"]
+        scraped = wait_until(lambda: (step := value("lockstep_step")) >= told and step, f"a scrape of step {told}")
+        later = wait_until(lambda: [event["step"] for event in self.training.events("step") if event["step"] > told],
+                           f"a step after {told}")
+        self.assertLessEqual(scraped, later[-1] + (later[-1] - told))
         # Of one scrape of each rank, after the same number of steps or not: a step is 64 samples of 32 characters.
         self.assertAlmostEqual(value("lockstep_tokens_total / lockstep_samples_total"), 32)
         self.assertEqual(value("count(lockstep_process_resident_memory_bytes > 1e6)"), RANKS)

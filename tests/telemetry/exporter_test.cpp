@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "lockstep/error.hpp"
 #include "telemetry/http_get.hpp"
@@ -43,6 +46,26 @@ TEST(Exporter, APortInUseIsReplaced) {
   EXPECT_EQ(second.problem(), "in use");
   EXPECT_NE(second.port(), first.port());
   EXPECT_NE(http_get(second.port(), "/metrics").find("lockstep_steps_total"), std::string::npos);
+}
+
+TEST(Exporter, RanksThatStartTogetherGetAPortEach) {
+  const int port = Exporter({}, some_metrics(), {}).port();  // free, now
+  std::vector<std::unique_ptr<Exporter>> exporters(8);
+  {
+    std::vector<std::jthread> ranks;
+    for (auto& exporter : exporters) {
+      ranks.emplace_back([&exporter, port] {
+        exporter = std::make_unique<Exporter>(ExporterOptions{.port = port}, some_metrics(), nullptr);
+      });
+    }
+  }
+  std::set<int> ports;
+  for (const auto& exporter : exporters) {
+    ASSERT_NE(exporter, nullptr);
+    ports.insert(exporter->port());
+    EXPECT_EQ(exporter->problem(), exporter->port() == port ? "" : "in use");
+  }
+  EXPECT_EQ(ports.size(), exporters.size());
 }
 
 TEST(Exporter, ItsPortIsFreeAgainAfterIt) {
