@@ -42,9 +42,11 @@ find "$chroot/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2>/dev/null |
   tar -x -C "$chroot/src"
 cp -L /etc/resolv.conf "$chroot/etc/resolv.conf"
-# Whom this machine trusts, the chroot trusts: pip may have to go through a proxy with a certificate of its own.
-trusted=/etc/ssl/certs/ca-certificates.crt
-[ ! -f "$trusted" ] || install -D "$trusted" "$chroot$trusted"
+# Whom this machine trusts, the chroot trusts: pip may have to go through a proxy with a certificate of its own. Under
+# a name that the chroot's own ca-certificates do not write to.
+trusted=/etc/ssl/trusted-by-host.crt
+[ ! -f /etc/ssl/certs/ca-certificates.crt ] ||
+  install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$chroot$trusted"
 
 if [ $# -eq 0 ]; then
   # No more than what a user has after `git clone`; `time` shows what the first build takes.

@@ -25,6 +25,7 @@ void add_balance(CLI::App& program, Action& run);
 void add_report(CLI::App& program, Action& run);
 void add_schema(CLI::App& program, Action& run);
 void add_metrics(CLI::App& program, Action& run);
+void add_bench(CLI::App& program, Action& run);
 void add_doctor(CLI::App& program, Action& run);
 void add_completion(CLI::App& program, Action& run);
 void add_version(CLI::App& program, Action& run);

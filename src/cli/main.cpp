@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_report(program, action);
   lockstep::cli::add_schema(program, action);
   lockstep::cli::add_metrics(program, action);
+  lockstep::cli::add_bench(program, action);
   lockstep::cli::add_doctor(program, action);
   lockstep::cli::add_completion(program, action);
   lockstep::cli::add_version(program, action);

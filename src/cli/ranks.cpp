@@ -49,12 +49,11 @@ Job load(const RankOptions& options, JobArgument& argument, const Registries& re
   return job;
 }
 
-int run_here(const RankOptions& options, JobArgument& argument, const RankBody& body) {
+int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
   auto communicator = comm::launched_by_mpi() ? comm::make_mpi_communicator() : make_single_communicator();
   try {
     check_world(options, communicator->size());
-    const Registries registries = Registries::built_in();
-    return body(*communicator, load(options, argument, registries, communicator->size()), registries);
+    return body(*communicator);
   } catch (const std::exception& error) {
     if (options.on_error) options.on_error(exit_code(error), error.what());
     return end_all(error, *communicator);
@@ -76,13 +75,22 @@ void RunArguments::add_to(CLI::App& command, const std::string& json) {
       ->capture_default_str();
 }
 
-int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
+int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body) {
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
     const int ranks = rank_count(options.ranks);
-    (void)load(options, argument, Registries::built_in(), ranks);
     if (ranks > 1) return run_under_mpirun(ranks);
   }
-  return run_here(options, argument, body);
+  return run_here(options, body);
+}
+
+int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
+  const Registries registries = Registries::built_in();
+  if (!options.ranks.empty() && !comm::launched_by_mpi()) {
+    (void)load(options, argument, registries, rank_count(options.ranks));
+  }
+  return run_on_ranks(options, [&](Communicator& communicator) {
+    return body(communicator, load(options, argument, registries, communicator.size()), registries);
+  });
 }
 
 }  // namespace lockstep::cli

@@ -32,6 +32,9 @@ struct RunArguments {
 
 using RankBody = std::function<int(Communicator&, const Job&, const Registries&)>;
 
+/// Calls `body` on every rank; returns the exit code.
+int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body);
+
 /// Loads the job and calls `body` on every rank; returns the exit code. A mistake in the command line or the job is
 /// found before any rank starts.
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "telemetry/text.hpp"
 
@@ -48,7 +50,7 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 
 class Chart {
  public:
-  explicit Chart(const std::vector<Series>& series) {
+  Chart(const std::vector<Series>& series, std::function<std::string(double)> x_text) : x_text_(std::move(x_text)) {
     for (const Series& one : series) {
       for (const auto& [x, y] : one.points) {
         if (!std::isfinite(y)) continue;
@@ -81,7 +83,7 @@ class Chart {
     }
     for (double at = std::ceil(x_.low / x_step) * x_step; at <= x_.high; at += x_step) {
       text += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x(at), kHeight - kBottom + 16,
-                          telemetry::short_number(at));
+                          x_text_(at));
     }
     return text +
            fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 1, x_name);
@@ -107,7 +109,28 @@ class Chart {
 
  private:
   Range x_, y_;
+  std::function<std::string(double)> x_text_;  ///< what stands at a tick of the axis of x
 };
+
+// A drawing has no page around it: its colors, its letters and its legend are its own.
+constexpr const char* kDrawingStyle =
+    "svg{background:#fff;font-family:system-ui,\"DejaVu Sans\",sans-serif}.grid{stroke:#e6e3dd}"
+    ".tick,.name{fill:#6d7280;font-size:11px}.title{fill:#22252b;font-size:13px;font-weight:600}"
+    ".end{text-anchor:end}.middle{text-anchor:middle}.line{fill:none;stroke:var(--c);stroke-width:1.8}"
+    ".dot,.swatch{fill:var(--c)}.s0{--c:#2f6fde}.s1{--c:#d9542b}.s2{--c:#2a9d6f}.s3{--c:#8a55c8}"
+    ".s4{--c:#c99a13}.s5{--c:#1aa3b8}.s6{--c:#c8467f}.s7{--c:#7b7f8a}";
+constexpr double kTitle = 44;  // height of title and legend above the axes
+
+std::string drawn_legend(const std::vector<Series>& series) {
+  std::string text;
+  double at = kLeft;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    text += fmt::format(R"(<rect class="swatch s{}" x="{}" y="28" width="9" height="9"/>)", i % kColors, at);
+    text += fmt::format(R"(<text class="name" x="{}" y="37">{}</text>)", at + 14, escaped(series[i].name));
+    at += 30 + 6.5 * static_cast<double>(series[i].name.size());
+  }
+  return text;
+}
 
 std::string legend(const std::vector<Series>& series) {
   std::string text;
@@ -147,13 +170,28 @@ std::string line_chart(const std::string& title, const std::string& x_name, std:
     return std::none_of(one.points.begin(), one.points.end(), [](const auto& p) { return std::isfinite(p.second); });
   });
   if (series.empty()) return "";
-  const Chart chart(series);
+  const Chart chart(series, telemetry::short_number);
   std::string lines;
   for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
   return fmt::format(
       "<figure><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
       "</figure>\n",
       escaped(title), legend(series), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
+}
+
+std::string drawing(const std::string& title, const std::string& x_name, std::vector<Series> series) {
+  for (Series& one : series) {
+    for (auto& point : one.points) point.first = std::log2(point.first);
+  }
+  const Chart chart(series, [](double power) { return telemetry::short_number(std::exp2(power)); });
+  std::string lines;
+  for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
+  return fmt::format(
+      R"svg(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}"><style>{}</style>)svg"
+      R"svg(<text class="title" x="{}" y="18">{}</text>{}<g transform="translate(0 {})">{}{}</g></svg>)svg"
+      "\n",
+      kWidth, kHeight + kTitle, escaped(title), kDrawingStyle, kLeft, escaped(title), drawn_legend(series), kTitle,
+      chart.axes(x_name), lines);
 }
 
 }  // namespace lockstep::cli

@@ -19,4 +19,7 @@ struct Series {
 /// as the mean of each pixel's points. Nothing where no series has a point.
 [[nodiscard]] std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series);
 
+/// The same as a file of its own, with the axis of x by powers of two; for x > 0.
+[[nodiscard]] std::string drawing(const std::string& title, const std::string& x_name, std::vector<Series> series);
+
 }  // namespace lockstep::cli

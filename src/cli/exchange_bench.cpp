@@ -1,0 +1,124 @@
+#include "cli/exchange_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/svg_chart.hpp"
+#include "comm/exchange_times.hpp"
+#include "core/median.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+const std::vector<std::uint64_t> kSizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+
+/// One way to add up the gradients of all ranks.
+struct Way {
+  const char* name;
+  const char* title;  ///< for people
+};
+constexpr Way kExact{"exact", "exact exchange"}, kPlain{"plain", "exact: never"}, kLibrary{"library", "MPI all-reduce"};
+
+struct Row {
+  Way way;
+  std::uint64_t bytes = 0;
+  comm::ExchangeTimes times;
+  double bus_bytes_per_second = 0;  ///< filled in later
+
+  [[nodiscard]] double seconds() const { return median(times.seconds); }
+};
+
+/// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the size, over the time. So it can
+/// be held against the hardware whatever the number of ranks.
+double bus_bandwidth(double bytes, int ranks, double seconds) {
+  return ranks == 1 ? bytes / seconds : bytes * 2 * (ranks - 1) / ranks / seconds;
+}
+
+std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions& options, std::uint64_t bytes) {
+  const comm::ExchangeLoad load{.elements = static_cast<std::int64_t>(bytes / sizeof(float)),
+                                .shards_a_rank = options.shards_a_rank};
+  std::vector<Row> rows;
+  rows.push_back({kExact, bytes, comm::time_exchange(communicator, load, true, options.rounds)});
+  rows.push_back({kPlain, bytes, comm::time_exchange(communicator, load, false, options.rounds)});
+  rows.push_back({kLibrary, bytes, comm::time_all_reduce(communicator, load.elements, options.rounds)});
+  for (Row& row : rows) {
+    row.bus_bytes_per_second = bus_bandwidth(static_cast<double>(bytes), communicator.size(), row.seconds());
+  }
+  return rows;
+}
+
+void print_heading(const Communicator& communicator, const ExchangeBenchOptions& options) {
+  const auto& topology = communicator.topology();
+  fmt::print("{} rank{} on {} host{}, {} shard{} a rank, {} rounds: median of the slowest rank, and bus bandwidth\n\n",
+             communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
+             topology.host_names.size() == 1 ? "" : "s", options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
+             options.rounds);
+  fmt::print("{:>10}", "size");
+  for (const Way& way : {kExact, kPlain, kLibrary}) fmt::print("  {:>24}", way.title);
+  fmt::print("  {:>12}  {:>12}\n", "in memory", "by network");
+}
+
+void print_rows(const std::vector<Row>& rows) {
+  using telemetry::byte_count;
+  fmt::print("{:>10}", byte_count(static_cast<double>(rows[0].bytes)));
+  for (const Row& row : rows) {
+    fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.seconds(), byte_count(row.bus_bytes_per_second));
+  }
+  fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].times.shared_memory_bytes)),
+             byte_count(static_cast<double>(rows[0].times.network_bytes)));
+}
+
+void print_json(const std::vector<Row>& rows, int ranks) {
+  for (const Row& row : rows) {
+    nlohmann::ordered_json line;
+    line["event"] = "exchange";
+    line["way"] = row.way.name;
+    line["ranks"] = ranks;
+    line["bytes"] = row.bytes;
+    line["seconds_median"] = row.seconds();
+    line["seconds_best"] = *std::min_element(row.times.seconds.begin(), row.times.seconds.end());
+    line["bus_bytes_per_second"] = row.bus_bytes_per_second;
+    line["shared_memory_bytes"] = row.times.shared_memory_bytes;
+    line["network_bytes"] = row.times.network_bytes;
+    fmt::print("{}\n", line.dump());
+  }
+}
+
+void draw(const std::vector<std::vector<Row>>& sizes, const std::string& path) {
+  std::vector<Series> series;
+  for (std::size_t w = 0; w < sizes[0].size(); ++w) {
+    Series& one = series.emplace_back(Series{sizes[0][w].way.title, {}});
+    for (const auto& rows : sizes) {
+      one.points.emplace_back(static_cast<double>(rows[w].bytes), rows[w].bus_bytes_per_second / 1e9);
+    }
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if ((file << drawing("Bus bandwidth in GB/s over the size of the gradient", "bytes", series)).flush()) return;
+  throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options) {
+  const bool leads = communicator.rank() == 0, people = options.log == "people";
+  if (leads && people) print_heading(communicator, options);
+  std::vector<std::vector<Row>> all;
+  for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
+    all.push_back(measure(communicator, options, bytes));
+    if (!leads) continue;
+    people ? print_rows(all.back()) : print_json(all.back(), communicator.size());
+    (void)std::fflush(stdout);
+  }
+  if (leads && !options.picture.empty()) draw(all, options.picture);
+  return 0;
+}
+
+}  // namespace lockstep::cli

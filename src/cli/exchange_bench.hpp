@@ -1,0 +1,22 @@
+// What `lockstep bench exchange` does on each rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::cli {
+
+struct ExchangeBenchOptions {
+  std::vector<std::uint64_t> sizes;  ///< bytes of the whole gradient; none: 4 KiB to 64 MiB
+  int rounds = 30, shards_a_rank = 1;
+  std::string picture;  ///< of an SVG drawing; empty: none
+  std::string log = "people";
+};
+
+/// Rank 0 prints. Throws Error(cannot_create) where the picture cannot be written.
+int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,30 @@
+// How long this communicator takes to add gradients: the exchange that trains, and the library's own all-reduce.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+struct ExchangeLoad {
+  std::int64_t elements = 0;                 ///< floats of the whole gradient
+  std::int64_t elements_a_bucket = 1 << 18;  ///< the last one has the rest
+  int shards_a_rank = 1;
+};
+
+struct ExchangeTimes {
+  std::vector<double> seconds;            ///< by round, of the rank that took longest
+  std::uint64_t shared_memory_bytes = 0;  ///< sent by all ranks in a round
+  std::uint64_t network_bytes = 0;
+};
+
+/// From "every rank's last shard is computed" to "every rank has the sum", `rounds` times after two that do not count.
+/// Throws Error(internal) where a sum is wrong. All ranks call it.
+[[nodiscard]] ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds);
+
+/// The library's all-reduce of as many floats, in place, in one call. Bytes are not known: 0.
+[[nodiscard]] ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds);
+
+}  // namespace lockstep::comm

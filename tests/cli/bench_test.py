@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""`lockstep bench exchange` adds right, sends what the formula says, and prints and draws what it measured."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+PROGRAM = os.environ["LOCKSTEP"]
+SIZES = [4096, 1 << 20, 3 << 20]
+
+
+def bench(*words, code=0):
+    done = subprocess.run([PROGRAM, "bench", "exchange", "--rounds", "2", "--sizes", "4KiB,1MiB,3145728", *words],
+                          capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+class BenchExchange(unittest.TestCase):
+    def test_a_line_a_size_and_way(self):
+        lines = [json.loads(line) for line in bench("--ranks", "2", "--log", "json").splitlines()]
+        self.assertEqual([(line["bytes"], line["way"]) for line in lines],
+                         [(size, way) for size in SIZES for way in ("exact", "plain", "library")])
+        for line in lines:
+            self.assertEqual((line["event"], line["ranks"]), ("exchange", 2))
+            self.assertLessEqual(line["seconds_best"], line["seconds_median"])
+            # Two ranks: each link carries as much as there is.
+            self.assertAlmostEqual(line["bus_bytes_per_second"] * line["seconds_median"], line["bytes"], delta=1)
+            if line["way"] == "exact":  # a partial sum of each slice to its owner, and the slice back
+                self.assertEqual((line["shared_memory_bytes"], line["network_bytes"]), (2 * line["bytes"], 0))
+
+    def test_three_shards_a_rank_send_more_sums(self):
+        lines = [json.loads(line) for line in bench("--ranks", "2", "--log", "json", "--shards-a-rank", "3").splitlines()]
+        # 3 shards are two subtrees: two partial sums to the owner.
+        self.assertEqual([line["shared_memory_bytes"] for line in lines if line["way"] == "exact"],
+                         [3 * size for size in SIZES])
+
+    def test_a_table_and_a_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder, "exchange.svg")
+            text = bench("--ranks", "2", "--picture", str(picture))
+            drawn = ElementTree.parse(picture).getroot()
+        self.assertIn("2 ranks on 1 host, 1 shard a rank, 2 rounds", text)
+        self.assertEqual(len(re.findall(r"(?m)^ +\S+ k?M?B( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
+        space = "{http://www.w3.org/2000/svg}"
+        names = [entry.text for entry in drawn.iter(f"{space}text")]
+        for name in ("exact exchange", "exact: never", "MPI all-reduce"):
+            self.assertIn(name, names)
+        self.assertEqual(len([path for path in drawn.iter(f"{space}path")]), 3)
+
+    def test_alone(self):
+        lines = [json.loads(line) for line in bench("--log", "json").splitlines()]
+        self.assertEqual({line["shared_memory_bytes"] + line["network_bytes"] for line in lines}, {0})
+
+
+if __name__ == "__main__":
+    unittest.main()
