@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -36,6 +37,14 @@ struct Row {
   [[nodiscard]] double seconds() const { return median(times.seconds); }
 };
 
+/// 65536 -> "64 KiB", as sizes are asked for.
+std::string size_text(double bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
+}
+
 /// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the size, over the time. So it can
 /// be held against the hardware whatever the number of ranks.
 double bus_bandwidth(double bytes, int ranks, double seconds) {
@@ -68,7 +77,7 @@ void print_heading(const Communicator& communicator, const ExchangeBenchOptions&
 
 void print_rows(const std::vector<Row>& rows) {
   using telemetry::byte_count;
-  fmt::print("{:>10}", byte_count(static_cast<double>(rows[0].bytes)));
+  fmt::print("{:>10}", size_text(static_cast<double>(rows[0].bytes)));
   for (const Row& row : rows) {
     fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.seconds(), byte_count(row.bus_bytes_per_second));
   }
@@ -101,7 +110,7 @@ void draw(const std::vector<std::vector<Row>>& sizes, const std::string& path) {
     }
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if ((file << drawing("Bus bandwidth in GB/s over the size of the gradient", "bytes", series)).flush()) return;
+  if ((file << drawing("Bus bandwidth in GB/s over the size of the gradient", size_text, series)).flush()) return;
   throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, std::strerror(errno)));
 }
 

@@ -179,11 +179,12 @@ std::string line_chart(const std::string& title, const std::string& x_name, std:
       escaped(title), legend(series), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
 }
 
-std::string drawing(const std::string& title, const std::string& x_name, std::vector<Series> series) {
+std::string drawing(const std::string& title, const std::function<std::string(double)>& x_text,
+                    std::vector<Series> series) {
   for (Series& one : series) {
     for (auto& point : one.points) point.first = std::log2(point.first);
   }
-  const Chart chart(series, [](double power) { return telemetry::short_number(std::exp2(power)); });
+  const Chart chart(series, [&](double power) { return x_text(std::exp2(power)); });
   std::string lines;
   for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
   return fmt::format(
@@ -191,7 +192,7 @@ std::string drawing(const std::string& title, const std::string& x_name, std::ve
       R"svg(<text class="title" x="{}" y="18">{}</text>{}<g transform="translate(0 {})">{}{}</g></svg>)svg"
       "\n",
       kWidth, kHeight + kTitle, escaped(title), kDrawingStyle, kLeft, escaped(title), drawn_legend(series), kTitle,
-      chart.axes(x_name), lines);
+      chart.axes(""), lines);
 }
 
 }  // namespace lockstep::cli

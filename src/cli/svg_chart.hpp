@@ -1,6 +1,7 @@
 // Line charts as SVG text. Colours come from the page's CSS (classes s0 ... s7), so that they follow its light or dark.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ struct Series {
 /// as the mean of each pixel's points. Nothing where no series has a point.
 [[nodiscard]] std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series);
 
-/// The same as a file of its own, with the axis of x by powers of two; for x > 0.
-[[nodiscard]] std::string drawing(const std::string& title, const std::string& x_name, std::vector<Series> series);
+/// The same as a file of its own, with an axis of x by powers of two; for x > 0. `x_text` says what stands at a tick.
+[[nodiscard]] std::string drawing(const std::string& title, const std::function<std::string(double)>& x_text,
+                                  std::vector<Series> series);
 
 }  // namespace lockstep::cli

@@ -45,10 +45,10 @@ class BenchExchange(unittest.TestCase):
             text = bench("--ranks", "2", "--picture", str(picture))
             drawn = ElementTree.parse(picture).getroot()
         self.assertIn("2 ranks on 1 host, 1 shard a rank, 2 rounds", text)
-        self.assertEqual(len(re.findall(r"(?m)^ +\S+ k?M?B( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
+        self.assertEqual(len(re.findall(r"(?m)^ +\d+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
         space = "{http://www.w3.org/2000/svg}"
         names = [entry.text for entry in drawn.iter(f"{space}text")]
-        for name in ("exact exchange", "exact: never", "MPI all-reduce"):
+        for name in ("exact exchange", "exact: never", "MPI all-reduce", "1 MiB"):
             self.assertIn(name, names)
         self.assertEqual(len([path for path in drawn.iter(f"{space}path")]), 3)
 
