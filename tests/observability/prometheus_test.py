@@ -68,14 +68,19 @@ class Live(unittest.TestCase):
         cls.prometheus = Prometheus(folder / "prometheus", folder / "run/metrics/targets.json", rules)
         cls.addClassCleanup(cls.prometheus.stop)
         with SlowedDown(cls.training.process_of_rank(SLOW)):
-            cls.stragglers = wait_until(lambda: cls.prometheus.firing("LockstepStraggler"), "the straggler's alert")
+            # On a busy machine another rank may be the slow one for a moment, and rightly named.
+            cls.straggler = wait_until(cls.only_straggler, f"an alert of rank {SLOW} alone")
         wait_until(lambda: cls.prometheus.query("lockstep_checkpoints_total > 1"), "two checkpoints")
         wait_until(lambda: cls.prometheus.query("lockstep_evaluations_total > 1"), "two evaluations")
         cls.scrapes = cls.training.scrapes()
 
+    @classmethod
+    def only_straggler(cls):
+        alerts = cls.prometheus.firing("LockstepStraggler")
+        return alerts[0] if [labels["rank"] for labels in alerts] == [str(SLOW)] else None
+
     def test_the_alert_names_the_straggler(self):
-        self.assertEqual([labels["rank"] for labels in self.stragglers], [str(SLOW)])
-        self.assertEqual((self.stragglers[0]["job"], self.stragglers[0]["run"]), ("characters", "run"))
+        self.assertEqual((self.straggler["job"], self.straggler["run"]), ("characters", "run"))
 
     def test_scrapes_are_clean_and_small(self):
         for scrape in self.scrapes:
