@@ -29,6 +29,9 @@ std::optional<Quantity> split(const YamlNode& node) {
   return Quantity{number_of(amount), node.text.substr(space + 1)};
 }
 
+/// A decimal number with a digit other than 0: a pattern without look-ahead, which Go's (and so Helm's) lacks.
+constexpr const char* kAboveZero = "[0-9]*[1-9][0-9]*\\.?[0-9]*|[0-9]*\\.[0-9]*[1-9][0-9]*";
+
 class SpanRule : public Rule {
  public:
   explicit SpanRule(bool zero_allowed) : zero_allowed_(zero_allowed) {}
@@ -45,8 +48,8 @@ class SpanRule : public Rule {
   }
   Json write(const void* value) const override { return span_text(*static_cast<const Span*>(value)); }
   Json schema() const override {
-    const char* pattern = zero_allowed_ ? "^([0-9]+ steps?|([0-9]+\\.?[0-9]*|\\.[0-9]+) epochs?)$"
-                                        : "^(?![0.]+ )([0-9]+ steps?|([0-9]+\\.?[0-9]*|\\.[0-9]+) epochs?)$";
+    const std::string pattern = zero_allowed_ ? "^([0-9]+ steps?|([0-9]+\\.?[0-9]*|\\.[0-9]+) epochs?)$"
+                                              : fmt::format("^([0-9]*[1-9][0-9]* steps?|({}) epochs?)$", kAboveZero);
     return {{"type", "string"}, {"pattern", pattern}};
   }
   std::string expected() const override { return "a span such as '1 epoch' or '200 steps'"; }
@@ -73,9 +76,9 @@ class BytesRule : public Rule {
   }
   Json write(const void* value) const override { return *static_cast<const std::int64_t*>(value); }
   Json schema() const override {
-    return {{"oneOf", Json::array({Json{{"type", "integer"}, {"minimum", 1}},
-                                   Json{{"type", "string"},
-                                        {"pattern", "^(?![0.]+ )([0-9]+\\.?[0-9]*|\\.[0-9]+) (KiB|MiB|GiB)$"}}})}};
+    return {{"oneOf",
+             Json::array({Json{{"type", "integer"}, {"minimum", 1}},
+                          Json{{"type", "string"}, {"pattern", fmt::format("^({}) (KiB|MiB|GiB)$", kAboveZero)}}})}};
   }
   std::string expected() const override { return "a size of at least 1 byte such as 1048576 or '1 MiB'"; }
 
