@@ -1,0 +1,58 @@
+{{/* The job: its file, its name, and the hash that names what runs it. */}}
+
+{{/* job.yaml of the pods. Without a job it is the embedded digits. */}}
+{{- define "lockstep.jobFile" -}}
+{{- if .Values.job }}{{ toYaml (dict "job" .Values.job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
+{{- end -}}
+
+{{/* The name that metrics carry. */}}
+{{- define "lockstep.runName" -}}
+{{- default (include "lockstep.fullname" .) .Values.persistence.directory -}}
+{{- end -}}
+
+{{/* Whether pods share a run directory. */}}
+{{- define "lockstep.persistent" -}}
+{{- if or .Values.persistence.enabled .Values.persistence.existingClaim }}yes{{ end -}}
+{{- end -}}
+
+{{/* What the chart decides in place of the job, and the launch options: a JSON list of words. */}}
+{{- define "lockstep.launchWords" -}}
+{{- $words := list (printf "run_directory=/runs/%s" (include "lockstep.runName" .))
+  "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port)) -}}
+{{- $pods := (include "lockstep.groups" . | fromJson).pods -}}
+{{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $pods) 1) -}}
+  {{- $words = append $words "checkpoint=never" -}}
+{{- end -}}
+{{- concat $words .Values.cluster.launchOptions | toJson -}}
+{{- end -}}
+
+{{/* Eight digits over all that a Job cannot change while it exists, and over the job itself. The number of an elastic
+job's pods is no part of it, nor is anything that two renders could see differently. */}}
+{{- define "lockstep.hash" -}}
+{{- $root := . -}}
+{{- $parts := list .Values.mode (include "lockstep.jobFile" .) (include "lockstep.hosts" (dict "root" . "hash" "")) -}}
+{{- range $index, $group := (include "lockstep.groups" . | fromJson).groups -}}
+  {{- $parts = append $parts (include "lockstep.podTemplate" (dict "root" $root "group" $group "job" "" "config" "")) -}}
+{{- end -}}
+{{- $parts = append $parts (include "lockstep.failurePolicy" .) -}}
+{{- $parts | toJson | sha256sum | trunc 8 -}}
+{{- end -}}
+
+{{- define "lockstep.jobName" -}}
+{{- printf "%s-%s-%s" (include "lockstep.fullname" .root) .group.name .hash -}}
+{{- end -}}
+
+{{- define "lockstep.mpiJobName" -}}
+{{- printf "%s-%s" (include "lockstep.fullname" .root) .hash -}}
+{{- end -}}
+
+{{/* What a pod's end means for its Job: docs/exit-codes.md. */}}
+{{- define "lockstep.failurePolicy" -}}
+rules:
+  - action: Ignore  # evicted, preempted, drained
+    onPodConditions: [{type: DisruptionTarget, status: "True"}]
+  - action: Ignore  # wrote a checkpoint after a signal
+    onExitCodes: {containerName: lockstep, operator: In, values: [75]}
+  - action: FailJob  # would fail again
+    onExitCodes: {containerName: lockstep, operator: In, values: [64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 76, 77, 78]}
+{{- end -}}

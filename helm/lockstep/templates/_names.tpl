@@ -1,0 +1,60 @@
+{{/* Names and labels. A pod's host name is NAME-GROUP-HASH-INDEX and must be a DNS label: 30+1+16+1+8+1+4 <= 63. */}}
+
+{{- define "lockstep.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 30 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "lockstep.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 30 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* What selects the release's pods. */}}
+{{- define "lockstep.selector" -}}
+app.kubernetes.io/name: {{ include "lockstep.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Labels of objects, but not of pods: a pod template must not change with the chart's version. */}}
+{{- define "lockstep.labels" -}}
+{{ include "lockstep.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.cluster.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* metadata of an object: (dict "root" $ "name" NAME "labels" MORE "annotations" MORE) */}}
+{{- define "lockstep.metadata" -}}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "lockstep.labels" .root | nindent 2 }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.cluster.annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "lockstep.serviceAccount" -}}
+{{- $account := .Values.security.serviceAccount -}}
+{{- default (ternary (include "lockstep.fullname" .) "default" $account.create) $account.name -}}
+{{- end -}}
+
+{{- define "lockstep.sshSecret" -}}
+{{- default (printf "%s-ssh" (include "lockstep.fullname" .)) .Values.security.ssh.existingSecret -}}
+{{- end -}}
+
+{{- define "lockstep.claim" -}}
+{{- default (printf "%s-runs" (include "lockstep.fullname" .)) .Values.persistence.existingClaim -}}
+{{- end -}}
+
+{{- define "lockstep.image" -}}
+{{- $image := .Values.image -}}
+{{- $tag := default .Chart.AppVersion $image.tag -}}
+{{- ternary (printf "%s@%s" $image.repository $image.digest) (printf "%s:%s" $image.repository $tag) (ne $image.digest "") -}}
+{{- end -}}

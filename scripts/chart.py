@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Keeps what is made from helm/lockstep/values.yaml and from `lockstep schema`: values.schema.json and the table of
+README.md.
+
+    scripts/python.sh scripts/chart.py            rewrites them
+    scripts/python.sh scripts/chart.py --check    changes nothing; exits 1 and shows the difference if one is not current
+
+The program is $LOCKSTEP, else build/release/bin/lockstep.
+"""
+import difflib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import chart_values
+from page_tables import keep_current
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CHART = ROOT / "helm" / "lockstep"
+# What an item of `groups` may say: its key, and the value whose rule it shares.
+GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "slots", "priorityClassName",
+                                           "runtimeClassName", "podLabels", "podAnnotations", "env")}
+GROUP |= {key: (key,) for key in ("resources", "nodeSelector", "tolerations", "affinity")}
+GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 16,
+              "description": "of the group, and of its Job"}
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+
+
+def schema_of_value(value):
+    rule = {} if value.rule is None else dict(value.rule)
+    if "enum" not in rule:
+        rule = {"type": TYPES[type(value.default)], **rule}
+    return {**rule, "description": value.text, "default": value.default}
+
+
+def without_default(schema):
+    return {key: part for key, part in schema.items() if key != "default"}
+
+
+def group_schema(by_path):
+    properties = {"name": GROUP_NAME}
+    properties |= {key: without_default(schema_of_value(by_path[path])) for key, path in GROUP.items()}
+    return {"type": "object", "additionalProperties": False, "required": ["name"], "properties": properties}
+
+
+def section():
+    return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def chart_schema(values):
+    """The schema of the chart's own keys."""
+    by_path = {value.path: value for value in values}
+    root = section()
+    for value in values:
+        place = root
+        for key in value.path[:-1]:
+            place = place["properties"][key]
+        part = schema_of_value(value) if value.default is not None else {**section(), "description": value.text}
+        if part.get("items") == "group":
+            part["items"] = group_schema(by_path)
+        place["properties"][value.path[-1]] = part
+    return root["properties"]
+
+
+def lockstep_schema():
+    program = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
+    return json.loads(subprocess.run([program, "schema"], capture_output=True, check=True, text=True).stdout)
+
+
+def values_schema(values):
+    """The whole schema: the program's own for `job`, the chart's for the other root keys, which both must agree on."""
+    job = lockstep_schema()
+    chart = chart_schema(values)
+    known = set(job["properties"]) - {"job"}
+    if known != set(chart):
+        sys.exit(f"root keys: expected src/config/root_keys.cpp and {CHART}/values.yaml to have the same, "
+                 f"found only in one: {', '.join(sorted(known ^ set(chart)))}")
+    return {"$schema": job["$schema"], "title": "values of the chart lockstep", "type": "object",
+            "additionalProperties": False, "properties": {"job": job["properties"]["job"], **chart}}
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def table(values):
+    lines = ["| value | default | meaning |", "|---|---|---|"]
+    for value in values:
+        default = "" if value.default is None else f"`{json.dumps(value.default)}`"
+        name = f"`{value.name}`" if value.default is not None else f"**`{value.name}`**"
+        words = (value.rule or {}).get("enum")
+        # A text that names its words already needs them no second time.
+        choice = "" if not words or all(word in value.text for word in words) else f" One of {', '.join(words)}."
+        lines.append(f"| {name} | {cell(default)} | {cell(value.text + choice)} |")
+    return "\n".join(lines)
+
+
+def keep_file(path, text):
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if "--check" not in sys.argv[1:]:
+        path.write_text(text, encoding="utf-8")
+    elif old != text:
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "file", "made", n=0))
+        sys.exit(f"{path.relative_to(ROOT)} is not current: run scripts/python.sh scripts/chart.py")
+
+
+def main():
+    values = chart_values.read(CHART / "values.yaml")
+    keep_file(CHART / "values.schema.json", json.dumps(values_schema(values), indent=1) + "\n")
+    keep_current(CHART / "README.md", [("values", table(values))], "scripts/python.sh scripts/chart.py")
+
+
+if __name__ == "__main__":
+    main()

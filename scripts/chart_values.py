@@ -1,0 +1,44 @@
+"""helm/lockstep/values.yaml as data: each value's path, default, comment, and what it may be.
+
+The file is in block style for sections and in flow style for values. The comment lines above a key belong to it; a line
+`@schema {...}` among them is JSON that is added to the value's JSON Schema."""
+import json
+import re
+
+import yaml
+
+KEY = re.compile(r"^( *)([A-Za-z]\w*):(.*)$")
+MARK = "@schema "
+
+
+class Value:
+    """A key of the file. `path` is a tuple of keys; `default` is None for a section."""
+
+    def __init__(self, path, default, text, rule):
+        self.path, self.default, self.text, self.rule = path, default, text, rule
+
+    @property
+    def name(self):
+        return ".".join(self.path)
+
+
+def read(path):
+    """The values of the file, sections before what is in them, in its order. Raises ValueError at a key without a
+    comment."""
+    values, comment, parents = [], [], []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            comment.append(line.strip().removeprefix("#").strip())
+        elif found := KEY.match(line):
+            depth = len(found[1]) // 2
+            parents = [*parents[:depth], found[2]]
+            rule = [json.loads(word.removeprefix(MARK)) for word in comment if word.startswith(MARK)]
+            text = " ".join(word for word in comment if not word.startswith(MARK))
+            if not text:
+                raise ValueError(f"{path}:{number}: expected a comment above '{found[2]}', found none")
+            default = yaml.safe_load(found[3]) if found[3].strip() else None
+            values.append(Value(tuple(parents), default, text, rule[0] if rule else None))
+            comment = []
+        elif not line.strip():
+            comment = []
+    return values
