@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build run test test-long lint format package install clean distclean help
+.PHONY: build run test test-long test-k8s lint format package install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@test -f $(BUILD)/build.ninja || cmake --preset release
@@ -21,6 +21,10 @@ test:  ## build and run all tests
 test-long:  ## the tests that take long: Debian 13, accuracy of the examples
 	@scripts/install-dependencies.sh --long
 	scripts/test.sh --long
+
+test-k8s:  ## the tests of the chart, with the real Helm and a real Kubernetes, which are built first
+	@scripts/install-dependencies.sh --k8s
+	scripts/test.sh --k8s
 
 lint:  ## check format, clang-tidy, includes, scripts
 	@scripts/install-dependencies.sh --lint
@@ -43,4 +47,4 @@ distclean:  ## remove everything that is not in git's care, caches too
 	rm -rf --one-file-system build
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## */\1\t/p' Makefile | expand -t 12

@@ -2,10 +2,10 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--test] [--long] [--lint]
+#   scripts/install-dependencies.sh [--build] [--test] [--long] [--k8s] [--lint]
 #
 # --build (the default) compiles and runs lockstep, --test adds what the tests need, --long what the long ones need
-# besides, --lint what `make lint` needs.
+# besides, --k8s what those of Kubernetes need, --lint what `make lint` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -17,6 +17,7 @@ test=(python3 python3-venv iproute2 openssh-client)
 # that want them are then skipped.
 [ -d /run/systemd/system ] || test+=(openssh-server prometheus)
 long=(debootstrap)
+k8s=(openssl)
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 
 die() { echo "install-dependencies: $*" >&2; exit 1; }
@@ -27,9 +28,10 @@ for option in "${@:---build}"; do
     --build) wanted+=("${build[@]}") ;;
     --test) wanted+=("${build[@]}" "${test[@]}") ;;
     --long) wanted+=("${build[@]}" "${test[@]}" "${long[@]}") ;;
+    --k8s) wanted+=("${build[@]}" "${test[@]}" "${k8s[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
     -h|--help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --test, --long or --lint" ;;
+    *) die "unknown option '$option'; expected --build, --test, --long, --k8s or --lint" ;;
   esac
 done
 

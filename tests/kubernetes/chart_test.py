@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The chart by itself, with the real Helm: lint, the suites of helm-unittest, every values file of ci/, names that
+follow what they are made of, renders that are the same twice."""
+import base64
+import re
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+from kube_tools import CHART, ROOT, programs, template
+
+CI = sorted((CHART / "ci").glob("*-values.yaml"))
+OWN_KEY = ("--set", "security.ssh.existingSecret=mine")
+
+
+def documents(text):
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def of_kind(kind, *arguments):
+    """The objects of a kind in a render with a key of ours."""
+    return [d for d in documents(template(*OWN_KEY, *arguments).stdout) if d["kind"] == kind and "-test" not in d["metadata"]["name"]]
+
+
+def job_name(*arguments):
+    return of_kind("Job", *arguments)[0]["metadata"]["name"]
+
+
+def sets(*pairs):
+    return [word for pair in pairs for word in ("--set", pair)]
+
+
+class Chart(unittest.TestCase):
+    def test_lint(self):
+        for values in [None, *CI]:
+            with self.subTest(values=values and values.name):
+                words = ["--values", values] if values else []
+                done = subprocess.run([programs("helm") / "helm", "lint", "--strict", CHART, "--kube-version", "1.33.0", *words],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_suites(self):
+        done = subprocess.run([programs("helm") / "helm-unittest", "--strict", CHART], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"Tests: +\d+ passed")
+
+    def test_every_values_file_renders_the_same_twice(self):
+        self.assertGreater(len(CI), 5)
+        for values in CI:
+            with self.subTest(values=values.name):
+                first, second = (template("--values", values).stdout for _ in range(2))
+                self.assertTrue(first)
+                self.assertEqual(first, second)
+
+    def test_without_a_cluster_two_renders_differ_in_the_key_alone(self):
+        mask = re.compile(r"^  key: .*$", re.MULTILINE)
+        first, second = (template().stdout for _ in range(2))
+        self.assertNotEqual(first, second)
+        self.assertEqual(len(mask.findall(first)), 1)
+        self.assertEqual(mask.sub("", first), mask.sub("", second))
+
+    def test_ssh_reads_the_key(self):
+        secret = next(d for d in documents(template().stdout) if d["kind"] == "Secret")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(base64.b64decode(secret["data"]["key"]))
+            file.flush()
+            done = subprocess.run(["ssh-keygen", "-y", "-f", file.name], capture_output=True, text=True, check=True)
+        self.assertTrue(done.stdout.startswith("ecdsa-sha2-nistp256 "), done.stdout)
+
+
+class Names(unittest.TestCase):
+    """The name of a Job changes when, and only when, something changes that a Job cannot change."""
+    PLAIN = sets("persistence.enabled=true")
+
+    def test_same_values_same_name(self):
+        self.assertEqual(job_name(*self.PLAIN), job_name(*self.PLAIN))
+
+    def test_what_changes_the_name(self):
+        plain = job_name(*self.PLAIN)
+        for change in ("image.tag=other", "cluster.replicas=3", "resources.cpu=2", "nodeSelector.disk=fast", "persistence.directory=b",
+                       "cluster.maxReplicas=4", "network.sshPort=2223", "cluster.terminationGracePeriodSeconds=60"):
+            with self.subTest(change=change):
+                self.assertNotEqual(plain, job_name(*self.PLAIN, *sets(change)))
+
+    def test_what_does_not(self):
+        plain = job_name(*self.PLAIN)
+        for change in ("cluster.labels.cost=a", "cluster.backoffLimit=1", "observability.dashboards.enabled=true",
+                       "security.networkPolicy.enabled=false", "cluster.activeDeadlineSeconds=60", "queue.name=a"):
+            with self.subTest(change=change):
+                self.assertEqual(plain, job_name(*self.PLAIN, *sets(change)))
+
+    def test_an_elastic_job_keeps_its_name_and_template(self):
+        jobs = [of_kind("Job", *self.PLAIN, *sets("cluster.maxReplicas=8", f"cluster.replicas={n}"))[0] for n in (2, 5)]
+        self.assertEqual([job["spec"]["parallelism"] for job in jobs], [2, 5])
+        for job in jobs:
+            del job["spec"]["parallelism"], job["spec"]["completions"]
+        self.assertEqual(jobs[0], jobs[1])
+
+    def test_the_hosts_are_the_pods(self):
+        values = ["--values", CHART / "ci" / "groups-values.yaml"]
+        hosts = [line.split() for line in of_kind("ConfigMap", *values)[0]["data"]["hosts"].splitlines()]
+        pods = [f"{job['metadata']['name']}-{i}.{job['spec']['template']['spec']['subdomain']}"
+                for job in of_kind("Job", *values) for i in range(job["spec"]["completions"])]
+        self.assertEqual([name for name, _ in hosts], pods)
+        self.assertEqual([slots for _, slots in hosts], ["slots=8", "slots=4", "slots=4"])
+
+    def test_the_longest_names_are_dns_labels(self):
+        done = template(*OWN_KEY, *sets("groups[0].name=a234567890123456", "groups[0].replicas=2000", "persistence.enabled=true"),
+                        release="r" * 53)
+        jobs = [d for d in documents(done.stdout) if d["kind"] == "Job"]
+        self.assertLessEqual(len(jobs[0]["metadata"]["name"]) + len("-1999"), 63)
+
+
+class OneSource(unittest.TestCase):
+    def test_versions(self):
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        version = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(chart["appVersion"], version)
+        self.assertRegex(chart["version"], r"^\d+\.\d+\.\d+$")
+
+    def test_the_chart_has_the_digits_of_the_program(self):
+        self.assertEqual((CHART / "files/digits.yaml").read_text(), (ROOT / "examples/digits.yaml").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,35 @@
+"""The programs of Kubernetes that tools/build.sh builds, and the chart through Helm."""
+import functools
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "helm" / "lockstep"
+RELEASE = "run1"
+
+
+@functools.cache
+def programs(module):
+    """The folder with the programs of a module of tools/. Ends this process with 77 where they cannot be built."""
+    done = subprocess.run([ROOT / "tests/kubernetes/tools/build.sh", module], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 77:
+        print(done.stdout.strip().splitlines()[-1])
+        sys.exit(77)
+    done.check_returncode()
+    return pathlib.Path(done.stdout.strip())
+
+
+def helm(*arguments, check=True, **options):
+    """helm ARGUMENTS, with what it printed."""
+    return subprocess.run([programs("helm") / "helm", *arguments], capture_output=True, text=True, check=check, **options)
+
+
+# A cluster of the chart's oldest version that knows the Prometheus Operator's kinds.
+CLUSTER = ["--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
+           "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
+
+
+def template(*arguments, release=RELEASE, check=True):
+    """The chart rendered without a cluster."""
+    return helm("template", release, CHART, *CLUSTER, *arguments, check=check)

@@ -1,0 +1,8 @@
+# The chart and Kubernetes. What needs no program but lockstep itself is part of `make test`; the others build theirs.
+lockstep_script_test(kubernetes.values_are_current COMMAND ${TEST_PYTHON} ${CMAKE_SOURCE_DIR}/scripts/chart.py --check)
+lockstep_script_test(kubernetes.chart LABEL kubernetes TIMEOUT 3600
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/chart_test.py)
+lockstep_script_test(kubernetes.corpus LABEL kubernetes TIMEOUT 3600
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/corpus_test.py)
+lockstep_script_test(kubernetes.manifests_are_current LABEL kubernetes TIMEOUT 3600
+                     COMMAND ${TEST_PYTHON} ${CMAKE_SOURCE_DIR}/scripts/plain_manifests.py --check)
