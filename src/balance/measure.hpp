@@ -13,16 +13,17 @@ struct RankMeasure {
   double data = 0;      ///< waiting for inputs, added over workers
   double exchange = 0;  ///< after its last shard: waiting for other ranks, and the exposed exchange
   double fixed = 0;     ///< the update of the step before
+  double gpu = 0;       ///< a GpuCause; decides on nothing, but stands beside what was decided
 };
 
-inline constexpr int kMeasures = 6;
+inline constexpr int kMeasures = 7;
 using MeasureValues = std::array<double, kMeasures>;
 
 [[nodiscard]] inline MeasureValues to_values(const RankMeasure& m) {
-  return {m.shards, m.compute, m.typical, m.data, m.exchange, m.fixed};
+  return {m.shards, m.compute, m.typical, m.data, m.exchange, m.fixed, m.gpu};
 }
 [[nodiscard]] inline RankMeasure from_values(const double* v) {
-  return {v[0], v[1], v[2], v[3], v[4], v[5]};
+  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
 }
 
 }  // namespace lockstep::balance

@@ -153,6 +153,8 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "direction", kDirections},
     {Metric::gpu_lost, "lockstep_gpu_lost", Kind::gauge, Scope::gpu,
      "1 if the driver says that the GPU is lost or must be reset."},
+    {Metric::gpu_co_tenant, "lockstep_gpu_co_tenant", Kind::gauge, Scope::gpu,
+     "1 while utilization and power show that another program computes on it."},
     {Metric::gpu_info, "lockstep_gpu_info", Kind::gauge, Scope::gpu, "1; which GPU.", "driver, model, pci, uuid"},
 }};
 

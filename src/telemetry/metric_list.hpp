@@ -106,6 +106,7 @@ enum class Metric : std::uint8_t {
   gpu_pcie_bytes,
   gpu_nvlink_bytes,
   gpu_lost,
+  gpu_co_tenant,
   gpu_info,
 };
 inline constexpr std::size_t kMetrics = static_cast<std::size_t>(Metric::gpu_info) + 1;

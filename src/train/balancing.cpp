@@ -42,7 +42,7 @@ std::map<std::string, double> by_rank(const std::vector<double>& values) {
 }
 
 std::int64_t free_shared_memory() {
-  struct statvfs info {};
+  struct statvfs info{};
   if (statvfs("/dev/shm", &info) != 0) return std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
 }
@@ -229,6 +229,27 @@ void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& l
   data_seconds_ = executor.times().data_seconds;
 }
 
+// A rank's cause is told when it appears, and stands in the evidence while it lasts.
+void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
+  gpu_causes_.resize(ranks.size());
+  evidence_ = kThisRun;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto cause = static_cast<GpuCause>(ranks[r].gpu);
+    const bool is_new = cause != gpu_causes_[r];
+    gpu_causes_[r] = cause;
+    if (cause == GpuCause::none) continue;
+    const std::string what = cause == GpuCause::co_tenant ? "has a co-tenant" : "is throttled";
+    evidence_ += fmt::format("; the GPU of rank {} {}", r, what);
+    if (!is_new) continue;
+    run_.emit("warning", {{"message", fmt::format("the GPU of rank {} on {} {}, as its utilization, power and clocks "
+                                                  "show; {}",
+                                                  r, run_.communicator.topology().host_name(static_cast<int>(r)), what,
+                                                  is_automatic() ? "shares follow its speed"
+                                                                 : "balance: auto would "
+                                                                   "give it less to do")}});
+  }
+}
+
 bool Balancing::after_scalars(const StepSums& sums, std::int64_t step, double seconds) {
   std::vector<balance::RankMeasure> ranks;
   for (std::size_t at = 0; at < sums.rank_values.size(); at += balance::kMeasures) {
@@ -236,6 +257,7 @@ bool Balancing::after_scalars(const StepSums& sums, std::int64_t step, double se
   }
   if (run_.leads()) {
     waiting_->add(ranks);
+    note_gpus(ranks);
     shard_seconds_.clear();
     for (std::size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) {
       if (ranks[r].shards > 0) shard_seconds_[std::to_string(r)] = ranks[r].compute / ranks[r].shards;

@@ -17,6 +17,7 @@
 #include "balance/waiting.hpp"
 #include "balance/weights.hpp"
 #include "comm/assignment.hpp"
+#include "core/gpu_cause.hpp"
 #include "exec/executor.hpp"
 #include "train/run_context.hpp"
 #include "train/step_scalars.hpp"
@@ -42,6 +43,8 @@ class Balancing {
   void computed(exec::Executor& executor, const exec::GradientLayout& layout);
   void exchanged(double seconds) { measure_.exchange = seconds; }
   void updated(double seconds) { measure_.fixed = seconds; }
+  /// What this rank's GPU is slowed by; told beside decisions.
+  void gpu_cause(GpuCause cause) { measure_.gpu = static_cast<double>(cause); }
   [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
   [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
   /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
@@ -70,6 +73,7 @@ class Balancing {
   void make_balancer(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
   bool try_idle();
+  void note_gpus(const std::vector<balance::RankMeasure>& ranks);
   void decide(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
   void move(std::int64_t step);
   void emit(const balance::Decision& decision, int moved, std::int64_t step) const;
@@ -86,7 +90,8 @@ class Balancing {
   double data_seconds_ = 0;  // of the steps before
   int idle_steps_ = 0, moves_ = 0;
   std::map<std::string, double> shard_seconds_;
-  std::string evidence_;  // rank 0: what the speeds of the next decision are from
+  std::vector<GpuCause> gpu_causes_;  // rank 0: by rank
+  std::string evidence_;              // rank 0: what the speeds of the next decision are from
 };
 
 }  // namespace lockstep::train

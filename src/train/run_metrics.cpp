@@ -29,6 +29,7 @@ namespace {
 
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::milliseconds kLingerStep{20};
+constexpr double kShortestLook = 0.8;  // seconds
 
 std::string job_place(const Job& job, const std::string& key) {
   const auto place = job.places.find(key);
@@ -130,6 +131,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;
+  on_gpu_ = facts.on_gpu;
   if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
   metrics_->set(Metric::last_step_time, unix_time());
   metrics_->describe(Metric::build_info, {{"version", std::string(version())}, {"libraries", device.libraries}});
@@ -208,7 +210,7 @@ void RunMetrics::tell_ports() {
 }
 
 // On a thread of the exporter.
-void RunMetrics::sample(telemetry::RankMetrics& metrics) const {
+void RunMetrics::sample(telemetry::RankMetrics& metrics) {
   telemetry::sample_process(metrics);
   const auto loader = loader_->counters();
   metrics.set(Metric::batches, static_cast<double>(loader.batches));
@@ -218,7 +220,31 @@ void RunMetrics::sample(telemetry::RankMetrics& metrics) const {
   metrics.set(Metric::sample_cache_bytes, static_cast<double>(loader.cache_bytes));
   metrics.set(Metric::data_bytes_read, bytes_read_());
   if (recorder_) metrics.set(Metric::waiting_for_rank, recorder_->activity().peer);
-  if (gpu_) gpu_->sample(metrics);
+  if (gpu_) look_at_gpu(metrics);
+}
+
+// Two scrapes within a second are one look: a rank's own time is known by whole steps only.
+void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
+  gpu_->sample(metrics);
+  const double seconds = seconds_since(looked_);
+  if (seconds < kShortestLook) return;
+  double own = 0;
+  for (const Phase phase : {Phase::compute, Phase::exchange_wait, Phase::exchange, Phase::update, Phase::evaluate}) {
+    own += metrics.get(Metric::phase_seconds, static_cast<std::size_t>(phase));
+  }
+  bool throttled = false;
+  for (std::size_t i = 0; i < telemetry::info_of(Metric::gpu_throttled).values.size(); ++i) {
+    throttled = throttled || metrics.get(Metric::gpu_throttled, i) > 0;
+  }
+  gpu_watch_.add({.utilization = metrics.get(Metric::gpu_utilization),
+                  .own = on_gpu_ ? (own - seconds_on_gpu_) / seconds : 0,
+                  .watts = metrics.get(Metric::gpu_power),
+                  .shard_seconds = metrics.get(Metric::shard_compute),
+                  .throttled = throttled});
+  looked_ = Clock::now();
+  seconds_on_gpu_ = own;
+  gpu_cause_ = gpu_watch_.cause();
+  metrics.set(Metric::gpu_co_tenant, gpu_cause_ == GpuCause::co_tenant ? 1 : 0);
 }
 
 void RunMetrics::step_done(const StepReport& report, const StepSums& sums) {

@@ -8,6 +8,7 @@
 //   metrics/final.prom    the job's last numbers, for the textfile collector
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "lockstep/graph.hpp"
 #include "telemetry/exporter.hpp"
 #include "telemetry/gpu_sample.hpp"
+#include "telemetry/gpu_watch.hpp"
 #include "telemetry/rank_metrics.hpp"
 #include "train/metrics_events.hpp"
 #include "train/run_context.hpp"
@@ -35,6 +37,7 @@ struct RunFacts {
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: never
   int workers = 1;
+  bool on_gpu = false;
 };
 
 /// Seconds of a step, by the main thread's clock, and what came out of it.
@@ -68,6 +71,8 @@ class RunMetrics {
   void loss_is_not_finite() {
     if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
   }
+  /// What this rank's GPU was slowed by when it was looked at last.
+  [[nodiscard]] GpuCause gpu_cause() const { return gpu_cause_; }
   /// The run has come to its end in order: nobody need ask for these ranks any more.
   void ended() { ended_ = true; }
 
@@ -80,7 +85,8 @@ class RunMetrics {
   void tell_ports();
   /// Why they could not be written, or "".
   [[nodiscard]] std::string write_targets(const std::string& json) const;
-  void sample(telemetry::RankMetrics& metrics) const;
+  void sample(telemetry::RankMetrics& metrics);
+  void look_at_gpu(telemetry::RankMetrics& metrics);
   void add_phases(const StepReport& report);
   void add_compute(const StepReport& report);
   void set_job(const StepReport& report);
@@ -92,6 +98,11 @@ class RunMetrics {
   std::shared_ptr<telemetry::RankMetrics> metrics_;
   std::unique_ptr<MetricsEvents> events_;
   std::unique_ptr<telemetry::GpuSample> gpu_;
+  telemetry::GpuWatch gpu_watch_;
+  Clock::time_point looked_ = Clock::now();
+  double seconds_on_gpu_ = 0;  // when it was looked at last
+  bool on_gpu_ = false;
+  std::atomic<GpuCause> gpu_cause_{GpuCause::none};
   const data::Loader* loader_ = nullptr;
   std::function<double()> bytes_read_;
   std::shared_ptr<FlightRecorder> recorder_;

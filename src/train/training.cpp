@@ -80,7 +80,8 @@ void Training::serve_metrics() {
                    .steps = steps_,
                    .steps_per_epoch = steps_per_epoch_,
                    .checkpoint_every = job_.checkpoint.never ? 0 : to_steps(every, steps_per_epoch_),
-                   .workers = pool_->size()},
+                   .workers = pool_->size(),
+                   .on_gpu = device_ == DeviceKind::cuda},
                   *loader_, [this] { return static_cast<double>(data_.bytes_read()); });
 }
 
@@ -157,6 +158,7 @@ void Training::step() {
     const auto computed = Clock::now();
     exchange_->finish();
     balancing_.exchanged(seconds_since(computed));
+    if (metrics_) balancing_.gpu_cause(metrics_->gpu_cause());
     const std::uint32_t flags = wishes() | balancing_.flags();
     sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
     report.exchange = seconds_since(computed);

@@ -12,6 +12,7 @@ import unittest
 from servers import DASHBOARDS, RULES, Prometheus, SlowedDown, Training, free_port, skip_without_prometheus, wait_until
 
 RANKS, SLOW = 4, 2
+GPUS = 2  # of the stand-in: the other ranks have none
 MOST_SERIES = 150
 MOST_CPU = 0.001  # of the run, at a scrape every 5 s
 STAND_IN = sys.argv.pop(1)
@@ -145,6 +146,16 @@ class Live(unittest.TestCase):
         # Of one scrape of each rank, after the same number of steps or not: a step is 64 samples of 32 characters.
         self.assertAlmostEqual(value("lockstep_tokens_total / lockstep_samples_total"), 32)
         self.assertEqual(value("count(lockstep_process_resident_memory_bytes > 1e6)"), RANKS)
+
+    def test_a_busy_gpu_of_a_rank_on_the_cpu_has_another_tenant(self):
+        def told():
+            return [event["message"] for event in self.training.events("warning") if "co-tenant" in event["message"]]
+        messages = wait_until(lambda: len(told()) == GPUS and told(), "a warning of each rank's GPU")
+        for rank in range(GPUS):
+            self.assertTrue(any(re.fullmatch(
+                rf"the GPU of rank {rank} on \S+ has a co-tenant, as its utilization, power and clocks show; shares follow "
+                "its speed", message) for message in messages), messages)
+        self.assertEqual(len(self.prometheus.query("lockstep_gpu_co_tenant == 1")), GPUS)
 
     def test_exporting_costs_next_to_nothing(self):
         process = self.training.process_of_rank(0)
