@@ -15,6 +15,7 @@ int run(int argc, char** argv) {
   lockstep::cli::Action action;
   lockstep::cli::add_train(program, action);
   lockstep::cli::add_launch(program, action);
+  lockstep::cli::add_pod(program, action);
   lockstep::cli::add_eval(program, action);
   lockstep::cli::add_predict(program, action);
   lockstep::cli::add_check(program, action);

@@ -46,6 +46,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
   }
+  if (options.errors >= 0) dup2(options.errors, STDERR_FILENO);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
   auto argv = pointers(command);
   execvp(argv[0], argv.data());

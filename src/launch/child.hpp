@@ -15,6 +15,7 @@ namespace lockstep::launch {
 struct ChildOptions {
   std::string output;                              ///< file for both streams, appended to; empty: inherited
   std::map<std::string, std::string> environment;  ///< set besides what this program has
+  int errors = -1;                                 ///< descriptor for stderr alone, before `output`; -1: none
 };
 
 class Child {

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
+constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kPollInterval{10};
 
 std::string shell_quoted(const std::string& text) {
@@ -60,11 +61,13 @@ void HostPool::hear(const std::string& host, Question& question) {
   if (!code && waited < kAnswerSeconds) return;
   if (code == 0) {
     answered_.insert(host);
+    told_.erase(host);
     return;
   }
-  problems_.push_back(fmt::format("host {} {}: it is left out, and asked again every {:.0f} s; try: {} {} {} version",
-                                  host, code ? fmt::format("answered with {}", *code) : "does not answer",
-                                  options_.ask_again_seconds, options_.agent, host, options_.program));
+  if (told_.insert(host).second)
+    problems_.push_back(fmt::format("host {} {}: it is left out, and asked again every {:.0f} s; try: {} {} {} version",
+                                    host, code ? fmt::format("answered with {}", *code) : "does not answer",
+                                    options_.ask_again_seconds, options_.agent, host, options_.program));
   question = {nullptr, Clock::now()};
 }
 
@@ -94,6 +97,22 @@ void HostPool::settle(milliseconds patience) {
     return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.child != nullptr; });
   };
   for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kPollInterval);
+}
+
+void HostPool::ask_all_again(milliseconds patience) {
+  answered_.clear();
+  questions_.clear();
+  settle(patience);
+}
+
+std::string HostPool::why_silent(const std::string& host) const {
+  const CommandOutput said = run_command(agent_command(host, "version"), kAloudPatience);
+  if (said.code == 124) return fmt::format("no answer within {} s", kAloudPatience.count());
+  const auto end = said.output.find_last_not_of(" \r\n");
+  if (end == std::string::npos) return fmt::format("answered with {}", said.code);
+  const auto line = said.output.find_last_of("\r\n", end);
+  return said.output.substr(line == std::string::npos ? 0 : line + 1,
+                            end - (line == std::string::npos ? 0 : line + 1) + 1);
 }
 
 Hosts HostPool::usable() const {

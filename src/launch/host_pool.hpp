@@ -40,7 +40,11 @@ class HostPool {
   /// `patience` is lost until it answers again. Returns their names.
   std::vector<std::string> run_everywhere(const Hosts& hosts, const std::string& arguments,
                                           std::chrono::milliseconds patience);
-  /// What went wrong since the last call, for people.
+  /// Asks all of them anew, and waits for their answers as settle() does. Who does not answer is lost.
+  void ask_all_again(std::chrono::milliseconds patience);
+  /// What a host that does not answer, or what the agent says about it, asked once more: one line for people.
+  [[nodiscard]] std::string why_silent(const std::string& host) const;
+  /// What went wrong since the last call, for people. A host that stays silent is told once.
   [[nodiscard]] std::vector<std::string> take_problems();
 
  private:
@@ -56,7 +60,7 @@ class HostPool {
   PoolOptions options_;
   Hosts listed_;
   Clock::time_point read_at_;
-  std::set<std::string> answered_;
+  std::set<std::string> answered_, told_;      ///< told_: silent, and said so
   std::map<std::string, Question> questions_;  ///< of hosts that have not answered
   std::vector<std::string> problems_;
   std::string last_problem_;

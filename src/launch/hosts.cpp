@@ -129,11 +129,17 @@ std::string to_text(const Hosts& hosts) {
   return fmt::format("{}", fmt::join(words, ","));
 }
 
-bool is_local(const std::string& host) {
+std::string first_label(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
+std::string own_host_name() {
   std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return host == "localhost";
-  const std::string own = name.data();
-  return host == "localhost" || host == "127.0.0.1" || host == own || host == own.substr(0, own.find('.'));
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+bool is_local(const std::string& host) {
+  return host == "localhost" || host == "127.0.0.1" || first_label(host) == first_label(own_host_name());
 }
 
 }  // namespace lockstep::launch

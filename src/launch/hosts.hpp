@@ -30,6 +30,10 @@ using Hosts = std::vector<Host>;
 [[nodiscard]] int count_slots(const Hosts& hosts);
 [[nodiscard]] std::string to_text(const Hosts& hosts);  ///< "a:2,b:1"
 
+/// "a.example" -> "a". By this label Open MPI, too, tells machines apart.
+[[nodiscard]] std::string first_label(const std::string& name);
+[[nodiscard]] std::string own_host_name();  ///< as the kernel has it
+
 /// This machine, by one of its names.
 [[nodiscard]] bool is_local(const std::string& host);
 

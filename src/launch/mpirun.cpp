@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "comm/mpi_session.hpp"
+#include "launch/processes.hpp"
 
 namespace lockstep::launch {
 
@@ -17,7 +18,7 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
   // An unknown setting is taken in silence, and handed on to the daemons of other hosts: by it they are found.
-  if (!options.mark.empty()) command.insert(command.end(), {"--mca", "lockstep_launch", options.mark});
+  if (!options.mark.empty()) command.insert(command.end(), {"--mca", kMarkSetting, options.mark});
   for (const auto& [name, value] : options.environment) {
     command.emplace_back("-x");
     command.push_back(name);

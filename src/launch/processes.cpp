@@ -8,6 +8,7 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -41,10 +42,39 @@ bool is_of_this_host(const std::string& folder) {
   return std::filesystem::read_symlink(folder + "/ns/pid", error) == own;
 }
 
+bool has_variable(const std::string& folder, const std::string& name) {
+  const auto words = words_of(folder + "/environ");
+  return std::any_of(words.begin(), words.end(), [&](const auto& word) { return word.starts_with(name + "="); });
+}
+
+bool is_rank(const std::string& folder) {
+  const bool numbered = has_variable(folder, "OMPI_COMM_WORLD_RANK") || has_variable(folder, "PMIX_RANK");
+  return numbered && has_variable(folder, kMarkVariable);
+}
+
+bool is_of_a_launch(const std::string& folder) {
+  return has_variable(folder, kMarkVariable) || holds_word(folder + "/cmdline", kMarkSetting);
+}
+
 bool is_zombie(const std::string& folder) {
   const std::string text = read_whole_file(folder + "/stat").value_or("");
   const auto name_end = text.rfind(')');
   return name_end == std::string::npos || text.compare(name_end + 1, 2, " Z") == 0;
+}
+
+// Those of this host for whose folder of /proc `is_one` holds, without this process itself.
+std::vector<pid_t> find_processes(const std::function<bool(const std::string&)>& is_one) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
+    const std::string folder = entry.path().string();
+    if (is_one(folder) && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
+  }
+  return found;
 }
 
 }  // namespace
@@ -57,17 +87,15 @@ std::vector<std::string> words_of(const std::string& path) {
 }
 
 std::vector<pid_t> marked_processes(const std::string& mark) {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename().string();
-    pid_t pid = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
-    const std::string folder = entry.path().string();
-    if (is_marked(folder, mark) && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
-  }
-  return found;
+  return find_processes([&](const std::string& folder) { return is_marked(folder, mark); });
+}
+
+std::vector<pid_t> ranks_here() {
+  return find_processes(is_rank);
+}
+
+std::vector<pid_t> launch_processes_here() {
+  return find_processes(is_of_a_launch);
 }
 
 int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds patience) {

@@ -11,6 +11,7 @@
 namespace lockstep::launch {
 
 inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
+inline constexpr const char* kMarkSetting = "lockstep_launch";  ///< of mpirun, before the mark
 
 /// The words of a file of /proc in which each ends with a zero byte: `cmdline`, `environ`. None where it cannot be
 /// read.
@@ -18,6 +19,10 @@ inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
 
 /// Of this machine, without this process itself and others that end the launch.
 [[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
+
+/// Of this machine, of whatever launch: ranks alone, or also what starts and serves them.
+[[nodiscard]] std::vector<pid_t> ranks_here();
+[[nodiscard]] std::vector<pid_t> launch_processes_here();
 
 /// Kills them all, but `spared`, again and again until none is left; returns how many were found. Gives up after
 /// `patience` (a process in uninterruptible sleep dies when its disk answers).

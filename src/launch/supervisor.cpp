@@ -72,6 +72,7 @@ class Supervisor {
       if (const auto code = final_code(outcome)) return *code;
       if (outcome.kind == Outcome::Kind::ended) {
         tell("resize", outcome, 0);
+        warn_problems();
         continue;
       }
       end_on_hosts();
@@ -155,8 +156,8 @@ class Supervisor {
       return 128 + signals_.last();
     }
     if (outcome.kind == Outcome::Kind::ended) {
-      const bool go_on = outcome.code != 0 && !stopping_ && resize_ != Attempt::Wish::none;
-      if (!go_on) return outcome.code;
+      if (outcome.code == 0 || stopping_) return outcome.code;
+      if (resize_ == Attempt::Wish::none && !a_host_left()) return outcome.code;
       return std::nullopt;
     }
     if (is_permanent(outcome.code) || stopping_) {
@@ -166,6 +167,15 @@ class Supervisor {
       return outcome.code;
     }
     return std::nullopt;
+  }
+
+  // Nobody here asked the ranks to stop, so they were told on one of the hosts. If that one takes no more ranks it was
+  // told to leave, and the others go on without it.
+  [[nodiscard]] bool a_host_left() {
+    pool_.ask_all_again(kAnswerPatience);
+    const Hosts left = first_slots(pool_.usable(), most_ranks_);
+    return std::any_of(hosts_.begin(), hosts_.end(),
+                       [&](const Host& host) { return std::find(left.begin(), left.end(), host) == left.end(); });
   }
 
   [[nodiscard]] std::string restarts_text() const {

@@ -54,6 +54,7 @@ TEST(Hosts, ThisMachineIsLocalByItsName) {
   ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
   EXPECT_TRUE(is_local(name.data()));
   EXPECT_TRUE(is_local("localhost"));
+  EXPECT_TRUE(is_local(first_label(name.data()) + ".a-service")) << "as Kubernetes calls a pod";
   EXPECT_FALSE(is_local("surely-not-this-one"));
 }
 

@@ -44,15 +44,17 @@ def processes_of(directory):
 
 
 class Launch:
-    """`lockstep launch` into a run directory; its events are what it prints. `job` are words of the command line."""
+    """`lockstep launch` into a run directory; its events are what it prints. `job` are words of the command line, `head`
+    what stands before them."""
 
-    def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=()):
+    def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=(),
+                 head=("launch", "--log", "json")):
         self.directory = pathlib.Path(os.path.realpath(directory))
         if job is None:
             job = [*SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}"]
         self.log = open(f"{directory}.log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
         self.seen, self.rest = [], ""
-        command = [*prefix, PROGRAM, "launch", *job, f"run_directory={self.directory}", "--log", "json", *words]
+        command = [*prefix, PROGRAM, *head, *job, f"run_directory={self.directory}", *words]
         with open(f"{directory}.events", "w", encoding="utf-8") as printed:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                 command, stdout=printed, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,

@@ -1,6 +1,7 @@
 lockstep_script_test(launch.faults COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/launch_test.py)
 lockstep_script_test(launch.emulated_hosts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/emulated_hosts_test.py)
 lockstep_script_test(launch.ssh COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
+lockstep_script_test(launch.pods COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/pods_test.py)
 lockstep_script_test(launch.many_ranks LABEL long TIMEOUT 3600
                      COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/many_ranks_test.py)
 lockstep_script_test(launch.chaos_verdict COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/chaos_test.py)

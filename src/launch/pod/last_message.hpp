@@ -1,0 +1,38 @@
+// What a program says on stderr is passed on, and its last message kept: for the place where Kubernetes looks for why a
+// container ended.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace lockstep::launch {
+
+/// From the last line that begins with "lockstep: " to the end, without the last line's end; empty when there is none.
+[[nodiscard]] std::string last_message(const std::string& text);
+
+/// A pipe for a child's stderr.
+class MessagePipe {
+ public:
+  /// Throws Error(infrastructure).
+  MessagePipe();
+  ~MessagePipe();
+  MessagePipe(const MessagePipe&) = delete;
+  MessagePipe& operator=(const MessagePipe&) = delete;
+
+  /// For the child; closed here once it has been started.
+  [[nodiscard]] int writer() const { return writer_; }
+  void started();
+  /// Writes to stderr what has come. Waits for more at most so long, or until `wake` is readable.
+  void pass_on(std::chrono::milliseconds patience, int wake);
+  [[nodiscard]] std::string last() const { return last_message(kept_); }
+
+ private:
+  int reader_ = -1, writer_ = -1;
+  std::string kept_;  ///< the newest part
+};
+
+/// Writes the message; at most as many bytes as Kubernetes keeps. Says so on stderr where it cannot. `path` may be
+/// empty: nowhere.
+void write_termination_message(const std::string& path, const std::string& message);
+
+}  // namespace lockstep::launch

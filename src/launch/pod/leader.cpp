@@ -1,0 +1,61 @@
+#include "launch/pod/leader.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "launch/child.hpp"
+#include "launch/pod/last_message.hpp"
+#include "launch/restart_policy.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kLookAgain = 0.05;  ///< seconds
+constexpr milliseconds kTick{100}, kTellPatience{15'000};
+
+int supervise(const LeaderOptions& options, StopSignals& signals) {
+  MessagePipe errors;
+  Child supervisor(options.command, {.output = "", .environment = {}, .errors = errors.writer()});
+  errors.started();
+  int passed_on = 0;
+  while (!supervisor.poll()) {
+    errors.pass_on(kTick, signals.descriptor());
+    for (const int come = signals.count(); passed_on < come; ++passed_on) supervisor.signal(signals.last());
+  }
+  errors.pass_on(milliseconds(0), -1);
+  const int code = *supervisor.poll();
+  const std::string message = errors.last();
+  if (code != 0) {
+    write_termination_message(options.termination_log,
+                              message.empty() ? fmt::format("lockstep launch ended with {}", code) : message);
+  }
+  return code;
+}
+
+}  // namespace
+
+int lead(const LeaderOptions& options, StopSignals& signals) {
+  HostPool pool(options.pool);
+  const auto stop = [&] { return signals.sleep(kLookAgain) && signals.count() > 0; };
+  if (!preflight(pool, options.preflight, stop)) {
+    fmt::print(stderr, "lockstep pod: told to end before the job was started\n");
+    return static_cast<int>(ExitCode::interrupted);
+  }
+  const int code = supervise(options, signals);
+  // With any other code the leader, or the one that takes its place, goes on: the workers wait for it.
+  if (code == 0 || is_permanent(code)) {
+    pool.settle(kTellPatience);  // who came late
+    for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kTellPatience)) {
+      fmt::print(stderr, "lockstep pod: {} could not be told that the job has ended\n", host);
+    }
+  }
+  return code;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,134 @@
+#include "launch/pod/pod.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "core/whole_file.hpp"
+#include "launch/control_socket.hpp"
+#include "launch/pod/init.hpp"
+#include "launch/pod/last_message.hpp"
+#include "launch/pod/leader.hpp"
+#include "launch/pod/role.hpp"
+#include "launch/pod/ssh_files.hpp"
+#include "launch/pod/sshd.hpp"
+#include "launch/pod/worker.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr const char* kStateVariable = "LOCKSTEP_POD_STATE";  ///< of every process of a pod, by ssh or not
+constexpr const char* kEndedFile = "/ended";
+constexpr double kAskAgain = 1;  ///< seconds, in the preflight
+
+std::string own_user() {
+  const passwd* user = getpwuid(geteuid());
+  if (user != nullptr) return user->pw_name;
+  throw Error(
+      ExitCode::configuration,
+      fmt::format("expected a user name for the id {}, found none in /etc/passwd: sshd needs one; run the pod as "
+                  "the image's user (runAsUser: 1000)",
+                  geteuid()));
+}
+
+// The root may be read-only: what programs leave in their home or /tmp goes to the state folder.
+void settle_in(const std::string& state) {
+  std::error_code error;
+  std::filesystem::create_directories(state + "/tmp", error);
+  if (error) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("--state: cannot create {}: {}; mount a folder there that this user may write to (an "
+                            "emptyDir)",
+                            state, error.message()));
+  }
+  std::filesystem::remove(state + kEndedFile, error);  // of this container's last life
+  setenv("HOME", state.c_str(), 1);
+  setenv("TMPDIR", (state + "/tmp").c_str(), 1);
+  setenv(kStateVariable, state.c_str(), 1);
+}
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> variables;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string word = *at;
+    if (const auto cut = word.find('='); cut != std::string::npos)
+      variables[word.substr(0, cut)] = word.substr(cut + 1);
+  }
+  return variables;
+}
+
+bool names(const std::vector<std::string>& words, const std::string& option) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return word == option || word.starts_with(option + "="); });
+}
+
+std::vector<std::string> launch_command(const PodOptions& options, const std::string& agent) {
+  std::vector<std::string> command = {own_command_line().front(), "launch"};
+  if (!options.job.empty()) command.push_back(options.job);
+  command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
+  // Pods come back sooner than machines do.
+  if (!names(options.launch_words, "--ask-again")) command.insert(command.end(), {"--ask-again", "5"});
+  command.insert(command.end(), options.launch_words.begin(), options.launch_words.end());
+  return command;
+}
+
+LeaderOptions leader_options(const PodOptions& options, const std::string& agent) {
+  LeaderOptions leader;
+  leader.pool.list = [path = options.hostfile] { return read_hostfile(path); };
+  leader.pool.agent = agent;
+  leader.pool.program = own_command_line().front();
+  leader.pool.ask_again_seconds = kAskAgain;
+  leader.preflight = options.preflight;
+  leader.command = launch_command(options, agent);
+  leader.termination_log = options.termination_log;
+  return leader;
+}
+
+int take_part(const PodOptions& options) {
+  StopSignals signals;
+  const Hosts hosts = read_hostfile(options.hostfile);
+  const PodRole role = role_of(hosts, own_host_name(), options.hostfile);
+  const SshSettings ssh{std::filesystem::absolute(options.state).string(), own_user(), options.port};
+  settle_in(ssh.folder);
+  write_ssh_files(ssh, options.key, hosts, own_environment());
+  Sshd sshd(ssh.folder);
+  if (role == PodRole::worker) return work(sshd, signals, ssh.folder + kEndedFile, options.grace_seconds);
+  return lead(leader_options(options, ssh_agent_command(ssh)), signals);
+}
+
+}  // namespace
+
+int run_pod(const PodOptions& options) {
+  if (const auto code = become_init()) return *code;
+  try {
+    return take_part(options);
+  } catch (const Error& error) {
+    write_termination_message(options.termination_log, fmt::format("lockstep: {}", error.what()));
+    throw;
+  }
+}
+
+int end_pod() {
+  const char* state = std::getenv(kStateVariable);
+  if (state == nullptr) {
+    throw Error(ExitCode::usage, fmt::format("pod --end: expected to be run in a pod, found no {}", kStateVariable));
+  }
+  const std::string problem = replace_whole_file(std::string(state) + kEndedFile, "");
+  if (!problem.empty()) throw Error(ExitCode::cannot_create, fmt::format("pod --end: cannot write {}", problem));
+  return static_cast<int>(ExitCode::done);
+}
+
+int probe_pod(int port) {
+  const auto socket = ControlSocket::connect(fmt::format("127.0.0.1:{}", port), std::chrono::seconds(2));
+  return socket.open() ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::infrastructure);
+}
+
+}  // namespace lockstep::launch

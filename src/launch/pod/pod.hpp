@@ -1,0 +1,34 @@
+// `lockstep pod`: the program of every container of a job on Kubernetes, whatever its part.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/pod/preflight.hpp"
+
+namespace lockstep::launch {
+
+struct PodOptions {
+  std::string hostfile = "/etc/lockstep/hosts";
+  std::string job;  ///< a job file; empty: the embedded digits
+  std::string key = "/etc/lockstep/ssh/key";
+  std::string state = "/run/lockstep";  ///< a folder of this pod only
+  std::string termination_log;          ///< a file; empty: none
+  std::string log = "people";
+  std::vector<std::string> launch_words;  ///< for `lockstep launch`
+  int port = 2222;
+  PreflightLimits preflight;
+  double grace_seconds = 3600;  ///< for the ranks of a worker that was told to leave
+};
+
+/// Becomes the first process of the pod, and returns its exit code. Mistakes come as Error, once they are written to
+/// the termination log.
+int run_pod(const PodOptions& options);
+
+/// `lockstep pod --end`, which the leader runs on the others: tells this pod that the job has ended.
+int end_pod();
+
+/// `lockstep pod --probe`: 0 when the sshd of this pod takes connections, else 1.
+int probe_pod(int port);
+
+}  // namespace lockstep::launch

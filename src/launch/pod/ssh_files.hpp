@@ -1,0 +1,37 @@
+// What ssh and sshd of a pod read, all below one folder that only this pod has.
+//
+// One key serves the whole job: as every user's key and as every host's. So each pod can check strictly whom it talks
+// to without ever having met it, and nothing else is let in.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "launch/hosts.hpp"
+
+namespace lockstep::launch {
+
+struct SshSettings {
+  std::string folder;  ///< holds the files named below; absolute, without white space
+  std::string user;    ///< the only one, on either side
+  int port = 2222;
+};
+
+/// sshd_config: files `key` and `authorized_keys`. `environment` is what sessions get, so that ranks that are started
+/// by ssh have what was said in the pod's specification.
+[[nodiscard]] std::string sshd_config(const SshSettings& settings,
+                                      const std::map<std::string, std::string>& environment);
+
+/// ssh_config: files `key` and `known_hosts`. Open MPI may cut a host's name to its first label, which DNS does not
+/// know: here it does.
+[[nodiscard]] std::string ssh_config(const SshSettings& settings, const Hosts& hosts);
+
+/// The words that run a command on another pod: "ssh -F FOLDER/ssh_config".
+[[nodiscard]] std::string ssh_agent_command(const SshSettings& settings);
+
+/// Makes the folder and writes all of them; `key` is the file of a private key, which may be readable by others. Throws
+/// Error(configuration) when it is no key, Error(cannot_create) when the folder cannot be written.
+void write_ssh_files(const SshSettings& settings, const std::string& key, const Hosts& hosts,
+                     const std::map<std::string, std::string>& environment);
+
+}  // namespace lockstep::launch

@@ -1,0 +1,51 @@
+#include "launch/pod/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "core/spans.hpp"
+#include "launch/processes.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+constexpr double kLookAgain = 0.1;  ///< seconds
+
+// A launch that just begins has its daemon here first, and its ranks a moment later: they are told, too.
+int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
+  // First of all, so that the leader, who asks once the ranks have ended, finds this host gone.
+  sshd.close_door();
+  std::set<pid_t> told;
+  const auto start = Clock::now();
+  while (signals.count() < 2 && seconds_since(start) < grace_seconds) {
+    for (const pid_t rank : ranks_here()) {
+      if (told.insert(rank).second) kill(rank, SIGUSR1);
+    }
+    if (launch_processes_here().empty()) break;
+    (void)signals.sleep(kLookAgain);
+  }
+  fmt::print(stderr,
+             "lockstep pod: told to leave; {} rank{} here {} told to write a checkpoint, {} left after {:.1f} s\n",
+             told.size(), told.size() == 1 ? "" : "s", told.size() == 1 ? "was" : "were", ranks_here().size(),
+             seconds_since(start));
+  return static_cast<int>(ExitCode::interrupted);
+}
+
+}  // namespace
+
+int work(Sshd& sshd, StopSignals& signals, const std::string& ended, double grace_seconds) {
+  while (signals.count() == 0) {
+    if (std::filesystem::exists(ended)) return static_cast<int>(ExitCode::done);
+    sshd.check();
+    (void)signals.sleep(kLookAgain);
+  }
+  return leave(sshd, signals, grace_seconds);
+}
+
+}  // namespace lockstep::launch
