@@ -2,10 +2,11 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--test] [--long] [--k8s] [--lint]
+#   scripts/install-dependencies.sh [--build] [--run] [--test] [--long] [--k8s] [--lint]
 #
-# --build (the default) compiles and runs lockstep, --test adds what the tests need, --long what the long ones need
-# besides, --k8s what those of Kubernetes need, --lint what `make lint` needs.
+# --build (the default) compiles and runs lockstep, --run only runs one that is built, with Open MPI and sshd, --test
+# adds what the tests need, --long what the long ones need besides, --k8s what `make test-k8s` needs, --lint what
+# `make lint` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -17,21 +18,45 @@ test=(python3 python3-venv iproute2 openssh-client)
 # that want them are then skipped.
 [ -d /run/systemd/system ] || test+=(openssh-server prometheus)
 long=(debootstrap)
-k8s=(openssl)
+k8s=(openssl buildah debootstrap containerd runc containernetworking-plugins busybox-static iproute2 openssh-client zstd)
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 
 die() { echo "install-dependencies: $*" >&2; exit 1; }
+
+run=()
+[ "$(id -u)" -eq 0 ] || run=(sudo -n)
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+update() { "${run[@]}" "${apt[@]}" update </dev/null >/dev/null; }
+
+depends_of() {
+  apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$@" |
+    sed -n 's/^ *|\{0,1\}Depends: \(lib[^ ]*\|zlib1g\)$/\1/p'
+}
+
+# The libraries behind the -dev packages, whose names differ with the release. libjpeg-dev is one package further away.
+libraries() {
+  local dev found jpeg
+  mapfile -t dev < <(printf '%s\n' "${build[@]}" | grep -e '-dev$')
+  mapfile -t found < <(depends_of "${dev[@]}")
+  mapfile -t jpeg < <(printf '%s\n' "${found[@]}" | grep '^libjpeg.*-dev$')
+  { printf '%s\n' "${found[@]}"; depends_of "${jpeg[@]}"; } | grep -v -e '-dev$' -e '^libjs-' | sort -u
+}
 
 wanted=()
 for option in "${@:---build}"; do
   case $option in
     --build) wanted+=("${build[@]}") ;;
+    --run)
+      [ -n "$(depends_of libfmt-dev)" ] || update  # a bare image knows no packages
+      mapfile -t found < <(libraries)
+      wanted+=(openmpi-bin openssh-server openssh-client "${found[@]}")
+      ;;
     --test) wanted+=("${build[@]}" "${test[@]}") ;;
     --long) wanted+=("${build[@]}" "${test[@]}" "${long[@]}") ;;
     --k8s) wanted+=("${build[@]}" "${test[@]}" "${k8s[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
-    -h|--help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --test, --long, --k8s or --lint" ;;
+    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) die "unknown option '$option'; expected --build, --run, --test, --long, --k8s or --lint" ;;
   esac
 done
 
@@ -42,15 +67,10 @@ have=$(dpkg-query -W -f='${db:Status-Abbrev}|${Package}, ${Provides}\n' |
 missing=$(printf '%s\n' "${wanted[@]}" | sort -u | comm -23 - <(printf '%s\n' "$have"))
 [ -n "$missing" ] || exit 0
 
-run=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! sudo -n true 2>/dev/null; then
-    die "these packages are missing and need root (run this script as root, or with sudo): ${missing//$'\n'/ }"
-  fi
-  run=(sudo -n)
+if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2>/dev/null; then
+  die "these packages are missing and need root (run this script as root, or with sudo): ${missing//$'\n'/ }"
 fi
 echo "install-dependencies: installing ${missing//$'\n'/ }" >&2
-apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
-"${run[@]}" "${apt[@]}" update </dev/null >/dev/null
+update
 # shellcheck disable=SC2086  # one word a package
 "${run[@]}" "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null

@@ -29,7 +29,7 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
     for (const int come = signals.count(); passed_on < come; ++passed_on) supervisor.signal(signals.last());
   }
   errors.pass_on(milliseconds(0), -1);
-  const int code = *supervisor.poll();
+  const int code = supervisor.poll().value_or(1);
   const std::string message = errors.last();
   if (code != 0) {
     write_termination_message(options.termination_log,
