@@ -14,6 +14,7 @@ lockstep_find(LibArchive)
 lockstep_find(CURL)
 lockstep_find(ZLIB)
 lockstep_find(prometheus-cpp)
+lockstep_find(Protobuf)
 lockstep_find(oneDNN)
 # yaml-cpp 0.7 exports `yaml-cpp`, 0.8 `yaml-cpp::yaml-cpp`.
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)

@@ -133,12 +133,19 @@ struct InitializeOptions {
   std::vector<std::string> only;  ///< glob patterns over parameter names; empty: all
 };
 
+/// TensorBoard's event files, in `tensorboard` of the run directory.
+struct TensorboardOptions {
+  bool enabled = false;
+  Span histograms{1, true};  ///< of weights and gradients; amount 0: never
+  bool images = true;        ///< of inputs and of the first filters
+};
+
 struct TelemetryOptions {
   int prometheus_port = 0;                       ///< of local rank 0; 0: off
   std::string prometheus_address = "127.0.0.1";  ///< that ranks listen on
   double linger_seconds = 0;                     ///< at the end, for a last scrape
   std::string targets_folder;                    ///< where targets are written, too; empty: nowhere else
-  bool tensorboard = false;
+  TensorboardOptions tensorboard;
 };
 
 struct ParallelOptions {

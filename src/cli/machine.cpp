@@ -89,7 +89,7 @@ std::int64_t memory_limit_bytes() {
 }
 
 std::int64_t shared_memory_bytes(bool free) {
-  struct statvfs facts {};
+  struct statvfs facts{};
   if (statvfs("/dev/shm", &facts) != 0) return -1;
   return static_cast<std::int64_t>(free ? facts.f_bavail : facts.f_blocks) * static_cast<std::int64_t>(facts.f_frsize);
 }
@@ -98,7 +98,7 @@ std::vector<Library> libraries() {
   struct Known {
     const char *name, *prefix, *package;
   };
-  static constexpr std::array<Known, 11> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
+  static constexpr std::array<Known, 12> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
                                                     {"Open MPI", "libmpi.so", "libopenmpi-dev"},
                                                     {"OpenMP", "libgomp.so", "libgomp1"},
                                                     {"yaml-cpp", "libyaml-cpp.so", "libyaml-cpp-dev"},
@@ -108,7 +108,8 @@ std::vector<Library> libraries() {
                                                     {"curl", "libcurl", "libcurl4-openssl-dev"},
                                                     {"zlib", "libz.so", "zlib1g-dev"},
                                                     {"crypto", "libcrypto.so", "libssl-dev"},
-                                                    {"prometheus", "libprometheus-cpp-pull.so", "prometheus-cpp-dev"}}};
+                                                    {"prometheus", "libprometheus-cpp-pull.so", "prometheus-cpp-dev"},
+                                                    {"protobuf", "libprotobuf-lite.so", "libprotobuf-dev"}}};
   std::vector<Library> list;
   for (const Known& known : kKnown) list.push_back({known.name, loaded_file(known.prefix), known.package});
   return list;

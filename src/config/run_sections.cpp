@@ -82,12 +82,24 @@ Is<TelemetryOptions> prometheus_section() {
       });
 }
 
+Is<TensorboardOptions> tensorboard_section() {
+  using Options = TensorboardOptions;
+  return Section<Options>()
+      .initially([](Options& o) { o.enabled = true; })
+      .field("enabled", &Options::enabled, boolean(), "whether they are written")
+      .field("histograms", &Options::histograms, span(true),
+             "how often weights and gradients are shown, and the first filters; 0 steps: never")
+      .field("images", &Options::images, boolean(),
+             "a sheet of inputs as the steps see them, and the filters of the first convolution")
+      .shorthand("enabled");
+}
+
 Is<TelemetryOptions> telemetry_section() {
   using Options = TelemetryOptions;
   return Section<Options>()
       .part("prometheus", prometheus_section(), "metrics over HTTP, and where they are: metrics/targets.json")
-      .field("tensorboard", &Options::tensorboard, boolean(),
-             "TensorBoard's event files in the run directory; accepted, but this build writes none yet");
+      .field("tensorboard", &Options::tensorboard, tensorboard_section(),
+             "TensorBoard's event files, in `tensorboard` of the run directory; off, unless this is true or a map");
 }
 
 Is<ParallelOptions> parallel_section() {

@@ -1,9 +1,11 @@
 #include "data/contact_sheet.hpp"
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "data/contact_sheet_font.hpp"
@@ -16,24 +18,17 @@ namespace {
 constexpr std::int64_t kGap = 4;
 constexpr std::uint8_t kPaper = 250, kInk = 20;
 
-/// RGB, row by row.
+/// What is drawn on a picture.
 class Sheet {
  public:
-  Sheet(std::int64_t height, std::int64_t width)
-      : height_(height), width_(width), pixels_(static_cast<std::size_t>(height * width * 3), kPaper) {}
-
-  void set(std::int64_t y, std::int64_t x, std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
-    if (y < 0 || x < 0 || y >= height_ || x >= width_) return;
-    std::uint8_t* pixel = &pixels_[static_cast<std::size_t>((y * width_ + x) * 3)];
-    pixel[0] = red, pixel[1] = green, pixel[2] = blue;
-  }
+  Sheet(std::int64_t height, std::int64_t width) : picture_(height, width, kPaper) {}
 
   void draw(const ImageView& image, std::int64_t top, std::int64_t left, std::int64_t zoom) {
     const std::int64_t green = image.channels >= 3 ? 1 : 0, blue = image.channels >= 3 ? 2 : 0;
     for (std::int64_t y = 0; y < image.height * zoom; ++y) {
       for (std::int64_t x = 0; x < image.width * zoom; ++x) {
         const std::uint8_t* pixel = image.row(y / zoom) + x / zoom * image.channels;
-        set(top + y, left + x, pixel[0], pixel[green], pixel[blue]);
+        picture_.set(top + y, left + x, pixel[0], pixel[green], pixel[blue]);
       }
     }
   }
@@ -42,27 +37,17 @@ class Sheet {
     for (const char character : text) {
       for (std::int64_t y = 0; y < kGlyphHeight; ++y) {
         for (std::int64_t x = 0; x < kGlyphWidth; ++x) {
-          if (glyph_dot(character, y, x)) set(top + y, left + x, kInk, kInk, kInk);
+          if (glyph_dot(character, y, x)) picture_.set(top + y, left + x, kInk, kInk, kInk);
         }
       }
       left += kGlyphWidth + 1;
     }
   }
 
-  void save(const std::string& path) const {
-    png_image image{};
-    image.version = PNG_IMAGE_VERSION;
-    image.width = static_cast<png_uint_32>(width_);
-    image.height = static_cast<png_uint_32>(height_);
-    image.format = PNG_FORMAT_RGB;
-    if (png_image_write_to_file(&image, path.c_str(), 0, pixels_.data(), 0, nullptr) == 0) {
-      throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, image.message));
-    }
-  }
+  [[nodiscard]] const Picture& picture() const { return picture_; }
 
  private:
-  std::int64_t height_, width_;
-  std::vector<std::uint8_t> pixels_;
+  Picture picture_;
 };
 
 /// Where things are in a cell; all cells are alike.
@@ -104,8 +89,7 @@ std::string caption(const DataSet& set, std::int64_t id, std::int64_t width) {
 
 }  // namespace
 
-void write_contact_sheet(const std::string& path, const DataSet& set, const Pipeline& pipeline,
-                         const ContactSheetOptions& options) {
+Picture contact_sheet(const DataSet& set, const Pipeline& pipeline, const ContactSheetOptions& options) {
   const Layout layout = make_layout(set, pipeline, options);
   const std::int64_t shown = std::min(set.size(), options.columns * options.rows);
   const std::int64_t columns = std::min(shown, options.columns), rows = (shown + columns - 1) / columns;
@@ -124,7 +108,16 @@ void write_contact_sheet(const std::string& path, const DataSet& set, const Pipe
     }
     sheet.write(caption(set, id, layout.cell_width), top + layout.image_height + kGap / 2, left);
   }
-  sheet.save(path);
+  return sheet.picture();
+}
+
+void write_contact_sheet(const std::string& path, const DataSet& set, const Pipeline& pipeline,
+                         const ContactSheetOptions& options) {
+  const std::string bytes = png_of(contact_sheet(set, pipeline, options));
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, std::strerror(errno)));
+  }
 }
 
 }  // namespace lockstep::data

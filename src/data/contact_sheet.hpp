@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/augment.hpp"
+#include "data/picture.hpp"
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::data {
@@ -17,8 +18,12 @@ struct ContactSheetOptions {
   std::uint64_t epoch = 0;  ///< which epoch's random draws
 };
 
-/// Samples evenly spaced over the set, in order of ids; several images of a sample stand side by side. Writes a
-/// PNG. Throws Error(data) if the samples hold no image, Error(cannot_create) if the file cannot be written.
+/// Samples evenly spaced over the set, in order of ids; several images of a sample stand side by side. Throws
+/// Error(data) if the samples hold no image.
+[[nodiscard]] Picture contact_sheet(const DataSet& set, const Pipeline& pipeline,
+                                    const ContactSheetOptions& options = {});
+
+/// The same as a PNG file. Throws Error(cannot_create) if it cannot be written, too.
 void write_contact_sheet(const std::string& path, const DataSet& set, const Pipeline& pipeline,
                          const ContactSheetOptions& options = {});
 

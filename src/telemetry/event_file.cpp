@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "telemetry/event_log.hpp"
+#include "telemetry/unix_time.hpp"
 
 namespace lockstep::telemetry {
 namespace {
@@ -50,8 +50,7 @@ class EventFile final : public Sink {
 }  // namespace
 
 std::string timed_line(const std::string& line) {
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  return fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), now);
+  return fmt::format("{},\"time\":{:.3f}}}\n", line.substr(0, line.size() - 1), unix_time());
 }
 
 void append_line(int file, const std::string& line) {

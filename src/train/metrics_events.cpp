@@ -1,15 +1,13 @@
 #include "train/metrics_events.hpp"
 
-#include <chrono>
 #include <cmath>
+
+#include "telemetry/unix_time.hpp"
 
 namespace lockstep::train {
 
 using telemetry::Metric;
-
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+using telemetry::unix_time;
 
 void MetricsEvents::event(const std::string& name, const telemetry::Record& record) {
   if (name == "checkpoint") on_checkpoint(record);

@@ -7,9 +7,6 @@
 
 namespace lockstep::train {
 
-/// Seconds since 1970.
-[[nodiscard]] double unix_time();
-
 class MetricsEvents final : public telemetry::Sink {
  public:
   /// `next` may be null.

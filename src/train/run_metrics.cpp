@@ -17,6 +17,7 @@
 #include "telemetry/exposition.hpp"
 #include "telemetry/process_sample.hpp"
 #include "telemetry/scrape_targets.hpp"
+#include "telemetry/unix_time.hpp"
 #include "train/workload.hpp"
 
 namespace lockstep::train {
@@ -24,6 +25,7 @@ namespace lockstep::train {
 using telemetry::Metric;
 using telemetry::Phase;
 using telemetry::State;
+using telemetry::unix_time;
 
 namespace {
 

@@ -69,6 +69,10 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
                    recorded ? read_balance_record(job.run_directory) : balance::Record{}, progress_.step);
   make_loader();
   serve_metrics();
+  if (context_.leads() && job.telemetry.tensorboard.enabled) {
+    board_ = std::make_unique<Board>(context_, data_, graph_, options_.sink);
+    options_.sink = board_.get();
+  }
 }
 
 void Training::serve_metrics() {
@@ -109,6 +113,7 @@ void Training::use_shares(std::uint64_t from_step) {
 }
 
 TrainResult Training::run() {
+  if (board_) board_->start(progress_.step, steps_per_epoch_);
   emit_start();
   if (resumed_ && !is_done()) {
     context_.emit("restart", {{"step", progress_.step}, {"path", checkpointing_->path(progress_.step)}});
@@ -229,6 +234,7 @@ std::int64_t Training::keep_every() const {
 
 void Training::after_step(const StepSums& sums) {
   emit_step(sums);
+  if (board_) board_->step_done(progress_.step, model_.parameters, updater_->gradient(), *pool_);
   if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
   checkpointing_->report();
   if (validation_->wanted() && due(job_.evaluate.every)) evaluate();

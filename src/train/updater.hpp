@@ -36,6 +36,9 @@ class Updater {
   double update(Model& model, const comm::Exchange& exchange, double count, const UpdateScalars& scalars,
                 exec::WorkerPool& pool);
 
+  /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set.
+  [[nodiscard]] const exec::TensorBlock& gradient() const { return gradient_; }
+
  private:
   struct Piece {  // a chunk of a parameter
     std::size_t parameter;

@@ -179,13 +179,19 @@ TEST(Load, Running) {
   EXPECT_EQ(job.telemetry.prometheus_port, 9840);
   EXPECT_EQ(job.telemetry.prometheus_address, "::1");
   EXPECT_EQ(job.telemetry.linger_seconds, 2);
-  EXPECT_TRUE(job.telemetry.tensorboard);
+  EXPECT_TRUE(job.telemetry.tensorboard.enabled);
+  EXPECT_TRUE(job.telemetry.tensorboard.images);
   EXPECT_EQ(job.balance_weights.at("A100"), 2);
   EXPECT_EQ(job.timeout_seconds, 2.5);
   EXPECT_EQ(job.bucket_bytes, 65536);
   EXPECT_EQ(job.run_directory, "out/here");
   EXPECT_TRUE(read("epochs: 1\n  evaluate: never\n  checkpoint: never").checkpoint.never);
   EXPECT_EQ(read("epochs: 1\n  initialize: w.safetensors").initialize->from, "w.safetensors");
+  EXPECT_FALSE(read("epochs: 1").telemetry.tensorboard.enabled);
+  EXPECT_FALSE(read("epochs: 1\n  telemetry: {tensorboard: false}").telemetry.tensorboard.enabled);
+  const auto board = read("epochs: 1\n  telemetry: {tensorboard: {histograms: 0 steps}}").telemetry.tensorboard;
+  EXPECT_TRUE(board.enabled);
+  EXPECT_EQ(board.histograms.amount, 0);
 }
 
 TEST(Load, AliasesAreCopies) {

@@ -1,0 +1,30 @@
+// A picture in memory, and as PNG.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+/// RGB, 8 bits each, row by row.
+struct Picture {
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;
+
+  /// One color all over.
+  Picture(std::int64_t rows, std::int64_t columns, std::uint8_t gray)
+      : height(rows), width(columns), pixels(static_cast<std::size_t>(rows * columns * 3), gray) {}
+
+  /// Dots outside the picture are left out.
+  void set(std::int64_t y, std::int64_t x, std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
+    if (y < 0 || x < 0 || y >= height || x >= width) return;
+    std::uint8_t* pixel = &pixels[static_cast<std::size_t>((y * width + x) * 3)];
+    pixel[0] = red, pixel[1] = green, pixel[2] = blue;
+  }
+};
+
+/// The bytes of a PNG file.
+[[nodiscard]] std::string png_of(const Picture& picture);
+
+}  // namespace lockstep::data

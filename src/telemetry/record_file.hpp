@@ -1,0 +1,31 @@
+// An event file on disk: its name, and records framed with their length and checksums.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::telemetry {
+
+/// length (u64, little-endian), its masked CRC-32C, the data, their masked CRC-32C.
+[[nodiscard]] std::string framed(std::string_view data);
+
+/// A new file in `folder` that readers take for later than all others there: they go by names, which hold the time.
+class RecordFile {
+ public:
+  /// Makes the folder, too. Throws Error(cannot_create).
+  explicit RecordFile(const std::string& folder);
+  ~RecordFile();
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  /// One record, whole or (on a full disk) not at all.
+  void append(std::string_view data);
+  /// No earlier run has left a file here.
+  [[nodiscard]] bool is_first() const { return is_first_; }
+
+ private:
+  int file_ = -1;
+  bool is_first_ = true;
+};
+
+}  // namespace lockstep::telemetry

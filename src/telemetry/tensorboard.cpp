@@ -1,0 +1,243 @@
+#include "telemetry/tensorboard.hpp"
+
+#include <fmt/format.h>
+#include <tensorboard.pb.h>
+
+#include "telemetry/record_file.hpp"
+#include "telemetry/unix_time.hpp"
+
+namespace lockstep::telemetry {
+namespace {
+
+namespace pb = lockstep::tensorboard;
+using Map = std::map<std::string, double>;
+
+constexpr const char* kHyperParameters = "hparams";  // the plugin's name
+
+Map map_of(const Record& record, const char* name) {
+  const Field* field = find(record, name);
+  const auto* map = field == nullptr ? nullptr : std::get_if<Map>(field);
+  return map == nullptr ? Map{} : *map;
+}
+
+/// Curves of one event; fields that it lacks are left out.
+class Curves {
+ public:
+  explicit Curves(const Record& record) : record_(record) {}
+  void add(const std::string& tag, double value) {
+    auto* added = summary_.add_value();
+    added->set_tag(tag);
+    added->set_simple_value(static_cast<float>(value));
+  }
+  void add_field(const std::string& tag, const char* name) {
+    if (find(record_, name) != nullptr) add(tag, number(record_, name));
+  }
+  void add_map(const std::string& prefix, const char* name) {
+    for (const auto& [key, value] : map_of(record_, name)) add(prefix + key, value);
+  }
+  [[nodiscard]] pb::Summary& summary() { return summary_; }
+
+ private:
+  const Record& record_;
+  pb::Summary summary_;
+};
+
+/// `seconds`: since the step before.
+pb::Summary step_curves(const Record& record, double seconds) {
+  Curves curves(record);
+  curves.add_field("train/loss", "loss");
+  curves.add_map("train/", "metrics");
+  curves.add_field("train/learning_rate", "learning_rate");
+  if (number(record, "gradient_norm") > 0) curves.add_field("train/gradient_norm", "gradient_norm");
+  curves.add_field("speed/samples_per_second", "samples_per_second");
+  curves.add("speed/step_seconds", seconds);
+  curves.add_field("speed/data_wait_seconds", "data_wait_seconds");
+  curves.add_map("compute_seconds_per_shard/rank_", "shard_seconds");
+  return std::move(curves.summary());
+}
+
+pb::Summary eval_curves(const Record& record) {
+  Curves curves(record);
+  const Field* field = find(record, "set");
+  const auto* set = field == nullptr ? nullptr : std::get_if<std::string>(field);
+  const std::string prefix = (set == nullptr ? "validation" : *set) + "/";
+  curves.add_field(prefix + "loss", "loss");
+  curves.add_map(prefix, "metrics");
+  return std::move(curves.summary());
+}
+
+pb::Summary balance_curves(const Record& record) {
+  Curves curves(record);
+  curves.add_map("shards/rank_", "shares_by_rank");
+  return std::move(curves.summary());
+}
+
+/// A value that only its plugin reads.
+void set_plugin(pb::Summary::Value& value, const std::string& tag, const std::string& plugin) {
+  value.set_tag(tag);
+  value.mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
+}
+
+void add_hyper_parameters(pb::Summary& summary, const std::string& name, const pb::HyperParameters& data) {
+  auto& value = *summary.add_value();
+  set_plugin(value, "_hparams_/" + name, kHyperParameters);
+  value.mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
+  value.mutable_tensor()->set_dtype(pb::DT_FLOAT);  // an empty one: the page wants a value, and reads none
+  value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
+}
+
+void set(pb::HyperParameters::Parameter& info, pb::Value& value, const HyperParameter& parameter) {
+  info.set_name(parameter.first);
+  if (const auto* real = std::get_if<double>(&parameter.second)) {
+    info.set_type(pb::HyperParameters::Parameter::FLOAT64);
+    value.set_number_value(*real);
+  } else if (const auto* flag = std::get_if<bool>(&parameter.second)) {
+    info.set_type(pb::HyperParameters::Parameter::BOOL);
+    value.set_bool_value(*flag);
+  } else {
+    info.set_type(pb::HyperParameters::Parameter::STRING);
+    value.set_string_value(std::get<std::string>(parameter.second));
+  }
+}
+
+pb::Histogram to_proto(const Histogram& histogram) {
+  pb::Histogram result;
+  result.set_min(histogram.min);
+  result.set_max(histogram.max);
+  result.set_num(histogram.count);
+  result.set_sum(histogram.sum);
+  result.set_sum_squares(histogram.sum_of_squares);
+  result.mutable_bucket_limit()->Add(histogram.limits.begin(), histogram.limits.end());
+  result.mutable_bucket()->Add(histogram.buckets.begin(), histogram.buckets.end());
+  return result;
+}
+
+}  // namespace
+
+class TensorBoard::Impl {
+ public:
+  Impl(const std::string& folder, std::int64_t steps) : file_(folder), is_new_(steps == 0 || file_.is_first()) {
+    pb::Event version;
+    version.set_file_version("brain.Event:2");
+    write(version, 0);
+    pb::Event start;
+    start.mutable_session_log()->set_status(pb::SessionLog::START);
+    write(start, steps == 0 ? 0 : steps + 1);  // this step and later ones come again
+  }
+  [[nodiscard]] bool is_new() const { return is_new_; }
+
+  void write(pb::Event& event, std::int64_t step) {
+    event.set_wall_time(unix_time());
+    event.set_step(step);
+    file_.append(event.SerializeAsString());
+  }
+  void write(pb::Summary summary, std::int64_t step) {
+    if (summary.value_size() == 0) return;
+    pb::Event event;
+    *event.mutable_summary() = std::move(summary);
+    write(event, step);
+  }
+
+ private:
+  RecordFile file_;
+  bool is_new_;
+};
+
+TensorBoard::TensorBoard(const std::string& folder, std::int64_t steps)
+    : impl_(std::make_unique<Impl>(folder, steps)) {}
+TensorBoard::~TensorBoard() = default;
+
+bool TensorBoard::is_new() const {
+  return impl_->is_new();
+}
+
+void TensorBoard::event(const std::string& name, const Record& record) {
+  const auto step = static_cast<std::int64_t>(number(record, "step"));
+  if (name == "step") {
+    const double seconds = number(record, "seconds");
+    impl_->write(step_curves(record, seconds - told_seconds_), step);
+    told_seconds_ = seconds;
+  }
+  if (name == "eval") impl_->write(eval_curves(record), step);
+  if (name == "balance") impl_->write(balance_curves(record), step);
+  if (name == "end") end(record);
+}
+
+void TensorBoard::end(const Record& record) {
+  const Field* interrupted = find(record, "interrupted");
+  if (interrupted != nullptr && *interrupted == Field(true)) return;  // it goes on later
+  pb::HyperParameters data;
+  data.mutable_session_end_info()->set_status(pb::HyperParameters::SessionEnd::SUCCESS);
+  data.mutable_session_end_info()->set_end_time_secs(unix_time());
+  pb::Summary summary;
+  add_hyper_parameters(summary, "session_end_info", data);
+  impl_->write(std::move(summary), static_cast<std::int64_t>(number(record, "steps")));
+}
+
+void TensorBoard::histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all) {
+  pb::Summary summary;
+  for (const auto& [tag, histogram] : all) {
+    auto* value = summary.add_value();
+    value->set_tag(tag);
+    *value->mutable_histo() = to_proto(histogram);
+  }
+  impl_->write(std::move(summary), step);
+}
+
+void TensorBoard::image(std::int64_t step, const std::string& tag, const BoardImage& image) {
+  pb::Summary summary;
+  auto* value = summary.add_value();
+  value->set_tag(tag);
+  value->mutable_image()->set_height(static_cast<std::int32_t>(image.height));
+  value->mutable_image()->set_width(static_cast<std::int32_t>(image.width));
+  value->mutable_image()->set_colorspace(3);
+  value->mutable_image()->set_encoded_image_string(image.png);
+  impl_->write(std::move(summary), step);
+}
+
+void TensorBoard::text(std::int64_t step, const std::string& tag, const std::string& markdown) {
+  pb::Summary summary;
+  auto& value = *summary.add_value();
+  set_plugin(value, tag, "text");
+  value.mutable_tensor()->set_dtype(pb::DT_STRING);
+  (void)value.mutable_tensor()->mutable_tensor_shape();
+  value.mutable_tensor()->add_string_val(markdown);
+  impl_->write(std::move(summary), step);
+}
+
+void TensorBoard::graph(const std::vector<BoardNode>& nodes) {
+  pb::GraphDef graph;
+  graph.mutable_versions()->set_producer(1);
+  for (const BoardNode& node : nodes) {
+    auto* added = graph.add_node();
+    added->set_name(node.name);
+    added->set_op(node.op);
+    added->mutable_input()->Add(node.inputs.begin(), node.inputs.end());
+    auto* shape = (*added->mutable_attr())["_output_shapes"].mutable_list()->add_shape();
+    for (const std::int64_t size : node.shape) shape->add_dim()->set_size(size);
+    if (!node.settings.empty()) (*added->mutable_attr())["settings"].set_s(node.settings);
+  }
+  pb::Event event;
+  event.set_graph_def(graph.SerializeAsString());
+  impl_->write(event, 0);
+}
+
+void TensorBoard::hyper_parameters(const std::vector<HyperParameter>& parameters,
+                                   const std::vector<std::string>& metrics) {
+  pb::HyperParameters experiment, session;
+  experiment.mutable_experiment()->set_time_created_secs(unix_time());
+  session.mutable_session_start_info()->set_start_time_secs(unix_time());
+  for (const HyperParameter& parameter : parameters) {
+    auto& value = (*session.mutable_session_start_info()->mutable_hparams())[parameter.first];
+    set(*experiment.mutable_experiment()->add_hparam_infos(), value, parameter);
+  }
+  for (const std::string& metric : metrics) {
+    experiment.mutable_experiment()->add_metric_infos()->mutable_name()->set_tag(metric);
+  }
+  pb::Summary summary;
+  add_hyper_parameters(summary, "experiment", experiment);
+  add_hyper_parameters(summary, "session_start_info", session);
+  impl_->write(std::move(summary), 0);
+}
+
+}  // namespace lockstep::telemetry

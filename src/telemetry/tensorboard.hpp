@@ -1,0 +1,66 @@
+// TensorBoard's event files: what a run says and shows, for TensorBoard to read while it is being written.
+//
+// A start of a run writes one file. A resumed run writes another, which begins with a record that voids what the files
+// before say of the steps that come again. A full disk ends nothing: records are missing then, but none is half there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "telemetry/histogram.hpp"
+#include "telemetry/sink.hpp"
+
+namespace lockstep::telemetry {
+
+/// A node of the graph page. Names are paths: "block1/conv" stands in the box "block1".
+struct BoardNode {
+  std::string name, op;
+  std::vector<std::string> inputs;
+  std::vector<std::int64_t> shape;  ///< of the output
+  std::string settings;
+};
+
+/// An image file.
+struct BoardImage {
+  std::int64_t height = 0, width = 0;
+  std::string png;  ///< RGB
+};
+
+using HyperParameter = std::pair<std::string, std::variant<double, bool, std::string>>;
+
+class TensorBoard final : public Sink {
+ public:
+  /// `steps`: done before. Makes the folder; throws Error(cannot_create) where a file cannot be made.
+  TensorBoard(const std::string& folder, std::int64_t steps);
+  ~TensorBoard() override;
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
+
+  /// Whether what stands still (the job, the graph) has to be told: no earlier file has it, or it is void.
+  [[nodiscard]] bool is_new() const;
+
+  /// `step`, `eval` and `balance`: their numbers as curves ("train/loss", "validation/accuracy"). `end`: that the run
+  /// is done. Others: nothing.
+  void event(const std::string& name, const Record& record) override;
+
+  void histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all);
+  void image(std::int64_t step, const std::string& tag, const BoardImage& image);
+  /// `markdown` as the text page shows it.
+  void text(std::int64_t step, const std::string& tag, const std::string& markdown);
+  void graph(const std::vector<BoardNode>& nodes);
+  /// `metrics`: curves that the page of hyper-parameters shows beside them.
+  void hyper_parameters(const std::vector<HyperParameter>& parameters, const std::vector<std::string>& metrics);
+
+ private:
+  void end(const Record& record);
+
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+  double told_seconds_ = 0;  // of the run, at the last step
+};
+
+}  // namespace lockstep::telemetry

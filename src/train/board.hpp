@@ -1,0 +1,45 @@
+// Board: what a run shows in TensorBoard, on rank 0. It hears the events on their way to the run's sink and reads the
+// model; it changes neither.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "exec/parameters.hpp"
+#include "exec/worker_pool.hpp"
+#include "telemetry/tensorboard.hpp"
+#include "train/prepared_data.hpp"
+#include "train/run_context.hpp"
+
+namespace lockstep::train {
+
+class Board final : public telemetry::Sink {
+ public:
+  /// `next`: told of every event first; may be null. What is referred to must outlive the board.
+  Board(const RunContext& run, const PreparedData& data, const Graph& graph, telemetry::Sink* next)
+      : run_(run), data_(data), graph_(graph), next_(next) {}
+
+  /// Before the first step: makes the file and tells what stands still, unless an earlier start has: the job, the
+  /// graph, hyper-parameters and a sheet of inputs. `steps` are done already; `steps_per_epoch` gives spans of the job
+  /// their length. Throws Error(cannot_create).
+  void start(std::int64_t steps, std::int64_t steps_per_epoch);
+  void event(const std::string& name, const telemetry::Record& record) override;
+
+  /// After each step: histograms of weights and gradients where the job asks for them at this one.
+  void step_done(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
+                 exec::WorkerPool& pool);
+
+ private:
+  void tell_job();
+  void tell_inputs(std::int64_t steps, std::int64_t steps_per_epoch);
+
+  RunContext run_;
+  const PreparedData& data_;
+  const Graph& graph_;
+  telemetry::Sink* next_;
+  std::int64_t histogram_period_ = 0;  // steps; 0: never
+  std::unique_ptr<telemetry::TensorBoard> board_;
+};
+
+}  // namespace lockstep::train
