@@ -48,6 +48,11 @@ class RunWatcher {
   [[nodiscard]] virtual Wish wish() const = 0;    ///< one rank's is enough
 };
 
+/// Steps to trace, counted from 1 as the run tells them; last 0: none.
+struct ProfileSteps {
+  std::int64_t first = 0, last = 0;
+};
+
 struct TrainerOptions {
   std::string resume = "auto";      ///< auto | never | path of a checkpoint
   bool handle_signals = false;      ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
@@ -55,7 +60,8 @@ struct TrainerOptions {
   std::string program_digest;       ///< compared between ranks at start; empty: not compared
   std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
   RunWatcher* watcher = nullptr;
-  bool lowered = true;  ///< false: each op by its own kernel, as the graph stands. The bits are the same
+  ProfileSteps profile;  ///< a timeline of these steps of every rank, in `trace` of the run directory; rank 0's counts
+  bool lowered = true;   ///< false: each op by its own kernel, as the graph stands. The bits are the same
   std::map<std::string, double> restarts;  ///< by reason, of the launch that this run is part of; for metrics
   /// A balancer of your own, in place of the job's: asked on rank 0 after each step (steps done), it returns the number
   /// of shards for each rank, or nothing for no change. They change after the step that follows.

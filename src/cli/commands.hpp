@@ -24,6 +24,7 @@ void add_data(CLI::App& program, Action& run);
 void add_checkpoint(CLI::App& program, Action& run);
 void add_balance(CLI::App& program, Action& run);
 void add_report(CLI::App& program, Action& run);
+void add_trace(CLI::App& program, Action& run);
 void add_schema(CLI::App& program, Action& run);
 void add_metrics(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
+#include "cli/profile_steps.hpp"
 #include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
 #include "launch/supervisor.hpp"
@@ -33,6 +34,7 @@ int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   launch::LaunchOptions& options = arguments.options;
   check_options(options);
+  (void)profile_steps(options.profile);  // a mistake is told before any rank starts
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks);
   const Job job = arguments.job.load(train::catalogue_of(Registries::built_in()));
   if (options.ranks > 0) config::check_world_size(job, options.ranks);
@@ -88,6 +90,7 @@ void add_launch(CLI::App& program, Action& run) {
   add_limit_options(*command, arguments->options);
   command->add_option("--resume", arguments->options.resume, "auto, never, or the path of a checkpoint")
       ->capture_default_str();
+  command->add_option("--profile", arguments->options.profile, kProfileHelp);
   command->add_option("--log", arguments->log, "people (on stderr) or json (a line an event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();

@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_checkpoint(program, action);
   lockstep::cli::add_balance(program, action);
   lockstep::cli::add_report(program, action);
+  lockstep::cli::add_trace(program, action);
   lockstep::cli::add_schema(program, action);
   lockstep::cli::add_metrics(program, action);
   lockstep::cli::add_bench(program, action);

@@ -14,8 +14,8 @@ body { margin: 0 auto; max-width: 1240px; padding: 36px 24px 64px; background: v
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
 h1 { font-size: 30px; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 18px; margin: 40px 0 12px; }
-p.about { color: var(--quiet); margin: 6px 0 24px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 12px; }
+p.about { color: var(--quiet); margin: 6px 0 24px; } .card p.about { margin-bottom: 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; }
 .tile, figure, .card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .tile { padding: 12px 16px; } .tile b { display: block; font-size: 22px; font-weight: 600; }
 .tile span, figcaption, th { color: var(--quiet); font-size: 13px; }

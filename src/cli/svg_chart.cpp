@@ -15,7 +15,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr double kWidth = 560, kHeight = 240;  // of the drawing, in its own units
-constexpr double kLeft = 58, kRight = 12, kTop = 12, kBottom = 30;
+constexpr double kLeft = 58, kRight = 18, kTop = 12, kBottom = 34;
 constexpr std::size_t kMostPoints = 480;
 constexpr int kTicks = 5, kColors = 8;
 
@@ -86,7 +86,7 @@ class Chart {
                           x_text_(at));
     }
     return text +
-           fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 1, x_name);
+           fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 3, x_name);
   }
 
   [[nodiscard]] std::string line(const Series& series, std::size_t index) const {

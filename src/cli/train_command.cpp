@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
+#include "cli/profile_steps.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 #include "core/digest.hpp"
@@ -22,7 +23,7 @@ namespace lockstep::cli {
 namespace {
 
 struct TrainArguments : RunArguments {
-  std::string resume = "auto";
+  std::string resume = "auto", profile;
   std::int64_t stop_at = 0;
 };
 
@@ -65,6 +66,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   options.resume = arguments.resume;
   options.handle_signals = true;
   options.stop_at = arguments.stop_at;
+  options.profile = profile_steps(arguments.profile);
   options.program_digest = program_digest();
   std::unique_ptr<telemetry::Sink> sink;
   if (communicator.rank() == 0) {
@@ -85,6 +87,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
 
 int train(TrainArguments& arguments) {
   arguments.ranks.limited_by_shards = true;
+  (void)profile_steps(arguments.profile);  // a mistake is told before any rank starts
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };
   return run_on_ranks(arguments.ranks, arguments.job,
@@ -105,6 +108,7 @@ void add_train(CLI::App& program, Action& run) {
   command->add_option("--resume", arguments->resume, "auto, never, or the path of a checkpoint")->capture_default_str();
   command->add_option("--stop-at", arguments->stop_at, "checkpoint after this step and end with 75, as after a signal")
       ->check(at_least(1));
+  command->add_option("--profile", arguments->profile, kProfileHelp);
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });
 }
 

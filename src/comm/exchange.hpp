@@ -19,6 +19,10 @@
 #include "comm/slices.hpp"
 #include "lockstep/communicator.hpp"
 
+namespace lockstep {
+class TraceRecorder;
+}
+
 namespace lockstep::comm {
 
 struct ExchangeOptions {
@@ -67,6 +71,8 @@ class Exchange {
   [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                         std::span<const double> rank_values = {}) = 0;
   [[nodiscard]] virtual ExchangeStatistics statistics() const = 0;
+  /// Where the spans of buckets go from the next begin_step on; null: nowhere. By the main thread, after finish().
+  virtual void trace(TraceRecorder* recorder) = 0;
 };
 
 /// The communicator must outlive the exchange.

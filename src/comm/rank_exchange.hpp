@@ -11,6 +11,7 @@
 #include "comm/scalar_exchange.hpp"
 #include "comm/tree.hpp"
 #include "core/flight_recorder.hpp"
+#include "core/trace.hpp"
 
 namespace lockstep::comm {
 
@@ -20,6 +21,7 @@ class RankExchange : public Exchange {
   [[nodiscard]] Leaf leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
   [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                 std::span<const double> rank_values) override;
+  void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
   /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank.
@@ -50,6 +52,7 @@ class RankExchange : public Exchange {
   Assignment assignment_;
   std::uint64_t step_ = 0;
   double scalar_seconds_ = 0;
+  TraceRecorder* trace_ = nullptr;
 };
 
 /// Exact, between ranks: partial sums go to the owners of their slices (tree_exchange.cpp).

@@ -97,6 +97,7 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
       }
     }
     post_partials();
+    if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
     running_ = true;
   }
   own_region().begun().store(epoch_, std::memory_order_release);
@@ -141,6 +142,10 @@ void TreeExchange::publish(int root, int bucket) {
     network_bytes_ += count;
     const std::lock_guard lock(sends_mutex_);
     sends_.push_back(std::move(transfer));
+  }
+  if (trace_ != nullptr) {
+    const std::lock_guard lock(sends_mutex_);
+    published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
   }
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   ++partials_sent_;

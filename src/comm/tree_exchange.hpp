@@ -105,6 +105,7 @@ class TreeExchange final : public RankExchange {
   void reduce(int bucket);
   bool take_received_slices();
   bool look_for_slices();
+  void trace_whole_buckets();
 
   std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
   std::vector<std::int64_t> own_slice_start_;      ///< by bucket: in Partial::received, in elements
@@ -120,6 +121,7 @@ class TreeExchange final : public RankExchange {
   std::atomic<int> published_{0};
   std::mutex sends_mutex_;
   std::vector<std::unique_ptr<Transfer>> sends_;
+  std::vector<double> published_at_;  ///< by bucket, while tracing; under sends_mutex_; -1: it is told
 
   mutable std::mutex progress_mutex_;
   std::condition_variable progress_changed_;

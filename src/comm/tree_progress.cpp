@@ -50,6 +50,7 @@ bool TreeExchange::reduce_buckets() {
 
 void TreeExchange::reduce(int bucket) {
   const auto start = Clock::now();
+  const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
   const std::int64_t first = slice_start(bucket, rank()), size = slice_size(bucket, rank());
   const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
   recorder_->start(entry);
@@ -86,9 +87,30 @@ bool TreeExchange::take_received_slices() {
 }
 
 bool TreeExchange::look_for_slices() {
-  return std::erase_if(to_see_, [&](const Slice& slice) {
-           return regions_[0].slice_ready(slice.owner, slice.bucket).load(std::memory_order_acquire) == epoch_;
-         }) > 0;
+  const bool seen =
+      std::erase_if(to_see_, [&](const Slice& slice) {
+        return regions_[0].slice_ready(slice.owner, slice.bucket).load(std::memory_order_acquire) == epoch_;
+      }) > 0;
+  if (seen && trace_ != nullptr) trace_whole_buckets();
+  return seen;
+}
+
+// A bucket is under way from this rank's last partial sum of it until every slice of it is here.
+void TreeExchange::trace_whole_buckets() {
+  const double now = steady_seconds();
+  std::vector<bool> whole(layout_.bucket_elements.size(), true);
+  for (const Slice& slice : to_see_) whole[static_cast<std::size_t>(slice.bucket)] = false;
+  const std::lock_guard lock(sends_mutex_);
+  for (std::size_t b = 0; b < whole.size(); ++b) {
+    if (!whole[b] || published_at_[b] < 0) continue;
+    trace_->add({.name = "bucket",
+                 .lane = kBucketLane,
+                 .step = step_,
+                 .item = static_cast<int>(b),
+                 .start = published_at_[b],
+                 .end = now});
+    published_at_[b] = -1;
+  }
 }
 
 }  // namespace lockstep::comm

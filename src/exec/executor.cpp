@@ -80,9 +80,15 @@ const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t
 void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
                            const GradientLayout& layout, comm::Exchange& exchange, ShardScalars& sums,
                            double& seconds) {
+  const int lane = worker_lane(static_cast<int>(&worker - workers_.data()));
   auto mark = Clock::now();
-  source.get(step, shard, worker.inputs);
+  {
+    const TraceScope span(trace_, "data wait", step, lane, shard);
+    source.get(step, shard, worker.inputs);
+  }
   worker.times.data_seconds += seconds_since(mark);
+  TraceScope span(trace_, "shard", step, lane, shard);
+  worker.runner->time_kernels(span.kernel_seconds());
   const StepContext step_context = context(step, shard);
   const ShardBinding shard_binding = binding(worker, step_context);
 
@@ -106,12 +112,14 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
       [&](std::size_t i) {
         const auto slots_done = program_.instructions[i].slots_done;
         for (; closed < layout.buckets.size() && layout.buckets[closed].last_slot <= slots_done; ++closed) {
+          const TraceScope handing(trace_, "hand over", step, lane, static_cast<int>(closed));
           const auto start = Clock::now();
           exchange.ready(shard, static_cast<int>(closed));
           handing_over += seconds_since(start);
         }
       });
   seconds = seconds_since(mark);
+  worker.runner->time_kernels(nullptr);
   worker.times.compute_seconds += seconds - handing_over;
   worker.times.merge_seconds += handing_over;
   add_up(worker, sums);
@@ -126,8 +134,7 @@ void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(0, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
-    worker.runner->run(
-        binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    worker.runner->run(binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
     const Results& results = program_.results;
     EvaluatedShard& evaluated = worker.evaluated;
     evaluated.shard = shard;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/exchange.hpp"
+#include "core/trace.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
 #include "exec/parameters.hpp"
@@ -52,6 +53,9 @@ class Executor {
   [[nodiscard]] const Program& program() const { return program_; }
   void use(const TensorBlock& parameters, const TensorBlock& states);
 
+  /// Where the spans of train() go from now on; null: nowhere.
+  void trace(TraceRecorder* recorder) { trace_ = recorder; }
+
   /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
   /// The result stands until the next call.
   const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
@@ -93,6 +97,7 @@ class Executor {
   std::vector<Worker> workers_;
   std::vector<const float*> parameters_, states_;
   std::uint64_t version_ = 0;
+  TraceRecorder* trace_ = nullptr;
   std::vector<ShardScalars> results_;
   std::vector<double> shard_seconds_;
   ShardTimes times_;

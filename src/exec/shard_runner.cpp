@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/spans.hpp"
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
 
@@ -25,6 +26,23 @@ std::span<const void* const> constant(const std::vector<void*>& list) {
 std::span<float* const> floats(const std::vector<void*>& list) {
   return {reinterpret_cast<float* const*>(list.data()), list.size()};
 }
+
+/// Adds its lifetime to `seconds`, which may be null.
+class KernelTimer {
+ public:
+  explicit KernelTimer(double* seconds) : seconds_(seconds) {
+    if (seconds_ != nullptr) start_ = Clock::now();
+  }
+  ~KernelTimer() {
+    if (seconds_ != nullptr) *seconds_ += seconds_since(start_);
+  }
+  KernelTimer(const KernelTimer&) = delete;
+  KernelTimer& operator=(const KernelTimer&) = delete;
+
+ private:
+  double* seconds_;
+  Clock::time_point start_;
+};
 
 constexpr std::int64_t kAlignment = 16;  // floats
 
@@ -136,6 +154,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   bind(instruction.inputs, binding, inputs_);
   bind(instruction.outputs, binding, outputs_);
   if (instruction.kind == Instruction::Kind::add) {
+    const KernelTimer timer(kernel_seconds_);
     add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]), static_cast<float*>(outputs_[0]),
         instruction.elements);
     return;
@@ -148,6 +167,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   if (instruction.kind == Instruction::Kind::forward) {
     bind(instruction.statistics, binding, statistics_);
     set_aside(instruction.statistics, binding, nullptr, statistics_);
+    const KernelTimer timer(kernel_seconds_);
     kernel.forward({.inputs = constant(inputs_),
                     .parameters = constant(parameters_),
                     .states = constant(states_),
@@ -163,6 +183,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   bind(instruction.input_gradients, binding, input_gradients_);
   bind(instruction.parameter_gradients, binding, parameter_gradients_);
   const std::uint64_t add_to = set_aside(instruction.parameter_gradients, binding, &kernel, parameter_gradients_);
+  const KernelTimer timer(kernel_seconds_);
   kernel.backward({.inputs = constant(inputs_),
                    .parameters = constant(parameters_),
                    .states = constant(states_),

@@ -52,6 +52,9 @@ class ShardRunner {
     }
   }
 
+  /// Seconds inside kernels are added to `seconds` from now on; null: nobody wants to know.
+  void time_kernels(double* seconds) { kernel_seconds_ = seconds; }
+
   /// A result of the last shard.
   [[nodiscard]] const float* result(const Location& location) const;
 
@@ -75,6 +78,7 @@ class ShardRunner {
   KernelSet kernels_;
   AlignedBytes arena_, aside_memory_;
   std::vector<Aside> aside_;
+  double* kernel_seconds_ = nullptr;
   // Scratch for operand lists; kept so that a step allocates nothing.
   std::vector<void*> inputs_, parameters_, states_, outputs_, saved_, statistics_;
   std::vector<void*> output_gradients_, input_gradients_, parameter_gradients_;

@@ -122,6 +122,7 @@ class Supervisor {
     std::vector<std::string> command = {own_command_line().front(), "train"};
     command.insert(command.end(), options_.words.begin(), options_.words.end());
     command.insert(command.end(), {"--expect-world-size", fmt::format("{}", ranks), "--resume", resume});
+    if (!options_.profile.empty()) command.insert(command.end(), {"--profile", options_.profile});
     return command;
   }
 

@@ -13,6 +13,7 @@ namespace lockstep::launch {
 struct LaunchOptions {
   std::vector<std::string> words;         ///< the job file and overrides, as given
   std::string resume = "auto";            ///< of the first attempt; later ones go on from the newest checkpoint
+  std::string profile;                    ///< steps to trace, for `train --profile`; empty: none
   int ranks = 0;                          ///< the most; 0: as many as there are slots
   std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: this machine
   std::string agent = "ssh";

@@ -41,6 +41,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       steps_(total_steps(job, steps_per_epoch_)),
       balancing_(context_),
       schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
+      tracing_(context_),
       signals_(options.handle_signals) {
   metrics_ = RunMetrics::make(context_);
   if (metrics_) options_.sink = metrics_->through(options.sink);
@@ -118,9 +119,13 @@ TrainResult Training::run() {
   if (resumed_ && !is_done()) {
     context_.emit("restart", {{"step", progress_.step}, {"path", checkpointing_->path(progress_.step)}});
   }
+  tracing_.start(progress_.step, executor_->program().instructions.size());
+  trace_next_step();
   loop_start_ = Clock::now();
   while (!is_done() && !interrupted_) step();
   training_seconds_ = seconds_since(loop_start_);
+  tracing_.finish();
+  trace_next_step();
   if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
   if (!checkpointing_->has_written(progress_.step)) write_checkpoint(false);
   {
@@ -143,6 +148,12 @@ TrainResult Training::run() {
   return result;
 }
 
+void Training::trace_next_step() {
+  trace_ = tracing_.recorder(progress_.step);
+  executor_->trace(trace_);
+  exchange_->trace(trace_);
+}
+
 void Training::step() {
   const auto start = Clock::now();
   const auto number = static_cast<std::uint64_t>(progress_.step);
@@ -153,6 +164,7 @@ void Training::step() {
   {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
+    const TraceScope span(trace_, "compute", number);
     results = &executor_->train({balancing_.own_shards()}, number, *source_, layout_, *exchange_);
     balancing_.computed(*executor_, layout_);
   }
@@ -160,6 +172,7 @@ void Training::step() {
   StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
+    const TraceScope span(trace_, "exchange", number);
     const auto computed = Clock::now();
     exchange_->finish();
     balancing_.exchanged(seconds_since(computed));
@@ -172,6 +185,7 @@ void Training::step() {
   {
     const PhaseTimer timer(phases_, "update");
     const ActivityScope activity(recorder_.get(), "update", number);
+    const TraceScope span(trace_, "update", number);
     const auto exchanged = Clock::now();
     gradient_norm_ = updater_->update(model_, *exchange_, sums.count,
                                       {.learning_rate = schedule_.at(progress_.step), .step = progress_.step}, *pool_);
@@ -243,6 +257,8 @@ void Training::after_step(const StepSums& sums) {
   interrupted_ = (sums.flags & ends) != 0 && progress_.step < steps_;
   const bool wanted = due_now || interrupted_;
   if (wanted && !checkpointing_->has_written(progress_.step)) write_checkpoint(false);
+  tracing_.step_done(progress_.step);
+  trace_next_step();
 }
 
 void Training::evaluate() {
@@ -251,6 +267,7 @@ void Training::evaluate() {
     const PhaseTimer timer(phases_, "evaluate");
     const PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
     const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
+    const TraceScope span(trace_, "evaluate", static_cast<std::uint64_t>(progress_.step - 1));
     best = validation_->run(model_, progress_);
   }
   if (best) write_checkpoint(true);
@@ -258,6 +275,7 @@ void Training::evaluate() {
 
 void Training::write_checkpoint(bool best) {
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
+  const TraceScope span(trace_, "checkpoint", static_cast<std::uint64_t>(progress_.step - 1));
   const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
   checkpointing_->write(progress_, best, phases_);
   if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());

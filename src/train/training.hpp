@@ -25,6 +25,7 @@
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
 #include "train/step_scalars.hpp"
+#include "train/tracing.hpp"
 #include "train/updater.hpp"
 #include "train/validation.hpp"
 
@@ -42,6 +43,7 @@ class Training {
   void serve_metrics();
   void count_step(StepReport report, const StepSums& sums);
   void step();
+  void trace_next_step();
   [[nodiscard]] double checked_loss(const StepSums& sums) const;
   void after_step(const StepSums& sums);
   void evaluate();
@@ -83,6 +85,8 @@ class Training {
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<LoaderSource> source_;
   std::unique_ptr<Validation> validation_;
+  Tracing tracing_;
+  TraceRecorder* trace_ = nullptr;  ///< of the step that is going on; null: nobody traces it
   SignalGuard signals_;
   std::int64_t first_step_ = 0;
   bool resumed_ = false, interrupted_ = false;

@@ -1,0 +1,84 @@
+// Spans of some steps of one rank, for a timeline. Where nobody traces there is no recorder, and a span costs a test of
+// a pointer.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/spans.hpp"
+
+namespace lockstep {
+
+/// Seconds of this host's steady clock: what spans are measured in.
+[[nodiscard]] inline double steady_seconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+/// Where a span stands in its rank's timeline. From 1 on: workers.
+inline constexpr int kPhaseLane = 0;      ///< the main thread's phases
+inline constexpr int kReduceLane = 1000;  ///< adding as the owner of a slice
+inline constexpr int kBucketLane = 1001;  ///< buckets under way; these may overlap
+[[nodiscard]] inline constexpr int worker_lane(int worker) {
+  return worker + 1;
+}
+
+struct TraceSpan {
+  const char* name = "";  ///< a literal
+  int lane = kPhaseLane;
+  std::uint64_t step = 0;  ///< from 0
+  int item = -1;           ///< the shard of a worker's span, the bucket of the exchange's; -1: of no one
+  double start = 0, end = 0;
+  double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
+};
+
+/// By any thread.
+class TraceRecorder {
+ public:
+  TraceRecorder() { spans_.reserve(kRoom); }
+  void add(const TraceSpan& span) {
+    const std::lock_guard lock(mutex_);
+    spans_.push_back(span);
+  }
+  /// All so far; they are forgotten.
+  [[nodiscard]] std::vector<TraceSpan> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(spans_, {});
+  }
+
+ private:
+  static constexpr std::size_t kRoom = 1 << 14;  // of some steps; then it grows
+  std::mutex mutex_;
+  std::vector<TraceSpan> spans_;
+};
+
+/// Its lifetime is a span. The recorder may be null.
+class TraceScope {
+ public:
+  TraceScope(TraceRecorder* recorder, const char* name, std::uint64_t step, int lane = kPhaseLane, int item = -1)
+      : recorder_(recorder) {
+    if (recorder_ != nullptr)
+      span_ = {.name = name, .lane = lane, .step = step, .item = item, .start = steady_seconds()};
+  }
+  ~TraceScope() {
+    if (recorder_ == nullptr) return;
+    span_.end = steady_seconds();
+    recorder_->add(span_);
+  }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+  /// Where the seconds inside kernels are added up; null where nobody traces.
+  [[nodiscard]] double* kernel_seconds() {
+    if (recorder_ == nullptr) return nullptr;
+    span_.kernels = 0;
+    return &span_.kernels;
+  }
+
+ private:
+  TraceRecorder* recorder_;
+  TraceSpan span_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+// All ranks' timelines in one file, with the critical path as a process of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "telemetry/critical_path.hpp"
+#include "telemetry/rank_trace.hpp"
+
+namespace lockstep::telemetry {
+
+/// `traces` are aligned; the first span begins at 0. `verdict` stands in the file, too. Throws Error(cannot_create)
+/// where the file cannot be written.
+void write_merged_trace(const std::string& path, const std::vector<RankTrace>& traces,
+                        const std::vector<PathStep>& critical, const std::string& verdict);
+
+}  // namespace lockstep::telemetry

@@ -1,0 +1,49 @@
+// One rank's timeline as a file: JSON in the trace event format, which Perfetto and chrome://tracing open.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/trace.hpp"
+
+namespace lockstep::telemetry {
+
+struct TimelineSpan {
+  std::string name;
+  int lane = kPhaseLane;  ///< core/trace.hpp
+  std::int64_t step = 0;  ///< from 1
+  int item = -1;          ///< shard or bucket
+  double start = 0, end = 0;
+  double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
+  [[nodiscard]] double seconds() const { return end - start; }
+};
+
+/// How far the rank's clock was from rank 0's.
+struct ClockSample {
+  double at = 0, offset = 0, error = 0;  ///< the rank's clock; what added to it is rank 0's; at most so wrong
+};
+
+struct RankTrace {
+  int rank = 0, ranks = 1;
+  std::string host;
+  double run = 0;                   ///< the same for all ranks of one start
+  std::size_t kernels = 0;          ///< that a shard runs
+  std::vector<ClockSample> clocks;  ///< before the first and after the last span
+  std::vector<TimelineSpan> spans;  ///< by the rank's clock
+};
+
+/// "<folder>/rank-3.json"
+[[nodiscard]] std::string trace_path(const std::string& folder, int rank);
+
+/// Overwrites the rank's file, making the folder. Why it could not be written, or "".
+[[nodiscard]] std::string write_trace(const std::string& folder, const RankTrace& trace);
+
+/// All ranks' files, in order of the ranks. Throws Error(usage) where one is missing, is no trace of a rank, or is of
+/// another start.
+[[nodiscard]] std::vector<RankTrace> read_traces(const std::string& folder);
+
+/// Puts the spans on rank 0's clock: the offset runs in a line from the first sample to the last.
+void align(RankTrace& trace);
+
+}  // namespace lockstep::telemetry

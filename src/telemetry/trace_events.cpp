@@ -1,0 +1,58 @@
+#include "telemetry/trace_events.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace lockstep::telemetry {
+namespace {
+
+std::string lane_name(int lane) {
+  if (lane == kPhaseLane) return "phases";
+  return lane == kReduceLane ? "reduction" : fmt::format("worker {}", lane - worker_lane(0));
+}
+
+}  // namespace
+
+const char* item_name(int lane) {
+  return lane >= kReduceLane ? "bucket" : "shard";
+}
+
+void add_span(const TimelineSpan& span, int process, TraceJson& events) {
+  TraceJson arguments = {{"step", span.step}};
+  if (span.item >= 0) arguments[item_name(span.lane)] = span.item;
+  arguments["seconds"] = span.seconds();
+  if (span.kernels >= 0) arguments["kernel_seconds"] = span.kernels;
+  TraceJson event = {{"name", span.name}, {"ts", span.start * kMicroseconds}, {"pid", process}, {"tid", span.lane}};
+  if (span.lane != kBucketLane) {
+    event["ph"] = "X";
+    event["dur"] = span.seconds() * kMicroseconds;
+    event["args"] = std::move(arguments);
+    events.push_back(std::move(event));
+    return;
+  }
+  event["name"] = fmt::format("{} {}", span.name, span.item);
+  event["cat"] = "exchange";
+  event["id"] = fmt::format("{}.{}.{}", process, span.step, span.item);
+  event["ph"] = "e";
+  TraceJson begin = event;
+  event["ts"] = span.end * kMicroseconds;
+  begin["ph"] = "b";
+  begin["args"] = std::move(arguments);
+  events.push_back(std::move(begin));
+  events.push_back(std::move(event));
+}
+
+void add_name(const char* what, int process, int lane, const std::string& name, TraceJson& events) {
+  events.push_back({{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", lane}, {"args", {{"name", name}}}});
+}
+
+void add_names(const RankTrace& trace, TraceJson& events) {
+  add_name("process_name", trace.rank, kPhaseLane, fmt::format("rank {} on {}", trace.rank, trace.host), events);
+  std::set<int> lanes;
+  for (const TimelineSpan& span : trace.spans) lanes.insert(span.lane);
+  lanes.erase(kBucketLane);  // tracks of their own
+  for (const int lane : lanes) add_name("thread_name", trace.rank, lane, lane_name(lane), events);
+}
+
+}  // namespace lockstep::telemetry

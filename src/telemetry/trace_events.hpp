@@ -1,0 +1,25 @@
+// Pieces of the trace event format: complete events ("X"), asynchronous ones ("b" and "e") for spans that may overlap,
+// and names of processes and threads ("M"). Times are microseconds.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "telemetry/rank_trace.hpp"
+
+namespace lockstep::telemetry {
+
+using TraceJson = nlohmann::ordered_json;
+
+inline constexpr double kMicroseconds = 1e6;
+
+/// What a lane's spans are of: "shard" or "bucket".
+[[nodiscard]] const char* item_name(int lane);
+/// The span, as process `process`.
+void add_span(const TimelineSpan& span, int process, TraceJson& events);
+/// `what`: "process_name" or "thread_name".
+void add_name(const char* what, int process, int lane, const std::string& name, TraceJson& events);
+/// Names of a rank and of its lanes.
+void add_names(const RankTrace& trace, TraceJson& events);
+
+}  // namespace lockstep::telemetry

@@ -1,0 +1,43 @@
+// Tracing: a timeline of some steps of this rank (`--profile`), written to `trace` in the run directory for
+// `lockstep trace merge`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "comm/clock_offset.hpp"
+#include "core/trace.hpp"
+#include "train/run_context.hpp"
+
+namespace lockstep::train {
+
+class Tracing {
+ public:
+  explicit Tracing(const RunContext& run) : run_(run) {}
+
+  /// Every rank calls it before its first step: they agree on rank 0's steps and compare their clocks, and rank 0
+  /// removes what an earlier start left. `steps`: done so far; `kernels`: of a shard, forward and backward.
+  void start(std::int64_t steps, std::size_t kernels);
+  /// Null where nobody asked for a timeline of this step (from 0).
+  [[nodiscard]] TraceRecorder* recorder(std::int64_t step) const {
+    return recorder_ && step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_.get() : nullptr;
+  }
+  /// After each step (`steps` are done) and at the end of the run, on every rank: writes the file when the last traced
+  /// step is done, or no further one comes.
+  void step_done(std::int64_t steps) {
+    if (steps == steps_.last) finish();
+  }
+  void finish();
+
+ private:
+  [[nodiscard]] std::string folder() const { return run_.job.run_directory + "/trace"; }
+
+  RunContext run_;
+  ProfileSteps steps_;
+  std::unique_ptr<TraceRecorder> recorder_;
+  comm::ClockOffset first_clock_;
+  double began_ = 0;  // rank 0's clock: names this start
+  std::size_t kernels_ = 0;
+};
+
+}  // namespace lockstep::train

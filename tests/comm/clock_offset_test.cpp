@@ -1,0 +1,50 @@
+#include "comm/clock_offset.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::chrono::seconds kTimeout{30};
+
+/// What each rank measures; rank r's clock is `apart` seconds times r ahead of the true one.
+std::vector<ClockOffset> measure(const std::vector<int>& host_of, double apart) {
+  std::vector<ClockOffset> found(host_of.size());
+  run_in_threads(
+      static_cast<int>(host_of.size()),
+      [&](Communicator& communicator) {
+        const double ahead = apart * communicator.rank();
+        found[static_cast<std::size_t>(communicator.rank())] =
+            clock_offset(communicator, kTimeout, [ahead] { return steady_seconds() + ahead; });
+      },
+      host_of);
+  return found;
+}
+
+}  // namespace
+
+TEST(ClockOffset, IsNoFurtherOffThanItSays) {
+  const auto found = measure({0, 1, 2}, 1000);
+  EXPECT_EQ(found[0].seconds, 0);
+  EXPECT_EQ(found[0].error, 0);
+  for (int r = 1; r < 3; ++r) {
+    const ClockOffset& offset = found[static_cast<std::size_t>(r)];
+    EXPECT_GT(offset.error, 0);
+    EXPECT_LE(std::abs(offset.seconds + 1000.0 * r), offset.error + 1e-9) << r;  // doubles of this size
+    EXPECT_GE(offset.at, 1000.0 * r);
+  }
+}
+
+TEST(ClockOffset, RanksOfOneHostReadOneClock) {
+  const auto found = measure({0, 0, 1, 0}, 0);
+  for (const int r : {0, 1, 3}) {
+    EXPECT_EQ(found[static_cast<std::size_t>(r)].seconds, 0);
+    EXPECT_EQ(found[static_cast<std::size_t>(r)].error, 0);
+  }
+  EXPECT_GT(found[2].error, 0);
+}
+
+}  // namespace lockstep::comm
