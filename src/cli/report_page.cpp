@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "cli/report_style.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
+#include "telemetry/diagnosis.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
+#include "train/checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -68,8 +71,13 @@ std::string evaluation_tiles(const EventJson& eval) {
   return text;
 }
 
+/// What was told last of the steps.
+const EventJson& last_of(const RunEvents& run) {
+  return run.steps.empty() ? run.start : run.steps.back();
+}
+
 std::string tiles(const RunEvents& run) {
-  const EventJson& last = run.steps.empty() ? run.start : run.steps.back();
+  const EventJson& last = last_of(run);
   std::string steps = telemetry::grouped(std::llround(number_of(last, "step")));
   if (run.start.contains("steps")) {
     steps += " / " + telemetry::grouped(std::llround(number_of(run.start, "steps")));
@@ -80,8 +88,8 @@ std::string tiles(const RunEvents& run) {
     text += tile(telemetry::short_number(number_of(last, "samples_per_second")), "samples/s");
   }
   text += tile(telemetry::grouped(std::llround(number_of(run.start, "ranks", 1))), "ranks");
-  text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours, a rank is a device");
-  return "<div class=\"tiles\">" + text + tile("not measured", "energy") + "</div>\n";
+  text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
+  return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
 std::string curves(const RunEvents& run) {
@@ -115,13 +123,26 @@ std::string rank_table(const EventJson& end) {
   return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
 }
 
+/// Each value stands until the next one, and the last until `end`.
+std::vector<std::pair<double, double>> stairs(const std::vector<std::pair<double, double>>& points, double end) {
+  std::vector<std::pair<double, double>> all;
+  for (const auto& [at, value] : points) {
+    if (!all.empty()) all.emplace_back(at, all.back().second);
+    all.emplace_back(at, value);
+  }
+  if (!all.empty()) all.emplace_back(std::max(end, all.back().first), all.back().second);
+  return all;
+}
+
 std::string ranks(const RunEvents& run) {
   std::vector<EventJson> moves;
   for (const EventJson& event : run.others) {
     if (text_of(event, "event") == "balance") moves.push_back(event);
   }
   std::string charts = line_chart("Seconds a shard", "step", map_series("rank ", run.steps, "shard_seconds"));
-  charts += line_chart("Shards of each rank, at each move", "step", map_series("rank ", moves, "shares_by_rank"));
+  std::vector<Series> shares = map_series("rank ", moves, "shares_by_rank");
+  for (Series& series : shares) series.points = stairs(series.points, number_of(last_of(run), "step"));
+  charts += line_chart("Shards of each rank, since the first move", "step", std::move(shares));
   if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
   const std::string table = run.end.is_object() ? rank_table(run.end) : "";
   return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
@@ -174,14 +195,40 @@ std::string environment(const EventJson& start) {
     const std::string value = start[name].is_string() ? start[name].get<std::string>() : start[name].dump();
     rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", telemetry::spaced(name), escaped(value));
   }
+  rows += "<tr><th>energy</th><td>not measured</td></tr>";
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }
 
 /// Of `launch` it is in the run directory; else in the checkpoints, of which the newest is as good as any.
+std::optional<std::string> job_of(const std::string& run_directory) {
+  if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
+  std::string ignored;
+  for (const auto& checkpoint : train::list_checkpoints(run_directory + "/checkpoints")) {
+    if (const auto job = train::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
+      const auto json = EventJson::parse(*job, nullptr, false);
+      return json.is_discarded() ? *job : json.dump(2);
+    }
+  }
+  return std::nullopt;
+}
+
 std::string configuration(const std::string& run_directory) {
-  const auto job = read_whole_file(run_directory + "/job.yaml");
+  const auto job = job_of(run_directory);
   if (!job) return "";
-  return "<h2>Configuration</h2>\n<div class=\"card\"><pre>" + escaped(*job) + "</pre></div>\n";
+  return "<h2>Configuration</h2>\n<div class=\"card\"><details><summary>the whole job, with every "
+         "default</summary><pre>" +
+         escaped(*job) + "</pre></details></div>\n";
+}
+
+/// What `lockstep trace merge` said of some steps.
+std::string timeline(const std::string& run_directory) {
+  const std::string folder = run_directory + "/trace";
+  const auto verdict = read_whole_file(telemetry::diagnosis_path(folder));
+  if (!verdict) return "";
+  return fmt::format(
+      "<h2>What the steps waited for</h2>\n<div class=\"card\">{}<p class=\"about\">The timeline is {}/merged.json; "
+      "Perfetto opens it.</p></div>\n",
+      escaped(*verdict), escaped(folder));
 }
 
 }  // namespace
@@ -195,8 +242,8 @@ std::string report_page(const std::string& run_directory, const RunEvents& run) 
       "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
       "<p class=\"about\">{2}; {3}</p>\n",
       escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
-  page += tiles(run) + curves(run) + ranks(run) + phases(run.end) + events(run) + environment(run.start) +
-          configuration(run_directory);
+  page += tiles(run) + curves(run) + ranks(run) + phases(run.end) + timeline(run_directory) + events(run) +
+          environment(run.start) + configuration(run_directory);
   if (run.end.is_object()) {
     page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", text_of(run.end, "parameters_sha256"));
   }

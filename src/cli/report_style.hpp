@@ -34,7 +34,11 @@ svg { width: 100%; height: auto; display: block; margin-top: 6px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; } th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--rule);
   vertical-align: top; } tr:last-child td { border-bottom: 0; } td.n, th.n { text-align: right; }
-pre { margin: 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
+pre { margin: 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+summary { cursor: pointer; color: var(--quiet); }
+@media (max-width: 560px) { body { padding: 20px 12px 40px; } .tick { font-size: 15px; } .card { padding: 10px; }
+  th, td { padding-right: 9px; } }
 @media print { body { padding: 0; } .tile, figure, .card { break-inside: avoid; } }
 )css";
 

@@ -1,7 +1,10 @@
 """`lockstep report`: the page of a real run and of a recorded one, its messages, and a browser that draws it."""
+import html
 import html.parser
+import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -69,13 +72,19 @@ class Report(unittest.TestCase):
         return (folder / "report.html").read_text()
 
     def test_a_real_run(self):
-        done = run("train", "--ranks", "2", "steps=12", "evaluate.every=4 steps", f"run_directory={self.folder}")
+        done = run("train", "--ranks", "2", "steps=12", "evaluate.every=4 steps", "--profile", "4-9",
+                   f"run_directory={self.folder}")
         self.assertEqual(done.returncode, 0, done.stderr)
+        verdict = run("trace", "merge", self.folder).stdout.splitlines()[1]
         text = self.page_of(self.folder)
         page = Page(text)
         self.assertEqual(page.fetched, [])
         self.assertNotIn("script", page.counts)
         self.assertIn("12 / 12", page.texts)
+        self.assertIn("What the steps waited for", page.texts)
+        self.assertIn(f"{verdict}\n", page.texts)
+        job = [text for text in page.texts if text.startswith("{")][0]  # of the newest checkpoint
+        self.assertEqual(json.loads(job)["job"]["steps"], 12)
         for title in ("Loss", "Metrics", "Learning rate", "Seconds a shard"):
             self.assertIn(title, page.texts)
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
@@ -84,7 +93,7 @@ class Report(unittest.TestCase):
     def test_ranks_and_moves(self):
         shutil.copy(RECORDED, self.folder)
         page = Page(self.page_of(self.folder))
-        for title in ("Shards of each rank, at each move", "Ranks and balance", "rank 1"):
+        for title in ("Shards of each rank, since the first move", "Ranks and balance", "rank 1"):
             self.assertIn(title, page.texts)
 
     def test_words_of_a_run_are_no_html(self):
@@ -105,19 +114,51 @@ class Report(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (
             73, "lockstep: /nowhere/at/all.html: cannot write the report: No such file or directory\n"))
 
+    def browse(self, *flags, page):
+        """What Chromium prints of a page."""
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             f"--user-data-dir={self.folder}/profile", "--hide-scrollbars", *flags, f"file://{page}"],
+            capture_output=True, text=True, check=False, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def measured(self, expression, *flags):
+        """The value of an expression of JavaScript on the page, which has no script itself."""
+        page = self.folder / "measured.html"
+        page.write_text((self.folder / "report.html").read_text().replace(
+            "</body>", f"<script>document.title = JSON.stringify({expression})</script></body>"))
+        title = re.search("<title>(.*?)</title>", self.browse("--dump-dom", *flags, page=page))[1]
+        return json.loads(html.unescape(title))
+
     @unittest.skipUnless(CHROMIUM, "chromium is not installed")
     def test_a_browser_draws_it(self):
         shutil.copy(RECORDED, self.folder)
         self.page_of(self.folder)
         picture = self.folder / "page.png"
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             f"--user-data-dir={self.folder}/profile", "--hide-scrollbars", "--window-size=1280,1600",
-             f"--screenshot={picture}", f"file://{self.folder}/report.html"],
-            capture_output=True, text=True, check=False, timeout=300)
-        self.assertTrue(picture.exists(), done.stderr)
+        self.browse("--window-size=1280,1600", f"--screenshot={picture}", page=self.folder / "report.html")
         self.assertGreater(colors(picture), 1000)
+
+    @unittest.skipUnless(CHROMIUM, "chromium is not installed")
+    def test_it_is_light_or_dark_as_the_reader_s_system(self):
+        shutil.copy(RECORDED, self.folder)
+        self.page_of(self.folder)
+        paper = "getComputedStyle(document.body).backgroundColor"
+        self.assertEqual(self.measured(paper), "rgb(251, 250, 248)")
+        self.assertEqual(self.measured(paper, "--blink-settings=preferredColorScheme=0"), "rgb(20, 22, 26)")
+
+    @unittest.skipUnless(CHROMIUM, "chromium is not installed")
+    def test_nothing_is_cut_off_where_it_is_narrow(self):
+        shutil.copy(RECORDED, self.folder)
+        self.page_of(self.folder)
+        width, page = self.measured("[innerWidth, document.documentElement.scrollWidth]", "--window-size=500,900")
+        self.assertEqual(width, 500)
+        self.assertLessEqual(page, width)
+        beyond = self.measured("[...document.querySelectorAll('figure, .tile, pre')].filter("
+                               "e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 40))",
+                               "--window-size=500,900")
+        self.assertEqual(beyond, [])
 
 
 if __name__ == "__main__":
