@@ -1,23 +1,41 @@
 #!/usr/bin/env python3
-"""What `lockstep trace merge` says of real runs whose bound is known, since they were made so."""
+"""What `lockstep trace merge` says of real runs whose bound is known, since they were made so.
+
+    verdicts_test.py             judges the timelines in tests/trace/recorded, of four steps each
+    verdicts_test.py --run       makes the runs anew, on a machine that does nothing else, and judges them
+    verdicts_test.py --record    the same, and keeps their timelines
+"""
 import pathlib
 import re
+import shutil
+import sys
 import tempfile
 import unittest
 
 from traced import merge, train
 
+RECORDED = pathlib.Path(__file__).resolve().parent / "recorded"
+MODE = sys.argv.pop() if sys.argv[-1] in ("--run", "--record") else ""
 ALWAYS = ["evaluate=never", "checkpoint=never", "threads=1", "metrics=[]", "optimizer=sgd", "learning_rate=0.001",
-          "data.validation.digits.count=64"]
+          "data.validation.digits.count=64", "steps=30"]
 SMALL = "model.layers=[flatten,{linear: {features: 10}}]"
+WIDE = ("model.layers=[flatten,{linear: {features: 2048}},relu,{linear: {features: 1024}},relu,"
+        "{linear: {features: 10}}]")
+DEEP = f"model.layers=[flatten,{{linear: {{features: 4}}}},{','.join(['relu'] * 40)},{{linear: {{features: 10}}}}]"
 
 
 class Verdicts(unittest.TestCase):
-    def judge(self, ranks, *words, hosts=False):
+    def judge(self, name, ranks, *words, hosts=False):
         """The verdict's word, its parts in percent, and all of it."""
         with tempfile.TemporaryDirectory() as folder:
             directory = pathlib.Path(folder) / "run"
-            train(directory, ranks, "--profile", "11-30", "steps=30", *ALWAYS, *words, hosts=hosts)
+            if MODE:
+                train(directory, ranks, "--profile", "21-24", *ALWAYS, *words, hosts=hosts)
+            else:
+                shutil.copytree(RECORDED / name, directory / "trace")
+            if MODE == "--record":
+                shutil.rmtree(RECORDED / name, ignore_errors=True)
+                shutil.copytree(directory / "trace", RECORDED / name)
             sentence = merge(directory)[0][1]
         names = ("computing is", "waiting for data", "exchange that nothing hides", "the slowest rank's excess",
                  "launching work", "update")
@@ -25,7 +43,8 @@ class Verdicts(unittest.TestCase):
 
     def test_compute_bound(self):
         """A convolutional network on one rank, its few samples in memory."""
-        word, parts, sentence = self.judge(1, "model=lenet", "data.train.digits.count=256", "batch_size=64", "shards=4")
+        word, parts, sentence = self.judge("compute", 1, "model=lenet", "data.train.digits.count=256", "batch_size=64",
+                                           "shards=4")
         self.assertEqual(word, "compute-bound", sentence)
         self.assertGreater(parts["computing is"], 60, sentence)
         self.assertTrue(sentence.endswith("More ranks or threads make it faster."), sentence)
@@ -33,8 +52,8 @@ class Verdicts(unittest.TestCase):
     def test_input_bound(self):
         """A linear layer, and pictures that one thread enlarges and turns for it, anew for each step."""
         word, parts, sentence = self.judge(
-            1, SMALL, "data.train.digits.count=256", "data.cache=none", "data.threads=1", "data.depth=1", "batch_size=64",
-            "shards=2", "data.augment=[{resized_crop: {size: 96}},{rotate: {degrees: 30}}]",
+            "input", 1, SMALL, "data.train.digits.count=256", "data.cache=none", "data.threads=1", "data.depth=1",
+            "batch_size=64", "shards=2", "data.augment=[{resized_crop: {size: 96}},{rotate: {degrees: 30}}]",
             "data.prepare=[{resize: {size: 96}}]")
         self.assertEqual(word, "input-bound", sentence)
         self.assertGreater(parts["waiting for data"], 40, sentence)
@@ -43,26 +62,24 @@ class Verdicts(unittest.TestCase):
 
     def test_exchange_bound(self):
         """Two hosts (as the ranks believe), a large layer and few samples: gradients as messages."""
-        word, parts, sentence = self.judge(
-            2, "model.layers=[flatten,{linear: {features: 2048}},relu,{linear: {features: 1024}},relu,"
-            "{linear: {features: 10}}]", "data.train.digits.count=64", "batch_size=2", "shards=2", hosts=True)
+        word, parts, sentence = self.judge("exchange", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
+                                           hosts=True)
         self.assertEqual(word, "exchange-bound", sentence)
         self.assertGreaterEqual(parts["exchange that nothing hides"], 20, sentence)
         self.assertIn("Try a larger batch_size, ", sentence)
 
     def test_imbalanced(self):
         """Two hosts of which the job says, and it is not so, that one is seven times as fast."""
-        word, parts, sentence = self.judge(2, "model=lenet", "data.train.digits.count=256", "batch_size=128", "shards=8",
-                                           "balance={weights: {h0: 7, h1: 1}}", hosts=True)
+        word, parts, sentence = self.judge("imbalance", 2, "model=lenet", "data.train.digits.count=256", "batch_size=128",
+                                           "shards=8", "balance={weights: {h0: 7, h1: 1}}", hosts=True)
         self.assertEqual(word, "imbalanced", sentence)
         self.assertGreaterEqual(parts["the slowest rank's excess"], 20, sentence)
         self.assertIn("rank 0 on h0 is the slowest most often. Try balance=auto, ", sentence)
 
     def test_launch_bound(self):
         """Kernels over four numbers."""
-        word, parts, sentence = self.judge(
-            1, f"model.layers=[flatten,{{linear: {{features: 4}}}},{','.join(['relu'] * 40)},{{linear: {{features: 10}}}}]",
-            "data.train.digits.count=64", "batch_size=8", "shards=8")
+        word, parts, sentence = self.judge("launch", 1, DEEP, "data.train.digits.count=64", "batch_size=8", "shards=8",
+                                           "data.depth=64")
         self.assertEqual(word, "launch-bound", sentence)
         self.assertGreaterEqual(parts["launching work"], 20, sentence)
         self.assertRegex(sentence, r"; a kernel takes [\d.]+ us\. Try fewer and larger shards")
