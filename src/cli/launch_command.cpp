@@ -62,6 +62,9 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
 }
 
 void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {
+  command.add_option("--wait-for-lock", options.lock_seconds, "seconds for another launch to leave the run directory")
+      ->check(at_least(0))
+      ->capture_default_str();
   command.add_option("--max-restarts", options.max_restarts, "give up after this many restarts that get no further")
       ->check(at_least(0))
       ->capture_default_str();

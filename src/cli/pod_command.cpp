@@ -18,6 +18,7 @@ struct PodArguments {
 void add_place_options(CLI::App& command, launch::PodOptions& options) {
   command.add_option("--hostfile", options.hostfile, "the pods of the job, a host a line; the first one leads")
       ->capture_default_str();
+  command.add_option("--name", options.name, "this pod's name in the list, where its host has another");
   command.add_option("--job", options.job, "the job file; without it, the embedded digits");
   command.add_option("--key", options.key, "the private key that all pods share")->capture_default_str();
   command.add_option("--port", options.port, "sshd's port")->check(CLI::Range(1, 65535))->capture_default_str();

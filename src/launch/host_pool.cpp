@@ -64,10 +64,11 @@ void HostPool::hear(const std::string& host, Question& question) {
     told_.erase(host);
     return;
   }
-  if (told_.insert(host).second)
+  if (told_.insert(host).second) {
     problems_.push_back(fmt::format("host {} {}: it is left out, and asked again every {:.0f} s; try: {} {} {} version",
                                     host, code ? fmt::format("answered with {}", *code) : "does not answer",
                                     options_.ask_again_seconds, options_.agent, host, options_.program));
+  }
   question = {nullptr, Clock::now()};
 }
 
@@ -110,9 +111,9 @@ std::string HostPool::why_silent(const std::string& host) const {
   if (said.code == 124) return fmt::format("no answer within {} s", kAloudPatience.count());
   const auto end = said.output.find_last_not_of(" \r\n");
   if (end == std::string::npos) return fmt::format("answered with {}", said.code);
-  const auto line = said.output.find_last_of("\r\n", end);
-  return said.output.substr(line == std::string::npos ? 0 : line + 1,
-                            end - (line == std::string::npos ? 0 : line + 1) + 1);
+  const auto line_end = said.output.find_last_of("\r\n", end);  // of the line before
+  const auto start = line_end == std::string::npos ? 0 : line_end + 1;
+  return said.output.substr(start, end + 1 - start);
 }
 
 Hosts HostPool::usable() const {

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "core/spans.hpp"
 #include "telemetry/event_file.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
@@ -23,12 +26,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::milliseconds kLookAgain{100};
+
 int open_file(const std::string& directory, const char* name, int flags) {
   const std::string path = directory + "/" + name;
   const int file = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0)
     train::cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   return file;
+}
+
+// flock() itself has no deadline.
+bool lock_within(int file, double seconds) {
+  const auto start = Clock::now();
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (seconds_since(start) >= seconds) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
 }
 
 // JSON is YAML; two spaces a level, so that people can read it.
@@ -39,12 +54,12 @@ std::string job_text(const Job& job) {
 
 }  // namespace
 
-RunRecord::RunRecord(const Job& job, bool json) : directory_(job.run_directory), json_(json) {
+RunRecord::RunRecord(const Job& job, bool json, double lock_seconds) : directory_(job.run_directory), json_(json) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
   if (error) train::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = open_file(directory_, "launch.lock", O_RDWR);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) train::cannot_use(directory_, "another launch uses this directory");
+  if (!lock_within(lock_, lock_seconds)) train::cannot_use(directory_, "another launch uses this directory");
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job_text(job);
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));

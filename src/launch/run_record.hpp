@@ -16,9 +16,9 @@ namespace lockstep::launch {
 
 class RunRecord {
  public:
-  /// Locks the directory against a second launch: Error(cannot_create). `json`: lines also go to stdout; else people
-  /// read them on stderr.
-  RunRecord(const Job& job, bool json);
+  /// Locks the directory against a second launch: Error(cannot_create) when another one holds it for so long. `json`:
+  /// lines also go to stdout; else people read them on stderr.
+  RunRecord(const Job& job, bool json, double lock_seconds = 0);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;

@@ -58,7 +58,7 @@ class Supervisor {
       : options_(options),
         most_ranks_(static_cast<int>(job.shards)),
         directory_(job.run_directory),
-        record_(job, options.json),
+        record_(job, options.json, options.lock_seconds),
         pool_(pool_options(options)),
         policy_(options.max_restarts) {
     if (options.ranks > 0) most_ranks_ = std::min(most_ranks_, options.ranks);

@@ -20,6 +20,7 @@ struct LaunchOptions {
   int max_restarts = 3;  ///< that get no further
   HangLimits limits;
   double read_hosts_again_seconds = 5;
+  double lock_seconds = 0;              ///< for another launch to leave the run directory
   double ask_hosts_again_seconds = 30;  ///< those that did not answer
   bool json = false;
 };

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
 #include "launch/run_record.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::launch {
 namespace {
@@ -154,6 +156,20 @@ TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
   EXPECT_EQ(rest, "x y");
   EXPECT_EQ(one_line("a\nb"), "a b");
   EXPECT_FALSE(ControlSocket::connect("nonsense", 10ms).open());
+}
+
+TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
+  Job job;
+  job.run_directory = testing::TempDir() + "run_record_lock-" + std::to_string(getpid());
+  auto first = std::make_unique<RunRecord>(job, false);
+  EXPECT_THROW(RunRecord(job, false), Error);
+  std::thread end([&] {
+    std::this_thread::sleep_for(50ms);
+    first.reset();
+  });
+  EXPECT_NO_THROW(RunRecord(job, false, 60));
+  end.join();
+  std::filesystem::remove_all(job.run_directory);
 }
 
 // A limit of the process stands for a full disk: a write across it is cut short, too.

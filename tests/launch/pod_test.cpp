@@ -83,9 +83,9 @@ TEST_F(SshFilesOnDisk, OneKeyIsUsersAndHosts) {
   ASSERT_EQ(chmod(key.c_str(), 0600), 0);
   const SshSettings settings{folder_ + "/state", "me", 2222};
   write_ssh_files(settings, key, kHosts, {});
-  const std::string own = read_whole_file(settings.folder + "/authorized_keys").value();
+  const std::string own = read_whole_file(settings.folder + "/authorized_keys").value_or("");
   EXPECT_EQ(own.rfind("ecdsa-sha2-nistp256 ", 0), 0U) << own;
-  EXPECT_EQ(read_whole_file(settings.folder + "/known_hosts").value(), "* " + own);
+  EXPECT_EQ(read_whole_file(settings.folder + "/known_hosts"), "* " + own);
   struct stat found {};
   ASSERT_EQ(stat((settings.folder + "/key").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600U) << "ssh refuses a key that others can read";
@@ -171,7 +171,7 @@ TEST(LastMessage, AChildsErrorsArePassedOnAndKept) {
 TEST(LastMessage, IsCutToWhatKubernetesKeeps) {
   const std::string path = testing::TempDir() + "pod_test-termination-" + std::to_string(getpid());
   write_termination_message(path, std::string(5000, 'x'));
-  EXPECT_EQ(read_whole_file(path).value().size(), 4096U);
+  EXPECT_EQ(read_whole_file(path).value_or("").size(), 4096U);
   std::filesystem::remove(path);
   testing::internal::CaptureStderr();
   write_termination_message("/nowhere/at/all", "text");

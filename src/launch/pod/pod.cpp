@@ -74,8 +74,11 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   std::vector<std::string> command = {own_command_line().front(), "launch"};
   if (!options.job.empty()) command.push_back(options.job);
   command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
-  // Pods come back sooner than machines do.
+  // Pods come back sooner than machines do, and one whose place this one takes may not have ended yet.
   if (!names(options.launch_words, "--ask-again")) command.insert(command.end(), {"--ask-again", "5"});
+  if (!names(options.launch_words, "--wait-for-lock")) {
+    command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.preflight.seconds)});
+  }
   command.insert(command.end(), options.launch_words.begin(), options.launch_words.end());
   return command;
 }
@@ -95,7 +98,7 @@ LeaderOptions leader_options(const PodOptions& options, const std::string& agent
 int take_part(const PodOptions& options) {
   StopSignals signals;
   const Hosts hosts = read_hostfile(options.hostfile);
-  const PodRole role = role_of(hosts, own_host_name(), options.hostfile);
+  const PodRole role = role_of(hosts, options.name.empty() ? own_host_name() : options.name, options.hostfile);
   const SshSettings ssh{std::filesystem::absolute(options.state).string(), own_user(), options.port};
   settle_in(ssh.folder);
   write_ssh_files(ssh, options.key, hosts, own_environment());

@@ -10,7 +10,8 @@ namespace lockstep::launch {
 
 struct PodOptions {
   std::string hostfile = "/etc/lockstep/hosts";
-  std::string job;  ///< a job file; empty: the embedded digits
+  std::string name;  ///< of this pod in the hostfile; empty: its host name
+  std::string job;   ///< a job file; empty: the embedded digits
   std::string key = "/etc/lockstep/ssh/key";
   std::string state = "/run/lockstep";  ///< a folder of this pod only
   std::string termination_log;          ///< a file; empty: none

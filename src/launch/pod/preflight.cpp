@@ -16,12 +16,18 @@ namespace {
 constexpr double kFirstWord = 5;       ///< seconds
 constexpr std::size_t kMostAsked = 3;  ///< of those that are missing: each may take seconds to say why
 
-[[noreturn]] void missing(const HostPool& pool, const Hosts& there, int wanted, double seconds) {
-  std::vector<std::string> words;
+std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
+  std::vector<std::string> names;
   for (const Host& host : pool.listed()) {
-    if (std::find(there.begin(), there.end(), host) != there.end()) continue;
-    words.push_back(words.size() < kMostAsked ? fmt::format("{} ({})", host.name, pool.why_silent(host.name))
-                                              : host.name);
+    if (std::find(there.begin(), there.end(), host) == there.end()) names.push_back(host.name);
+  }
+  return names;
+}
+
+[[noreturn]] void missing(const HostPool& pool, const Hosts& there, std::size_t wanted, double seconds) {
+  std::vector<std::string> words = silent_ones(pool, there);
+  for (std::size_t i = 0; i < std::min(words.size(), kMostAsked); ++i) {
+    words[i] += fmt::format(" ({})", pool.why_silent(words[i]));
   }
   throw Error(
       ExitCode::infrastructure,
@@ -30,18 +36,15 @@ constexpr std::size_t kMostAsked = 3;  ///< of those that are missing: each may 
                   wanted, pool.listed().size(), seconds, there.size(), fmt::join(words, ", ")));
 }
 
-}  // namespace
-
 // Says now and then what the waiting is for.
 void say_who_is_waited_for(const HostPool& pool, const Hosts& there, double& next, double waited) {
   if (waited < next) return;
   next = 2 * waited;
-  std::vector<std::string> silent;
-  for (const Host& host : pool.listed()) {
-    if (std::find(there.begin(), there.end(), host) == there.end()) silent.push_back(host.name);
-  }
-  fmt::print(stderr, "lockstep pod: after {:.0f} s still waiting for {}\n", waited, fmt::join(silent, ", "));
+  fmt::print(stderr, "lockstep pod: after {:.0f} s still waiting for {}\n", waited,
+             fmt::join(silent_ones(pool, there), ", "));
 }
+
+}  // namespace
 
 bool preflight(HostPool& pool, const PreflightLimits& limits, const std::function<bool()>& stop) {
   const auto start = Clock::now();
@@ -55,9 +58,7 @@ bool preflight(HostPool& pool, const PreflightLimits& limits, const std::functio
     const std::size_t wanted = limits.hosts > 0 ? std::min(static_cast<std::size_t>(limits.hosts), all) : all;
     if (there.size() < wanted) {
       enough.reset();
-      if (seconds_since(start) >= limits.seconds) {
-        missing(pool, there, static_cast<int>(wanted), limits.seconds);
-      }
+      if (seconds_since(start) >= limits.seconds) missing(pool, there, wanted, limits.seconds);
     } else if (!enough) {
       enough = Clock::now();
     } else if (seconds_since(*enough) >= limits.settle_seconds) {
