@@ -78,7 +78,7 @@ RecordFile::~RecordFile() {
   ::close(file_);
 }
 
-void RecordFile::append(std::string_view data) {
+void RecordFile::append(std::string_view data) const {
   append_line(file_, framed(data));
 }
 

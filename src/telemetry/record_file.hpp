@@ -19,7 +19,7 @@ class RecordFile {
   RecordFile& operator=(const RecordFile&) = delete;
 
   /// One record, whole or (on a full disk) not at all.
-  void append(std::string_view data);
+  void append(std::string_view data) const;
   /// No earlier run has left a file here.
   [[nodiscard]] bool is_first() const { return is_first_; }
 

@@ -56,13 +56,10 @@ class Merged(unittest.TestCase):
         self.assertEqual({span["args"]["step"] for span in self.named("evaluate")}, {6, 9})
         self.assertEqual({span["args"]["step"] for span in self.named("checkpoint")}, {6})
 
-    def test_kernels_are_the_most_of_a_shard(self):
-        shards = self.named("shard")
-        for span in shards:
+    def test_kernels_are_a_part_of_a_shard(self):
+        for span in self.named("shard"):
             self.assertGreater(span["args"]["kernel_seconds"], 0)
             self.assertLessEqual(span["args"]["kernel_seconds"], span["args"]["seconds"])
-        kernels, all_seconds = (sum(span["args"][key] for span in shards) for key in ("kernel_seconds", "seconds"))
-        self.assertGreater(kernels, all_seconds / 2)
 
     def test_every_bucket_is_under_way_once_a_step(self):
         begun, ended = collections.Counter(), collections.Counter()
