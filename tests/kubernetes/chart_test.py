@@ -3,6 +3,7 @@
 follow what they are made of, renders that are the same twice."""
 import base64
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -113,6 +114,18 @@ class Names(unittest.TestCase):
 
 
 class OneSource(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_prometheus_takes_the_sample(self):
+        """With static targets: Debian's Prometheus is built without the discovery of Kubernetes."""
+        config = yaml.safe_load((ROOT / "k8s/samples/prometheus.yml").read_text())
+        self.assertEqual(config["scrape_configs"][0].pop("kubernetes_sd_configs"), [{"role": "pod"}])
+        config["scrape_configs"][0]["static_configs"] = [{"targets": ["127.0.0.1:9840"]}]
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            yaml.safe_dump(config, file)
+            file.flush()
+            done = subprocess.run(["promtool", "check", "config", "--syntax-only", file.name], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_versions(self):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
         version = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]

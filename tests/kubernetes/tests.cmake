@@ -2,6 +2,8 @@
 lockstep_script_test(kubernetes.values_are_current COMMAND ${TEST_PYTHON} ${CMAKE_SOURCE_DIR}/scripts/chart.py --check)
 lockstep_script_test(kubernetes.chart LABEL kubernetes TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/chart_test.py)
+lockstep_script_test(kubernetes.control_plane LABEL kubernetes TIMEOUT 3600
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/control_plane_test.py)
 lockstep_script_test(kubernetes.corpus LABEL kubernetes TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/corpus_test.py)
 lockstep_script_test(kubernetes.manifests_are_current LABEL kubernetes TIMEOUT 3600

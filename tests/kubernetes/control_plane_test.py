@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""The chart in a real Kubernetes that lacks only the kubelet: install, upgrade, rollback, uninstall; Pod Security; what the
+Job makes of every exit code, of an eviction and of a new size; where groups land; quota. The test writes the ends of
+pods in the kubelet's place."""
+import json
+import shutil
+import sys
+import unittest
+
+from control_plane import ControlPlane, until
+from kube_tools import CHART, ROOT
+
+KINDS = ["--api-versions", "monitoring.coreos.com/v1/PodMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
+PERMANENT = (64, 65, 70, 73, 74, 76, 77, 78)
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = ControlPlane()
+    unittest.addModuleCleanup(cluster.__exit__)
+    cluster.start_control_plane()
+    cluster.define()
+    cluster.node("cpu-0", {"pool": "cpu"})
+    cluster.node("big", {"pool": "big"}, **{"nvidia.com/gpu": "8"})
+    cluster.node("small", {"pool": "small"}, **{"nvidia.com/gpu": "4"})
+
+
+def words(*pairs):
+    return [word for pair in pairs for word in ("--set", pair)]
+
+
+class Release:
+    """A release in a namespace of its own, which enforces Pod Security's level restricted."""
+
+    def __init__(self, name, *values, level="restricted"):
+        self.name, self.values = name, values
+        cluster.namespace(name, level)
+
+    def helm(self, verb, *more):
+        return cluster.helm(verb, "run1", CHART, "-n", self.name, *words(*self.values), *words(*more))
+
+    def get(self, *arguments):
+        return cluster.get("-n", self.name, *arguments)
+
+    def jobs(self):
+        return self.get("jobs")
+
+    def job(self):
+        (job,) = self.jobs()
+        return job
+
+    def pods(self):
+        """Those that run and are not being deleted, by index."""
+        return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
+                       and "deletionTimestamp" not in pod["metadata"]),
+                      key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index"))
+
+    def running(self, count):
+        return until(lambda: (pods := self.pods()) and len(pods) == count and pods, self.describe)
+
+    def describe(self):
+        return cluster.kubectl("-n", self.name, "get", "pods,jobs,events").stdout[-3000:]
+
+    def end_pod(self, pod, code):
+        """What the kubelet writes when the container has ended."""
+        state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
+        status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [
+            {"name": "lockstep", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}]}
+        cluster.kubectl("-n", self.name, "patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge",
+                        "-p", json.dumps({"status": status}))
+
+    def conditions(self):
+        return {c["type"]: c.get("reason") for c in self.job()["status"].get("conditions", []) if c["status"] == "True"}
+
+
+class Life(unittest.TestCase):
+    def test_install_upgrade_rollback_uninstall(self):
+        cluster.volume("life")
+        release = Release("life", "persistence.enabled=true")
+        release.helm("install")
+        release.running(2)
+        first, key = release.job(), release.get("secret", "run1-ssh")["data"]["key"]
+
+        with self.subTest("the same values change nothing"):
+            release.helm("upgrade")
+            same = release.job()
+            self.assertEqual(same["metadata"]["uid"], first["metadata"]["uid"])
+            self.assertEqual(same["metadata"]["generation"], first["metadata"]["generation"])
+            self.assertEqual(release.get("secret", "run1-ssh")["data"]["key"], key)
+
+        with self.subTest("another image is another Job, with the same key and volume"):
+            release.helm("upgrade", "image.tag=other")
+            second = until(lambda: len(release.jobs()) == 1 and release.job(), release.describe)
+            self.assertNotEqual(second["metadata"]["name"], first["metadata"]["name"])
+            self.assertEqual(second["spec"]["template"]["spec"]["containers"][0]["image"], "lockstep:other")
+            self.assertEqual(release.get("secret", "run1-ssh")["data"]["key"], key)
+            self.assertEqual(len(release.get("pvc")), 1)
+
+        with self.subTest("a rollback has the first one's name"):
+            cluster.helm("rollback", "run1", "1", "-n", release.name)
+            back = until(lambda: len(release.jobs()) == 1 and release.job(), release.describe)
+            self.assertEqual(back["metadata"]["name"], first["metadata"]["name"])
+            self.assertEqual(release.get("secret", "run1-ssh")["data"]["key"], key)
+
+        with self.subTest("nothing stays but the claim with the model"):
+            cluster.helm("uninstall", "run1", "-n", release.name)
+            kinds = "jobs,pods,services,networkpolicies,serviceaccounts,configmaps,secrets,pvc"
+            mine = "app.kubernetes.io/instance=run1"
+            until(lambda: [item["kind"] for item in release.get(kinds, "-l", mine)] == ["PersistentVolumeClaim"],
+                  release.describe)
+
+    def test_every_values_file_is_taken_by_the_server(self):
+        release = Release("dry", level="privileged")
+        for values in sorted((CHART / "ci").glob("*-values.yaml")):
+            with self.subTest(values=values.name):
+                cluster.helm("install", "dry", CHART, "-n", release.name, "-f", values, "--dry-run=server")
+                manifest = cluster.helm("template", "dry", CHART, "-n", release.name, "-f", values, *KINDS).stdout
+                cluster.kubectl("-n", release.name, "create", "--dry-run=server", "--validate=strict", "-f", "-", text=manifest)
+
+    def test_plain_manifests_are_taken_by_the_server(self):
+        cluster.namespace("plain", "privileged")
+        paths = sorted((ROOT / "k8s").glob("*.yaml"))
+        self.assertGreater(len(paths), 4)
+        for path in paths:
+            with self.subTest(path=path.name):
+                cluster.kubectl("-n", "plain", "create", "--dry-run=server", "--validate=strict", "-f", path)
+
+
+    def test_samples_are_taken_by_the_server(self):
+        cluster.namespace("team-b")
+        cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
+        for name in ("namespace", "quota", "kueue"):
+            with self.subTest(sample=name):
+                cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
+
+
+class PodSecurity(unittest.TestCase):
+    def test_other_networks_need_more_than_restricted(self):
+        for profile in ("rdmaSharedDevice", "hostNetwork"):
+            with self.subTest(profile=profile):
+                release = Release(profile.lower(), f"network.profile={profile}")
+                release.helm("install")
+                until(lambda found=release: any("violates PodSecurity" in event["message"] for event in found.get("events")),
+                      release.describe)
+                self.assertEqual(release.pods(), [])
+
+
+class Verdicts(unittest.TestCase):
+    """What the Job does when a pod has ended."""
+
+    def start(self, name, *values):
+        release = Release(name, *values)
+        release.helm("install")
+        return release, release.running(2)
+
+    def test_permanent_codes_fail_the_job_at_once(self):
+        for code in PERMANENT:
+            with self.subTest(code=code):
+                release, pods = self.start(f"code-{code}")
+                release.end_pod(pods[0], code)
+                until(lambda: release.conditions().get("Failed") == "PodFailurePolicy", release.describe)
+
+    def test_a_checkpoint_is_no_failure(self):
+        release, pods = self.start("code-75")
+        release.end_pod(pods[0], 75)
+        again = until(lambda: (now := release.pods()) and len(now) == 2 and now, release.describe)
+        self.assertNotEqual(again[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])
+        self.assertEqual(again[1]["metadata"]["uid"], pods[1]["metadata"]["uid"])
+        self.assertEqual(release.job()["status"].get("failed", 0), 0)
+
+    def test_what_the_machine_did_is_counted_and_tried_again(self):
+        for code in (1, 137):
+            with self.subTest(code=code):
+                release, pods = self.start(f"code-{code}")
+                release.end_pod(pods[1], code)
+                release.running(2)
+                self.assertEqual(release.job()["status"]["failed"], 1)
+                self.assertNotIn("Failed", release.conditions())
+
+    def test_the_leader_s_success_ends_the_job_and_the_other_pods(self):
+        release, pods = self.start("code-0")
+        release.end_pod(pods[0], 0)
+        until(lambda: release.conditions().get("Complete") == "SuccessPolicy", release.describe)
+        self.assertEqual(release.pods(), [])
+
+    def test_a_worker_s_success_does_not(self):
+        release, pods = self.start("worker-0")
+        release.end_pod(pods[1], 0)
+        until(lambda: release.job()["status"].get("succeeded") == 1, release.describe)
+        self.assertEqual(release.conditions(), {})
+        self.assertEqual(len(release.pods()), 1)
+
+    def test_an_evicted_pod_is_replaced_and_not_counted(self):
+        release, pods = self.start("evicted")
+        name = pods[1]["metadata"]["name"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": release.name}}
+        cluster.kubectl("create", "--raw", f"/api/v1/namespaces/{release.name}/pods/{name}/eviction", "-f", "-",
+                        text=json.dumps(eviction))
+        until(lambda: (now := release.pods()) and len(now) == 2 and name not in [p["metadata"]["name"] for p in now],
+              release.describe)
+        self.assertEqual(release.job()["status"].get("failed", 0), 0)
+
+
+class Size(unittest.TestCase):
+    def test_an_elastic_job_is_scaled_by_an_upgrade(self):
+        cluster.volume("elastic")
+        release = Release("elastic", "persistence.enabled=true", "cluster.minReplicas=1", "cluster.maxReplicas=4")
+        release.helm("install")
+        pods = release.running(2)
+        uid = release.job()["metadata"]["uid"]
+        for size in (4, 1):
+            release.helm("upgrade", f"cluster.replicas={size}")
+            now = release.running(size)
+            self.assertEqual(now[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])  # index 0 goes on
+            self.assertEqual(release.job()["metadata"]["uid"], uid)
+        self.assertEqual(release.job()["status"].get("failed", 0), 0)
+
+    def test_groups_land_on_their_nodes(self):
+        release = Release("groups", "groups[0].name=big", "groups[0].replicas=1", "groups[0].gpusPerNode=8",
+                          "groups[0].nodeSelector.pool=big", "groups[1].name=small", "groups[1].replicas=2",
+                          "groups[1].gpusPerNode=2", "groups[1].nodeSelector.pool=small")
+        release.helm("install")
+        where = {pod["metadata"]["labels"]["lockstep/group"] + pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]:
+                 pod["spec"]["nodeName"] for pod in release.running(3)}
+        self.assertEqual(where, {"big0": "big", "small0": "small", "small1": "small"})
+        self.assertEqual({pod["status"]["qosClass"] for pod in release.pods()}, {"Guaranteed"})
+        hosts = release.get("configmaps", "-l", "app.kubernetes.io/instance=run1")[0]["data"]["hosts"].splitlines()
+        pods = release.pods()
+        self.assertEqual(sorted(line.split()[0] for line in hosts),
+                         sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods))
+
+    def test_a_quota_holds(self):
+        cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
+        cluster.kubectl("apply", "-f", ROOT / "k8s/samples/quota.yaml")
+        cluster.helm("install", "run1", CHART, "-n", "team-a", *words("cluster.gpusPerNode=4", "cluster.replicas=3",
+                                                                     "cluster.priorityClassName=training"))
+        self.addCleanup(cluster.helm, "uninstall", "run1", "-n", "team-a")  # other tests want the GPUs
+        until(lambda: any("exceeded quota" in event["message"] for event in cluster.get("-n", "team-a", "events")),
+              "no pod was refused by the quota")
+        self.assertLessEqual(len(cluster.get("-n", "team-a", "pods")), 2)
+
+
+if __name__ == "__main__":
+    if not shutil.which("openssl"):
+        print("skipped: openssl is not installed (scripts/install-dependencies.sh --k8s)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,20 @@
+# shellcheck shell=bash
+# Custom resource definitions, from the modules of those who define them: no program of theirs is built.
+
+# definitions NAME MODULE FILE...: files of a module as definitions/NAME.yaml in the cache.
+definitions() {
+  local name=$1 folder
+  folder=$(go mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  shift 2
+  (cd "$folder" && awk 'FNR == 1 {print "---"} 1' "$@") >"$BIN/../definitions/$name.yaml"
+}
+
+mkdir -p "$BIN/../definitions"
+queues=(clusterqueues localqueues resourceflavors workloadpriorityclasses)
+queues=("${queues[@]/#/config/components/crd/bases/kueue.x-k8s.io_}")
+definitions kueue sigs.k8s.io/kueue@v0.15.0 "${queues[@]/%/.yaml}"
+definitions mpi-operator github.com/kubeflow/mpi-operator@v0.8.0 manifests/base/kubeflow.org_mpijobs.yaml
+monitors=(podmonitors prometheusrules)
+monitors=("${monitors[@]/#/example/prometheus-operator-crd/monitoring.coreos.com_}")
+definitions prometheus-operator github.com/prometheus-operator/prometheus-operator@v0.85.0 \
+  "${monitors[@]/%/.yaml}"
