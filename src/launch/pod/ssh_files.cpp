@@ -51,7 +51,7 @@ std::string sshd_config(const SshSettings& settings, const std::map<std::string,
       "Port {}\nHostKey {}/key\nAuthorizedKeysFile {}/authorized_keys\nAllowUsers {}\n"
       "AuthenticationMethods publickey\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
       "PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nStrictModes no\nAllowTcpForwarding no\n"
-      "X11Forwarding no\nPrintMotd no\nMaxStartups 1000\nLogLevel ERROR\n",
+      "X11Forwarding no\nPrintMotd no\nMaxStartups 1000\nLogLevel FATAL\n",
       settings.port, settings.folder, settings.folder, settings.user);
   // All in one line: sshd takes the first one only.
   text += "SetEnv";

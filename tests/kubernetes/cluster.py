@@ -1,0 +1,180 @@
+"""The real cluster of cluster.sh, with the image and a volume that all pods share, and a job on it through the chart.
+LOCKSTEP_IMAGE names an archive of the image (tests/docker/image.sh), which is else built.
+
+    with Cluster() as cluster:
+        run = Run(cluster, "run1", steps=100, values=["cluster.replicas=3"])
+        run.wait_for_step(20)
+        cluster.kubectl("delete", "pod", run.pod(2), "--wait=false")
+        run.end()
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from kube_tools import CHART, ROOT, programs
+
+SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
+PROGRAM = os.environ["LOCKSTEP"]
+PATIENCE = 400  # seconds; a pod that is replaced waits for Kubernetes' back-off
+DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8",
+        "learning_rate=0.002", "evaluate=never"]
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    """The first true value of `condition()`."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.2)
+    raise AssertionError(f"waited {patience} s for {what}")
+
+
+def skip_with(done):
+    """Ends this process as skipped when a script said so."""
+    if done.returncode == 77:
+        print((done.stdout + done.stderr).strip().splitlines()[-1])
+        sys.exit(77)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr + done.stdout)
+
+
+def script(*words, **options):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **options)
+
+
+def quiet_hash(steps):
+    """The hash of the same job here, on one rank, without Kubernetes."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = script(PROGRAM, "train", *DATA, f"steps={steps}", "checkpoint=never", "--log", "json", cwd=folder)
+        done.check_returncode()
+        return json.loads(done.stdout.splitlines()[-1])["parameters_sha256"]
+
+
+class Cluster:
+    def __init__(self):
+        skip_with(script(SCRIPT, "probe"))
+        self.bin = programs("kubernetes")
+        self.helm = programs("helm") / "helm"
+        self.state = pathlib.Path(os.environ.get("CLUSTER", "/run/lockstep-cluster"))
+        self.environment = {**os.environ, "BIN": str(self.bin), "KUBECONFIG": str(self.state / "admin.kubeconfig")}
+        self.image = pathlib.Path(os.environ.get("LOCKSTEP_IMAGE", ROOT / "build/images/lockstep.tar"))
+        self.runs = None
+
+    def __enter__(self):
+        if "LOCKSTEP_IMAGE" not in os.environ:
+            skip_with(script(ROOT / "tests/docker/image.sh", self.image))
+        script(SCRIPT, "down", env=self.environment)
+        self.runs = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+        os.chmod(self.runs.name, 0o777)
+        try:
+            skip_with(script(SCRIPT, "up", self.image, env=self.environment))
+            self.apply(*self.volume())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        script(SCRIPT, "down", env=self.environment)
+        self.runs.cleanup()
+
+    def run(self, *words, check=True, **options):
+        done = script(*words, env=self.environment, **options)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{words}:\n{done.stdout}{done.stderr}")
+        return done
+
+    def kubectl(self, *words, **options):
+        return self.run(self.bin / "kubectl", *words, **options).stdout
+
+    def get(self, *words):
+        return json.loads(self.kubectl("get", *words, "-o", "json"))
+
+    def apply(self, *objects):
+        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def volume(self):
+        """A folder of this machine, which is all nodes: the file system that hosts of a job share."""
+        common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        yield {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "runs"},
+               "spec": {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": self.runs.name}}}
+        yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "runs"},
+               "spec": {**common, "volumeName": "runs", "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+class Run:
+    """A release of the chart. Its events are read from the shared volume. `job`: more overrides."""
+
+    def __init__(self, cluster, name, steps, values=(), every=50, job=()):
+        self.cluster, self.name = cluster, name
+        self.directory = pathlib.Path(cluster.runs.name) / name
+        overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
+        sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",
+                "resources.cpu": "400m", "resources.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}
+        words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
+        options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
+        cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
+        self.job_name = self.job()["metadata"]["name"]
+
+    def job(self):
+        return self.cluster.get("jobs", "-l", f"app.kubernetes.io/instance={self.name}")["items"][0]
+
+    def pods(self):
+        return self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={self.job_name}")["items"]
+
+    def pod(self, index):
+        """The name of the newest pod of this index."""
+        label = "batch.kubernetes.io/job-completion-index"
+        mine = [pod for pod in self.pods() if pod["metadata"]["labels"][label] == str(index)]
+        return max(mine, key=lambda pod: pod["metadata"]["creationTimestamp"])["metadata"]["name"]
+
+    def events(self, name=None):
+        path = self.directory / "events.jsonl"
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        events = [json.loads(line) for line in lines]
+        return [event for event in events if name in (None, event["event"])]
+
+    def ranks(self):
+        return [event["ranks"] for event in self.events("launch")]
+
+    def logs(self):
+        return self.cluster.kubectl("logs", "-l", f"batch.kubernetes.io/job-name={self.job_name}", "--tail=-1", "--prefix",
+                                    check=False)
+
+    def condition(self):
+        """Complete or Failed, once it is one of them."""
+        for condition in self.job()["status"].get("conditions", []):
+            if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+                return condition["type"]
+        return None
+
+    def wait_for_step(self, step, ranks=None):
+        """Until a step as late was done, by this many ranks."""
+        def reached():
+            assert self.condition() is None, f"{self.condition()} before step {step}:\n{self.logs()}"
+            world = 0
+            for event in self.events():
+                world = event["ranks"] if event["event"] == "launch" else world
+                if event["event"] == "step" and event["step"] >= step and ranks in (None, world):
+                    return True
+            return False
+        try:
+            wait_until(reached, f"step {step} of {ranks} ranks")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.ranks()}\n{self.logs()}") from error
+
+    def end(self, verdict="Complete"):
+        """Waits for the Job's verdict; the last `end` event."""
+        found = wait_until(self.condition, "the Job's end")
+        assert found == verdict, f"the Job is {found}, expected {verdict}:\n{self.logs()}"
+        ends = self.events("end")
+        return ends[-1] if ends else None
+
+    def remove(self):
+        self.cluster.run(self.cluster.helm, "uninstall", self.name, "--wait", check=False)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node is
+drained, the Job is scaled, a job is wrong; whatever happens, the bits are those of the run without Kubernetes."""
+import json
+import unittest
+
+from cluster import PATIENCE, Cluster, Run, quiet_hash
+
+STEPS = 1500
+
+
+class OnACluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.enterClassContext(cls.cluster)
+        cls.quiet = quiet_hash(STEPS)
+
+    def install(self, **options):
+        name = self.id().rsplit("test_", 1)[-1].replace("_", "-")
+        run = Run(self.cluster, name, STEPS, **options)
+        self.addCleanup(run.remove)
+        return run
+
+    def check_bits(self, run):
+        self.assertEqual(run.end()["parameters_sha256"], self.quiet)
+
+    def check_no_step_was_lost(self, run):
+        self.assertEqual([event["step"] for event in run.events("step")], list(range(1, STEPS + 1)))
+
+    def test_three_pods(self):
+        run = self.install(values=["cluster.replicas=3"])
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.ranks(), [3])
+        self.assertEqual({pod["spec"]["nodeName"] for pod in run.pods()}, {"node-0", "node-1"})
+
+    def test_a_deleted_worker(self):
+        run = self.install(values=["cluster.replicas=3"])
+        run.wait_for_step(50)
+        self.cluster.kubectl("delete", "pod", run.pod(2), "--wait=false")
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.ranks()[:2], [3, 2])
+
+    def test_a_deleted_leader(self):
+        run = self.install(values=["cluster.replicas=2"])
+        run.wait_for_step(50)
+        self.cluster.kubectl("delete", "pod", run.pod(0), "--wait=false")
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.job()["status"].get("failed", 0), 0)
+
+    def test_a_drained_node(self):
+        run = self.install(values=["cluster.replicas=3"])
+        run.wait_for_step(50)
+        self.addCleanup(self.cluster.kubectl, "uncordon", "node-1")
+        self.cluster.kubectl("drain", "node-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data",
+                             f"--timeout={PATIENCE}s")
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.job()["status"].get("failed", 0), 0)
+
+    def test_scaling(self):
+        run = self.install(values=["cluster.replicas=2", "cluster.minReplicas=1", "cluster.maxReplicas=3"])
+        run.wait_for_step(20, ranks=2)
+        self.scale(run, 3)
+        run.wait_for_step(21, ranks=3)
+        self.scale(run, 1)
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual((run.ranks()[0], 3 in run.ranks(), run.ranks()[-1]), (2, True, 1))
+
+    def scale(self, run, pods):
+        patch = {"spec": {"parallelism": pods, "completions": pods}}
+        self.cluster.kubectl("patch", "job", run.job_name, "--patch", json.dumps(patch))
+
+    def test_a_wrong_job(self):
+        run = self.install(values=["cluster.replicas=2"], job=["data.train={images: /nowhere}"])
+        run.end("Failed")
+        leader = run.pod(0)
+        status = self.cluster.get("pod", leader)["status"]
+        ended = status["containerStatuses"][0]["state"]["terminated"]
+        self.assertEqual(ended["exitCode"], 78)
+        self.assertRegex(ended["message"], "^lockstep: .*/nowhere")
+        self.assertIn(ended["message"], self.cluster.kubectl("logs", leader))
+        self.assertEqual(run.ranks(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
