@@ -146,6 +146,10 @@ class ControlPlane:
             self.kubectl("apply", "--server-side", "-f", path)
         self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 
+    def start_mpi_operator(self):
+        self.start("mpi-operator", programs("mpi-operator") / "mpi-operator", "--kubeConfig", self.kubeconfig,
+                   "--lock-namespace", "default")
+
     def volume(self, name):
         """A volume for the first claim that asks for one of several writers."""
         self.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},

@@ -54,7 +54,7 @@ class Release:
         """Those that run and are not being deleted, by index."""
         return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
                        and "deletionTimestamp" not in pod["metadata"]),
-                      key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index"))
+                      key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", ""))
 
     def running(self, count):
         return until(lambda: (pods := self.pods()) and len(pods) == count and pods, self.describe)
@@ -133,6 +133,24 @@ class Life(unittest.TestCase):
         for name in ("namespace", "quota", "kueue"):
             with self.subTest(sample=name):
                 cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
+
+
+class Operators(unittest.TestCase):
+    def test_the_mpi_operator_makes_the_pods_of_the_hosts_file(self):
+        cluster.start_mpi_operator()
+        release = Release("mpi", "mode=mpijob", "cluster.replicas=3", "cluster.slots=2")
+        release.helm("install")
+        pods = release.running(3)
+        (job,) = release.get("mpijobs")
+        configs = {item["metadata"]["name"]: item["data"] for item in release.get("configmaps") if "data" in item}
+        hosts = [line.split() for line in configs[job["metadata"]["name"]]["hosts"].splitlines()]
+        self.assertEqual(sorted(name for name, _ in hosts),
+                         sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods))
+        own = [line.split() for line in configs[job["metadata"]["name"] + "-config"]["hostfile"].splitlines()]
+        self.assertEqual([(f"{name}.mpi.svc", slots) for name, slots in hosts], [tuple(line) for line in own])
+        (service,) = release.get("services")
+        self.assertEqual(service["metadata"]["name"], pods[0]["spec"]["subdomain"])
+        self.assertEqual({pod["status"]["qosClass"] for pod in pods}, {"Guaranteed"})
 
 
 class PodSecurity(unittest.TestCase):
