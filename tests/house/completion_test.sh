@@ -20,7 +20,7 @@ expect() {
   [ "$found" = "$expected" ] || { echo "after '$*': expected '$expected', found '$found'"; exit 1; }
 }
 
-expect train tr
+expect 'train trace' tr
 expect --ranks train --ran
 expect --resume train --ranks 2 job.yaml --resu
 expect '' train jo
