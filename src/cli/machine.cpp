@@ -89,7 +89,7 @@ std::int64_t memory_limit_bytes() {
 }
 
 std::int64_t shared_memory_bytes(bool free) {
-  struct statvfs facts{};
+  struct statvfs facts {};
   if (statvfs("/dev/shm", &facts) != 0) return -1;
   return static_cast<std::int64_t>(free ? facts.f_bavail : facts.f_blocks) * static_cast<std::int64_t>(facts.f_frsize);
 }

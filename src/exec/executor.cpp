@@ -134,7 +134,8 @@ void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(0, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
-    worker.runner->run(binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    worker.runner->run(
+        binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
     const Results& results = program_.results;
     EvaluatedShard& evaluated = worker.evaluated;
     evaluated.shard = shard;

@@ -42,7 +42,7 @@ std::map<std::string, double> by_rank(const std::vector<double>& values) {
 }
 
 std::int64_t free_shared_memory() {
-  struct statvfs info{};
+  struct statvfs info {};
   if (statvfs("/dev/shm", &info) != 0) return std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
 }
