@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Kubernetes 1.35 with its etcd and a small CoreDNS. Run by build.sh in this folder; some ten minutes on two cores.
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 at=k8s.io/component-base/version
