@@ -33,7 +33,7 @@ std::string find_sshd() {
   const char* path = std::getenv("PATH");
   std::istringstream folders(std::string(path == nullptr ? "" : path) + ":/usr/sbin:/usr/local/sbin");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string program = folder + "/sshd";
+    std::string program = folder + "/sshd";
     if (program.front() == '/' && access(program.c_str(), X_OK) == 0) return program;
   }
   return "";
