@@ -147,7 +147,7 @@ class BytesRead(Folder):
     def test_tokens(self):
         make_data.tokens(self.folder / "set.bin", SAMPLES * 8 + 1)
         words = ("tokens: {path: set.bin, context: 8}", "run_directory=")
-        read = self.train(words[0], words[1] + "a", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
+        read = self.train(words[0], words[1] + "a", "balance=equal", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
         window = 2 * 9
         self.assertGreater(read["0"], SAMPLES // 2 * window + 2, "rank 0 indexes")
         self.assertIn(read["1"] - SAMPLES // 2 * window, (0, 2), "2: the window that joins the end to the beginning")

@@ -33,6 +33,7 @@ job:
   clip_norm: 1.0
   evaluate: {every: 50 steps}
   checkpoint: {every: 50 steps}
+  balance: equal  # the slow rank keeps its shards, and stays slow
   threads: 1
 """
 
@@ -69,16 +70,16 @@ class Live(unittest.TestCase):
         cls.prometheus = Prometheus(folder / "prometheus", folder / "run/metrics/targets.json", rules)
         cls.addClassCleanup(cls.prometheus.stop)
         with SlowedDown(cls.training.process_of_rank(SLOW)):
-            # On a busy machine another rank may be the slow one for a moment, and rightly named.
-            cls.straggler = wait_until(cls.only_straggler, f"an alert of rank {SLOW} alone")
+            # On a busy machine another rank may be slow, too, and rightly named.
+            cls.straggler = wait_until(cls.slowest, f"an alert that names rank {SLOW} as the slowest")
         wait_until(lambda: cls.prometheus.query("lockstep_checkpoints_total > 1"), "two checkpoints")
         wait_until(lambda: cls.prometheus.query("lockstep_evaluations_total > 1"), "two evaluations")
         cls.scrapes = cls.training.scrapes()
 
     @classmethod
-    def only_straggler(cls):
+    def slowest(cls):
         alerts = cls.prometheus.firing("LockstepStraggler")
-        return alerts[0] if [labels["rank"] for labels in alerts] == [str(SLOW)] else None
+        return alerts[0] if alerts and alerts[0]["rank"] == str(SLOW) else None
 
     def test_the_alert_names_the_straggler(self):
         self.assertEqual((self.straggler["job"], self.straggler["run"]), ("characters", "run"))
@@ -153,9 +154,9 @@ class Live(unittest.TestCase):
         messages = wait_until(lambda: len(told()) == GPUS and told(), "a warning of each rank's GPU")
         for rank in range(GPUS):
             self.assertTrue(any(re.fullmatch(
-                rf"the GPU of rank {rank} on \S+ has a co-tenant, as its utilization, power and clocks show; shares follow "
-                "its speed", message) for message in messages), messages)
-        self.assertEqual(len(self.prometheus.query("lockstep_gpu_co_tenant == 1")), GPUS)
+                rf"the GPU of rank {rank} on \S+ has a co-tenant, as its utilization, power and clocks show; balance: "
+                "auto would give it less to do", message) for message in messages), messages)
+        wait_until(lambda: len(self.prometheus.query("lockstep_gpu_co_tenant == 1")) == GPUS, "the metric of each GPU")
 
     def test_exporting_costs_next_to_nothing(self):
         process = self.training.process_of_rank(0)

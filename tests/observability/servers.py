@@ -92,8 +92,10 @@ class Prometheus:
         return self.ask("query_range", query=expression, start=now - seconds, end=now, step=1)["result"]
 
     def firing(self, name):
-        return [alert["labels"] for alert in self.ask("alerts")["alerts"]
-                if alert["state"] == "firing" and alert["labels"]["alertname"] == name]
+        """The labels of the alerts of this name, that with the greatest value first."""
+        alerts = [alert for alert in self.ask("alerts")["alerts"]
+                  if alert["state"] == "firing" and alert["labels"]["alertname"] == name]
+        return [alert["labels"] for alert in sorted(alerts, key=lambda alert: -float(alert["value"]))]
 
     def stop(self):
         self.process.terminate()
