@@ -46,6 +46,7 @@ add_library(ops_driver STATIC ${OP_CASES} ${LOCKSTEP_CASE_LIST} ${LOCKSTEP_GRID_
   ops/op_driver.cpp ops/finite_difference.cpp)
 target_include_directories(ops_driver PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_flags)
+set_target_properties(ops_driver PROPERTIES POSITION_INDEPENDENT_CODE ON)  # tests/cuda puts it into a module
 
 add_executable(ops_test ${OP_CHECKS} ops/allocation_counter.cpp)
 target_link_libraries(ops_test PRIVATE ops_driver lockstep_flags GTest::gtest_main)

@@ -54,18 +54,18 @@ void print_json(const EvalArguments& arguments, const SavedModel& model, std::in
 int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& job, const Registries& registries) {
   const auto start = Clock::now();
   require_eval_set(arguments.set, job);
-  (void)train::choose_device(job, communicator);  // refuses what this host has not
+  const exec::Device device = train::choose_device(job, communicator);
   const std::string& given = arguments.job.checkpoint;
   const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
   const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);
   const Graph graph = train::make_job_graph(job, data, registries);
   const SavedModel model = load_saved_model(files, graph, job, communicator);
-  exec::WorkerPool pool(train::worker_count(job, communicator, static_cast<std::size_t>(set->size())));
+  exec::WorkerPool pool(train::worker_count(job, communicator, device, static_cast<std::size_t>(set->size())));
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
   options.timeout = train::timeout_of(job);
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
-                               pool, options);
+                               device, pool, options);
   const auto metrics = evaluation.run(model.parameters, model.states, 0);
   if (communicator.rank() == 0) {
     const auto print = arguments.log == "json" ? print_json : print_people;

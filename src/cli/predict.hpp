@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/saved_model.hpp"
+#include "exec/device.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/prepared_data.hpp"
 
@@ -32,6 +33,7 @@ struct PredictContext {
   const SavedFiles& files;
   const Registries& registries;
   const PredictOptions& options;
+  const exec::Device& device;
 };
 
 int predict_images(const PredictContext& context);

@@ -44,7 +44,7 @@ int predict(PredictArguments& arguments) {
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
   Job job = arguments.job.load(train::catalogue_of(registries), false);
-  (void)train::choose_device(job, *make_single_communicator());  // refuses what this host has not
+  const exec::Device device = train::choose_device(job, *make_single_communicator());
   const auto files =
       read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
                        *make_single_communicator());
@@ -54,7 +54,7 @@ int predict(PredictArguments& arguments) {
     remembered = train::prepare_data(job, registries.augmentations, {});
   }
   const train::PreparedData& data = *remembered;
-  const PredictContext context{job, data, files, registries, arguments.options};
+  const PredictContext context{job, data, files, registries, arguments.options, device};
   const DataSetInfo& info = data.train->info();
   if (has(info, Feature::Kind::tokens)) return predict_text(context);
   if (arguments.options.has_prompt) {

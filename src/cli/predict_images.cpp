@@ -13,6 +13,7 @@
 #include "exec/executor.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
+#include "train/shares.hpp"
 
 namespace lockstep::cli {
 
@@ -117,8 +118,9 @@ std::vector<Scores> run(const PredictContext& context, const Graph& graph, const
   std::vector<Scores> scores(source.samples());
   std::vector<int> samples(scores.size());
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int>(i);
-  exec::WorkerPool pool(std::clamp(backend::available_cores(), 1, static_cast<int>(samples.size())));
-  exec::Executor executor(graph, Mode::inference, DeviceKind::cpu, pool, 0);
+  const auto workers = train::worker_count(context.job, *make_single_communicator(), context.device, samples.size());
+  exec::WorkerPool pool(workers);
+  exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
   executor.use(model.parameters, model.states);
   executor.evaluate(samples, source, [&](const exec::EvaluatedShard& shard) {
     scores[static_cast<std::size_t>(shard.shard)] =

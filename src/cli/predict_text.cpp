@@ -92,7 +92,7 @@ int predict_text(const PredictContext& context) {
   const SavedModel model = load_saved_model(context.files, graph, context.job, *make_single_communicator());
 
   exec::WorkerPool pool(1);
-  exec::Executor executor(graph, Mode::inference, DeviceKind::cpu, pool, 0);
+  exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
   executor.use(model.parameters, model.states);
   const Shape& shape = graph.at(graph.output).spec.shape;
   Window window(shape[1]);

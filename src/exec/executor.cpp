@@ -1,6 +1,9 @@
 #include "exec/executor.hpp"
 
 #include "core/spans.hpp"
+#include "exec/cpu_worker.hpp"
+#include "exec/gpu_memory.hpp"
+#include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
 
 namespace lockstep::exec {
@@ -11,6 +14,29 @@ std::int64_t batch_of(const Graph& graph) {
   return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
 }
 
+/// A bucket's way from a worker to the exchange, timed.
+class ExchangeSink final : public BucketSink {
+ public:
+  ExchangeSink(comm::Exchange& exchange, int shard, TraceRecorder* trace, std::uint64_t step, int lane)
+      : exchange_(exchange), shard_(shard), trace_(trace), step_(step), lane_(lane) {}
+  comm::Leaf leaf(int bucket) override { return exchange_.leaf(shard_, bucket); }
+  void ready(int bucket) override {
+    const TraceScope handing(trace_, "hand over", step_, lane_, bucket);
+    const auto start = Clock::now();
+    exchange_.ready(shard_, bucket);
+    seconds_ += seconds_since(start);
+  }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  comm::Exchange& exchange_;
+  int shard_;
+  TraceRecorder* trace_;
+  std::uint64_t step_;
+  int lane_;
+  double seconds_ = 0;
+};
+
 double sum_in_order(const float* values, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]);
@@ -19,42 +45,75 @@ double sum_in_order(const float* values, std::int64_t n) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed, bool lowered)
-    : graph_(lowered ? lower(graph, device) : graph), pool_(pool), seed_(seed) {
+Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered)
+    : graph_(lowered ? lower(graph, device.kind()) : graph), device_(std::move(device)), pool_(pool), seed_(seed) {
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool.size(); ++i) sets.emplace_back(graph_, mode, device);
+  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_);
   program_ = compile(graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
-  for (auto& set : sets) {
-    Worker worker;
-    worker.runner = std::make_unique<ShardRunner>(program_, std::move(set));
-    worker.slots.resize(program_.slots.size());
-    workers_.push_back(std::move(worker));
+  workers_.resize(sets.size());
+  if (device_.is_gpu()) {
+    gpu_kernels_ = std::move(sets);
+    return;
+  }
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    workers_[i].computes = std::make_unique<CpuWorker>(program_, std::move(sets[i]));
   }
 }
 
 void Executor::use(const TensorBlock& parameters, const TensorBlock& states) {
+  host_parameters_ = &parameters;
+  host_states_ = &states;
+  if (device_.is_gpu()) {
+    if (!gpu_kernels_.empty()) make_gpu_workers();
+    return;
+  }
   parameters_.clear();
   states_.clear();
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i).data());
   for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i).data());
-  ++version_;
+}
+
+void Executor::make_gpu_workers() {
+  backend::Gpu& gpu = device_.lanes->gpu();
+  gpu.make_current();
+  require_gpu_memory();
+  gpu_parameters_ = std::make_unique<GpuParameters>(gpu, *host_parameters_, *host_states_);
+  parameters_.assign(gpu_parameters_->parameters().begin(), gpu_parameters_->parameters().end());
+  states_.assign(gpu_parameters_->states().begin(), gpu_parameters_->states().end());
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].computes =
+        std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]), device_.lanes->at(i));
+  }
+  gpu_kernels_.clear();
+}
+
+void Executor::require_gpu_memory() const {
+  const int workers = static_cast<int>(workers_.size());
+  const std::size_t arena = ShardRunner::arena_bytes(program_), there = device_.lanes->at(0).arena.bytes();
+  exec::require_gpu_memory(device_.place, device_.lanes->gpu().free_memory(),
+                           {{"parameters and states", GpuParameters::bytes(*host_parameters_, *host_states_)},
+                            {"activations", arena > there ? arena : 0, workers},
+                            {"gradients", GpuWorker::gradient_bytes(program_), workers},
+                            {"inputs", GpuWorker::input_bytes(graph_), workers}},
+                           batch_of(graph_), workers);
+}
+
+void Executor::begin() {
+  ++version_;  // an update may have changed the parameters
+  if (gpu_parameters_) gpu_parameters_->update(*host_parameters_, *host_states_);
 }
 
 StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * batch_of(graph_), .parameters_version = version_};
 }
 
-ShardBinding Executor::binding(const Worker& worker, const StepContext& step) const {
-  return {.inputs = worker.inputs.tensors,
-          .parameters = parameters_,
-          .states = states_,
-          .slots = worker.slots,
-          .step = &step};
+ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) const {
+  return {.inputs = inputs, .parameters = parameters_, .states = states_, .step = step};
 }
 
 void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
   const auto sum = [&](const Location& location) {
-    return sum_in_order(worker.runner->result(location), worker.inputs.valid);
+    return sum_in_order(worker.computes->result(location), worker.inputs.valid);
   };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
@@ -67,7 +126,7 @@ const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t
                                                  const GradientLayout& layout, comm::Exchange& exchange) {
   results_.resize(plan.shards.size());
   shard_seconds_.resize(plan.shards.size());
-  ++version_;  // the update has changed the parameters since the last step
+  begin();
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
     train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange, results_[i],
@@ -88,64 +147,40 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
   }
   worker.times.data_seconds += seconds_since(mark);
   TraceScope span(trace_, "shard", step, lane, shard);
-  worker.runner->time_kernels(span.kernel_seconds());
   const StepContext step_context = context(step, shard);
-  const ShardBinding shard_binding = binding(worker, step_context);
-
-  // Buckets are opened when their first slot is about to be written and handed over when their last one is.
-  std::size_t opened = 0, closed = 0;
+  ExchangeSink sink(exchange, shard, trace_, step, lane);
+  ShardCall shard_call = call(worker.inputs, step_context);
+  shard_call.layout = &layout;
+  shard_call.sink = &sink;
+  shard_call.kernel_seconds = span.kernel_seconds();
   mark = Clock::now();
-  double handing_over = 0;
-  worker.runner->run(
-      shard_binding,
-      [&](std::size_t i) {
-        const auto slots_after = program_.instructions[i].slots_done;
-        for (; opened < layout.buckets.size() && layout.buckets[opened].first_slot < slots_after; ++opened) {
-          const comm::Leaf leaf = exchange.leaf(shard, static_cast<int>(opened));
-          const Bucket& bucket = layout.buckets[opened];
-          for (auto s = bucket.first_slot; s < bucket.last_slot; ++s) {
-            const auto slot = static_cast<std::size_t>(s);
-            worker.slots[slot] = {leaf.memory + layout.slots[slot].offset, leaf.add};
-          }
-        }
-      },
-      [&](std::size_t i) {
-        const auto slots_done = program_.instructions[i].slots_done;
-        for (; closed < layout.buckets.size() && layout.buckets[closed].last_slot <= slots_done; ++closed) {
-          const TraceScope handing(trace_, "hand over", step, lane, static_cast<int>(closed));
-          const auto start = Clock::now();
-          exchange.ready(shard, static_cast<int>(closed));
-          handing_over += seconds_since(start);
-        }
-      });
+  worker.computes->run(shard_call);
   seconds = seconds_since(mark);
-  worker.runner->time_kernels(nullptr);
-  worker.times.compute_seconds += seconds - handing_over;
-  worker.times.merge_seconds += handing_over;
+  worker.times.compute_seconds += seconds - sink.seconds();
+  worker.times.merge_seconds += sink.seconds();
   add_up(worker, sums);
   source.release(step, shard);
 }
 
 void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
                         const std::function<void(const EvaluatedShard&)>& sink) {
-  ++version_;
+  begin();
   pool_.run(static_cast<int>(shards.size()), [&](int index, int task) {
     Worker& worker = workers_[static_cast<std::size_t>(index)];
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(0, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
-    worker.runner->run(
-        binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    worker.computes->run(call(worker.inputs, step_context));
     const Results& results = program_.results;
     EvaluatedShard& evaluated = worker.evaluated;
     evaluated.shard = shard;
     evaluated.valid = worker.inputs.valid;
-    evaluated.loss = worker.runner->result(results.loss);
-    evaluated.count = worker.runner->result(results.count);
-    evaluated.prediction = worker.runner->result(results.prediction);
+    evaluated.loss = worker.computes->result(results.loss);
+    evaluated.count = worker.computes->result(results.count);
+    evaluated.prediction = worker.computes->result(results.prediction);
     evaluated.metrics.clear();
     for (const auto& [value, count] : results.metrics) {
-      evaluated.metrics.emplace_back(worker.runner->result(value), worker.runner->result(count));
+      evaluated.metrics.emplace_back(worker.computes->result(value), worker.computes->result(count));
     }
     sink(evaluated);
     source.release(0, shard);

@@ -10,10 +10,13 @@
 
 #include "comm/exchange.hpp"
 #include "core/trace.hpp"
+#include "exec/device.hpp"
+#include "exec/gpu_parameters.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
+#include "exec/shard_worker.hpp"
 #include "exec/worker_pool.hpp"
 
 namespace lockstep::exec {
@@ -48,9 +51,11 @@ struct EvaluatedShard {
 /// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
-  Executor(const Graph& graph, Mode mode, DeviceKind device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
+  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
 
   [[nodiscard]] const Program& program() const { return program_; }
+  /// What it computes with from now on; both must outlive their use. On a GPU throws Error(configuration) where they
+  /// and what a step needs do not fit.
   void use(const TensorBlock& parameters, const TensorBlock& states);
 
   /// Where the spans of train() go from now on; null: nowhere.
@@ -76,26 +81,33 @@ class Executor {
 
  private:
   struct Worker {
-    std::unique_ptr<ShardRunner> runner;
-    std::vector<SlotMemory> slots;
+    std::unique_ptr<ShardWorker> computes;
     ShardInputs inputs;
     EvaluatedShard evaluated;
     ShardTimes times;
   };
 
+  void make_gpu_workers();
+  void require_gpu_memory() const;
+  /// The parameters may have changed since.
+  void begin();
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
-  [[nodiscard]] ShardBinding binding(const Worker& worker, const StepContext& step) const;
+  [[nodiscard]] ShardCall call(const ShardInputs& inputs, const StepContext& step) const;
   void train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source, const GradientLayout& layout,
                    comm::Exchange& exchange, ShardScalars& sums, double& seconds);
   void add_up(const Worker& worker, ShardScalars& sums) const;
   void collect_times();
 
   Graph graph_;  ///< as it is computed
+  Device device_;
   WorkerPool& pool_;
   std::uint64_t seed_;
   Program program_;
+  std::vector<KernelSet> gpu_kernels_;  ///< until use() has made the workers of a GPU
   std::vector<Worker> workers_;
-  std::vector<const float*> parameters_, states_;
+  const TensorBlock *host_parameters_ = nullptr, *host_states_ = nullptr;
+  std::unique_ptr<GpuParameters> gpu_parameters_;
+  std::vector<const float*> parameters_, states_;  ///< where kernels read them
   std::uint64_t version_ = 0;
   TraceRecorder* trace_ = nullptr;
   std::vector<ShardScalars> results_;

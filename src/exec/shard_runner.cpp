@@ -1,5 +1,7 @@
 #include "exec/shard_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/spans.hpp"
@@ -10,7 +12,7 @@ namespace lockstep::exec {
 
 namespace {
 
-LOCKSTEP_VECTORIZED void add(const float* a, const float* b, float* sum, std::int64_t n) {
+LOCKSTEP_VECTORIZED void add_on_cpu(const float* a, const float* b, float* sum, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
 }
 
@@ -44,10 +46,16 @@ class KernelTimer {
   Clock::time_point start_;
 };
 
-constexpr std::int64_t kAlignment = 16;  // floats
+constexpr std::int64_t kAlignment = 16;         // floats
+const std::string kSum = "a sum of gradients";  // NOLINT(cert-err58-cpp): for errors
 
 std::int64_t aligned(std::int64_t elements) {
   return (elements + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// What is set aside stands behind the program's own memory, on a cache line of its own.
+std::size_t aside_offset(const Program& program) {
+  return (static_cast<std::size_t>(program.arena_bytes) + 63) / 64 * 64;
 }
 
 /// All slots of one instruction, at most.
@@ -66,16 +74,28 @@ std::size_t aside_bytes(const Program& program) {
   return static_cast<std::size_t>(most) * sizeof(float);
 }
 
+/// An op's own kernel, else the CUDA module's.
+const KernelFactory& factory_of(const OpDef& op, const Device& device, const std::string& label) {
+  const auto own = op.kernels.find(device.kind());
+  if (own != op.kernels.end()) return own->second;
+  if (const OpDef* other = device.gpu_kernels == nullptr ? nullptr : device.gpu_kernels->find(op.name)) {
+    if (const auto found = other->kernels.find(device.kind()); found != other->kernels.end()) return found->second;
+  }
+  throw Error(ExitCode::configuration,
+              fmt::format("{}: expected a kernel of op '{}' for {}, found none; {}", label, op.name,
+                          device.is_gpu() ? "GPUs" : "the CPU",
+                          device.is_gpu() ? "set device: cpu, or leave this layer out" : "add one to the op"));
+}
+
 }  // namespace
 
-KernelSet::KernelSet(const Graph& graph, Mode mode, DeviceKind device) {
+KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device) {
   for (const Node& node : graph.nodes) {
+    labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
     if (node.op->view) {
       kernels_.emplace_back();
       continue;
     }
-    const auto factory = node.op->kernels.find(device);
-    LOCKSTEP_CHECK(factory != node.op->kernels.end(), "op '" + node.op->name + "' has no kernel for this device");
     KernelRequest request;
     request.node = node.name;
     request.attributes = &node.attributes;
@@ -86,7 +106,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, DeviceKind device) {
     request.outputs = specs_of(graph, node.outputs);
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
-    kernels_.push_back(factory->second(request));
+    kernels_.push_back(factory_of(*node.op, device, labels_.back())(request));
   }
 }
 
@@ -95,11 +115,29 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
   return kernel == nullptr ? 0 : kernel->workspace_bytes();
 }
 
-ShardRunner::ShardRunner(const Program& program, KernelSet kernels)
-    : program_(program),
-      kernels_(std::move(kernels)),
-      arena_(static_cast<std::size_t>(program.arena_bytes)),
-      aside_memory_(aside_bytes(program)) {}
+std::size_t ShardRunner::arena_bytes(const Program& program) {
+  return aside_offset(program) + aside_bytes(program);
+}
+
+ShardRunner::ShardRunner(const Program& program, KernelSet kernels, backend::GpuLane* lane)
+    : program_(program), kernels_(std::move(kernels)), lane_(lane) {
+  if (lane_ == nullptr) memory_ = AlignedBytes(arena_bytes(program));
+  find_arena();
+}
+
+// A GPU's lane may have moved its block since, for a larger program.
+void ShardRunner::find_arena() {
+  arena_ = lane_ == nullptr ? memory_.data() : lane_->arena.reserve(arena_bytes(program_));
+  aside_start_ = arena_ + aside_offset(program_);
+}
+
+void ShardRunner::add(const float* left, const float* right, float* sum, std::int64_t n) {
+  if (lane_ == nullptr) {
+    add_on_cpu(left, right, sum, n);
+  } else {
+    lane_->gpu.add(lane_->compute, left, right, sum, n);
+  }
+}
 
 void* ShardRunner::pointer(const Location& location, const ShardBinding& binding) const {
   const auto index = static_cast<std::size_t>(location.index);
@@ -108,7 +146,7 @@ void* ShardRunner::pointer(const Location& location, const ShardBinding& binding
     case Space::none:
       return nullptr;
     case Space::arena:
-      return arena_.data() + location.index;
+      return arena_ + location.index;
     case Space::input:
       return const_cast<void*>(binding.inputs[index]);
     case Space::parameter:
@@ -128,7 +166,7 @@ void ShardRunner::bind(const std::vector<Location>& from, const ShardBinding& bi
 
 std::uint64_t ShardRunner::set_aside(const std::vector<Location>& slots, const ShardBinding& binding,
                                      const Kernel* adding, std::vector<void*>& pointers) {
-  auto* free = reinterpret_cast<float*>(aside_memory_.data());
+  auto* free = reinterpret_cast<float*>(aside_start_);
   std::uint64_t add_to = 0;
   aside_.clear();
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -153,6 +191,12 @@ void ShardRunner::add_aside() {
 void ShardRunner::execute(const Instruction& instruction, const ShardBinding& binding) {
   bind(instruction.inputs, binding, inputs_);
   bind(instruction.outputs, binding, outputs_);
+  GpuQueue* queue = nullptr;
+  if (lane_ != nullptr) {
+    queue = lane_->gpu.queue(lane_->compute);
+    lane_->gpu.enter(lane_->compute, binding.step->step,
+                     instruction.node < 0 ? kSum : kernels_.label(instruction.node));
+  }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
     add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]), static_cast<float*>(outputs_[0]),
@@ -175,7 +219,8 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                     .outputs = outputs_,
                     .saved = saved_,
                     .workspace = workspace,
-                    .step = binding.step});
+                    .step = binding.step,
+                    .queue = queue});
     add_aside();
     return;
   }
@@ -194,13 +239,14 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                    .parameter_gradients = floats(parameter_gradients_),
                    .add_to = add_to,
                    .workspace = workspace,
-                   .step = binding.step});
+                   .step = binding.step,
+                   .queue = queue});
   add_aside();
 }
 
 const float* ShardRunner::result(const Location& location) const {
   if (location.space != Space::arena) return nullptr;
-  return reinterpret_cast<const float*>(arena_.data() + location.index);
+  return reinterpret_cast<const float*>(arena_ + location.index);
 }
 
 }  // namespace lockstep::exec

@@ -1,11 +1,15 @@
-// ShardRunner: one worker's copy of a compiled program: kernels and an arena, run for one shard at a time.
+// ShardRunner: one worker's copy of a compiled program: kernels and an arena, run for one shard at a time. On a GPU all
+// pointers are to its memory, and to run is to put the kernels on a stream.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "backend/gpu/gpu_lane.hpp"
+#include "exec/device.hpp"
 #include "graph/program.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
@@ -30,21 +34,30 @@ struct ShardBinding {
 /// Kernels of every node for one worker.
 class KernelSet {
  public:
-  KernelSet(const Graph& graph, Mode mode, DeviceKind device);
+  /// Throws Error(configuration) for an op that has none for this device.
+  KernelSet(const Graph& graph, Mode mode, const Device& device);
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
+  /// For errors: "conv 'stem'".
+  [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
 
  private:
   std::vector<std::unique_ptr<Kernel>> kernels_;  // null for views
+  std::vector<std::string> labels_;
 };
 
 class ShardRunner {
  public:
-  ShardRunner(const Program& program, KernelSet kernels);
+  /// `lane`: null on the CPU. It must outlive the runner.
+  ShardRunner(const Program& program, KernelSet kernels, backend::GpuLane* lane = nullptr);
+
+  /// Of one worker, beside parameters, inputs and gradients.
+  [[nodiscard]] static std::size_t arena_bytes(const Program& program);
 
   /// Runs all instructions. `before(i)` and `after(i)` are called around instruction i.
   template <class Before, class After>
   void run(const ShardBinding& binding, Before before, After after) {
+    find_arena();
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       before(i);
       execute(program_.instructions[i], binding);
@@ -55,7 +68,7 @@ class ShardRunner {
   /// Seconds inside kernels are added to `seconds` from now on; null: nobody wants to know.
   void time_kernels(double* seconds) { kernel_seconds_ = seconds; }
 
-  /// A result of the last shard.
+  /// A result of the last shard, where the kernels wrote it.
   [[nodiscard]] const float* result(const Location& location) const;
 
  private:
@@ -66,7 +79,9 @@ class ShardRunner {
     std::int64_t elements = 0;
   };
 
+  void find_arena();
   void execute(const Instruction& instruction, const ShardBinding& binding);
+  void add(const float* left, const float* right, float* sum, std::int64_t n);
   /// Returns which of the slots the kernel itself is to add to, a bit each.
   std::uint64_t set_aside(const std::vector<Location>& slots, const ShardBinding& binding, const Kernel* adding,
                           std::vector<void*>& pointers);
@@ -76,7 +91,9 @@ class ShardRunner {
 
   const Program& program_;
   KernelSet kernels_;
-  AlignedBytes arena_, aside_memory_;
+  backend::GpuLane* lane_;
+  AlignedBytes memory_;                                  ///< on the CPU
+  std::byte *arena_ = nullptr, *aside_start_ = nullptr;  ///< set by each run()
   std::vector<Aside> aside_;
   double* kernel_seconds_ = nullptr;
   // Scratch for operand lists; kept so that a step allocates nothing.

@@ -1,6 +1,5 @@
 // Executor::try_shards: how fast this rank computes, before or beside the steps.
 #include <algorithm>
-#include <numeric>
 
 #include "core/spans.hpp"
 #include "exec/executor.hpp"
@@ -15,45 +14,50 @@ AlignedBytes zeros(std::int64_t bytes) {
   return memory;
 }
 
-// Where each slot would lie if all buckets were one.
-std::vector<std::int64_t> slot_starts(const GradientLayout& layout) {
-  std::vector<std::int64_t> bucket_start(layout.buckets.size() + 1, 0), starts;
-  for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
-    bucket_start[b + 1] = bucket_start[b] + layout.buckets[b].elements;
+/// Gradients that nobody wants.
+class NoSink final : public BucketSink {
+ public:
+  explicit NoSink(const GradientLayout& layout) {
+    std::int64_t elements = 0;
+    for (const Bucket& bucket : layout.buckets) {
+      starts_.push_back(elements);
+      elements += bucket.elements;
+    }
+    memory_ = zeros(elements * static_cast<std::int64_t>(sizeof(float)));
   }
-  for (const SlotPlace& place : layout.slots) {
-    starts.push_back(bucket_start[static_cast<std::size_t>(place.bucket)] + place.offset);
+  comm::Leaf leaf(int bucket) override {
+    return {reinterpret_cast<float*>(memory_.data()) + starts_[static_cast<std::size_t>(bucket)], false};
   }
-  return starts;
-}
+  void ready(int /*bucket*/) override {}
+
+ private:
+  std::vector<std::int64_t> starts_;
+  AlignedBytes memory_;
+};
 
 }  // namespace
 
 std::vector<double> Executor::try_shards(int count, const GradientLayout& layout) {
-  ++version_;
-  std::vector<AlignedBytes> inputs, gradients;
+  begin();
+  std::vector<AlignedBytes> inputs;
   ShardInputs shard_inputs;
   for (const ValueId id : graph_.inputs) {
     inputs.push_back(zeros(static_cast<std::int64_t>(graph_.at(id).spec.bytes())));
     shard_inputs.tensors.push_back(inputs.back().data());
     shard_inputs.valid = graph_.at(id).spec.shape.front();
   }
-  const auto starts = slot_starts(layout);
-  const std::int64_t elements = std::accumulate(layout.buckets.begin(), layout.buckets.end(), std::int64_t{0},
-                                                [](std::int64_t sum, const Bucket& b) { return sum + b.elements; });
-  for (Worker& worker : workers_) {
-    gradients.push_back(zeros(elements * static_cast<std::int64_t>(sizeof(float))));
-    auto* memory = reinterpret_cast<float*>(gradients.back().data());
-    for (std::size_t s = 0; s < starts.size(); ++s) worker.slots[s] = {memory + starts[s], false};
-    worker.inputs = shard_inputs;
-  }
+  std::vector<NoSink> sinks;
+  sinks.reserve(workers_.size());
+  for (std::size_t i = 0; i < workers_.size(); ++i) sinks.emplace_back(layout);
   std::vector<double> seconds(static_cast<std::size_t>(count));
   pool_.run(count, [&](int index, int task) {
-    Worker& worker = workers_[static_cast<std::size_t>(index)];
+    const auto worker = static_cast<std::size_t>(index);
     const StepContext step_context = context(0, 0);
+    ShardCall shard_call = call(shard_inputs, step_context);
+    shard_call.layout = &layout;
+    shard_call.sink = &sinks[worker];
     const auto start = Clock::now();
-    worker.runner->run(
-        binding(worker, step_context), [](std::size_t) {}, [](std::size_t) {});
+    workers_[worker].computes->run(shard_call);
     seconds[static_cast<std::size_t>(task)] = seconds_since(start);
   });
   return seconds;

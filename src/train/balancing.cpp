@@ -56,7 +56,7 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
   auto most = static_cast<int>(own_shards().size());
   if (run.options.shares) most = shards;
   if (is_automatic()) most = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
-  workers_ = worker_count(run.job, run.communicator, static_cast<std::size_t>(most));
+  workers_ = worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(most));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
@@ -83,7 +83,7 @@ std::vector<std::string> Balancing::hosts() const {
 }
 
 std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
-  std::string mine = backend::cpu_info().model;
+  std::string mine = run_.device.info.model;
   mine.resize(kNameWidth, '\0');
   std::string all(kNameWidth * static_cast<std::size_t>(run_.communicator.size()), '\0');
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),

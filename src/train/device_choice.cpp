@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "backend/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
+#include "ops/gpu_kernels.hpp"
+#include "ops/registry.hpp"
 
 namespace lockstep::train {
 
@@ -65,16 +68,25 @@ std::vector<std::size_t> wanted_gpus(const Job& job, const GpuFacts& facts, cons
   return wanted;
 }
 
-}  // namespace
+/// Its number in `devices`, and in doctor's list.
+std::ptrdiff_t number_of(const backend::GpuInfo& gpu, const backend::DriverFacts& driver) {
+  const auto same = [&](const backend::GpuInfo& other) { return other.ordinal == gpu.ordinal; };
+  return std::find_if(driver.gpus.begin(), driver.gpus.end(), same) - driver.gpus.begin();
+}
 
-GpuFacts ask_gpu_facts() {
+GpuFacts facts_with(const backend::CudaModule& module) {
   GpuFacts facts;
-  const auto module = backend::open_module();
   facts.module_problem = module.problem;
   facts.module_cuda_version = module.cuda_version;
   facts.driver = backend::ask_driver();
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) facts.visible = visible;
   return facts;
+}
+
+}  // namespace
+
+GpuFacts ask_gpu_facts() {
+  return facts_with(backend::open_module());
 }
 
 backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {
@@ -98,17 +110,25 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
   return gpu;
 }
 
-DeviceKind choose_device(const Job& job, const Communicator& communicator) {
-  if (job.device != "cuda") return DeviceKind::cpu;
+exec::Device choose_device(const Job& job, const Communicator& communicator) {
+  if (job.device != "cuda") return exec::cpu_device();
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
   const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank)};
-  const backend::GpuInfo gpu = choose_gpu(job, ask_gpu_facts(), place);
-  throw Error(
-      ExitCode::configuration,
-      fmt::format("{}: rank {} on {} would take {}, but this version computes on the CPU only: its GPU code has "
-                  "been compiled and never run (docs/gpu.md); set device: cpu",
-                  place_of(job, "device"), rank, place.host, text_of(gpu)));
+  const auto module = backend::open_module();
+  const GpuFacts facts = facts_with(module);
+  const backend::GpuInfo gpu = choose_gpu(job, facts, place);
+  const backend::GpuPlace named{place.host, rank,
+                                fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
+  auto kernels = std::make_shared<OpRegistry>();
+  ops::add_built_in(*kernels);
+  ops::add_gpu_kernels(module, *kernels);
+  return {
+      {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
+       fmt::format("{}, driver for CUDA {}", module.libraries, backend::cuda_version_text(facts.driver.cuda_version))},
+      std::make_shared<backend::GpuLanes>(backend::make_gpu(module, gpu.ordinal, named)),
+      std::move(kernels),
+      fmt::format("{}, rank {}, {}", named.host, rank, named.gpu)};
 }
 
 }  // namespace lockstep::train

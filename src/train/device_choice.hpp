@@ -5,8 +5,8 @@
 #include <string>
 
 #include "backend/gpu/driver.hpp"
+#include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
-#include "lockstep/device.hpp"
 #include "lockstep/job.hpp"
 
 namespace lockstep::train {
@@ -32,8 +32,7 @@ struct RankPlace {
 /// Error(configuration) where this host cannot do what the job says, Error(usage) where it has too many ranks.
 [[nodiscard]] backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
 
-/// What this rank computes on. In this version always the CPU: a job with `device: cuda` is refused, with what is
-/// missing on this host, or because no GPU has run lockstep yet.
-[[nodiscard]] DeviceKind choose_device(const Job& job, const Communicator& communicator);
+/// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu().
+[[nodiscard]] exec::Device choose_device(const Job& job, const Communicator& communicator);
 
 }  // namespace lockstep::train

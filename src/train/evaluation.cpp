@@ -35,13 +35,13 @@ std::string metric_name(const Node& node) {
 }
 
 Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
-                       exec::WorkerPool& pool, const EvaluationOptions& options)
+                       const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options)
     : graph_(graph),
       communicator_(communicator),
       options_(options),
       samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
-      executor_(graph, Mode::inference, DeviceKind::cpu, pool, 0),
+      executor_(graph, Mode::inference, device, pool, 0),
       loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
       source_(loader_, graph, communicator.recorder()) {
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);

@@ -23,7 +23,7 @@ class Evaluation {
  public:
   /// The graph has a loss. All references must outlive it.
   Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
-             exec::WorkerPool& pool, const EvaluationOptions& options);
+             const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
   /// "loss" and the graph's metrics by name. Every rank calls it.
   std::map<std::string, double> run(const exec::TensorBlock& parameters, const exec::TensorBlock& states,

@@ -71,12 +71,12 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
   return block;
 }
 
-std::string hash_of_kernels() {
+std::string hash_of_kernels(const exec::Device& device) {
   OpRegistry ops;
   ops::add_built_in(ops);
   const Graph graph = probe(ops);
   exec::WorkerPool pool(1);
-  exec::Executor executor(graph, Mode::training, DeviceKind::cpu, pool, kSeed);
+  exec::Executor executor(graph, Mode::training, device, pool, kSeed);
   const auto layout = exec::make_gradient_layout(executor.program(), Int{1} << 30);
   const auto communicator = make_single_communicator();
   const auto exchange = comm::make_exchange(*communicator, exec::exchange_layout(layout, 1));
@@ -103,9 +103,10 @@ std::string Fingerprint::text() const {
   return fmt::format("kernels {}, {}, lockstep {}", kernels, libraries, version);
 }
 
-Fingerprint take_fingerprint() {
-  const auto device = backend::cpu_info();
-  return {hash_of_kernels(), device.libraries, std::string(version()), device.isa};
+Fingerprint take_fingerprint(const exec::Device& device) {
+  const auto& info = device.info;
+  return {hash_of_kernels(device), device.is_gpu() ? fmt::format("{}, {}", info.model, info.libraries) : info.libraries,
+          std::string(version()), info.isa};
 }
 
 }  // namespace lockstep::train

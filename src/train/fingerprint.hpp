@@ -5,19 +5,21 @@
 
 #include <string>
 
+#include "exec/device.hpp"
+
 namespace lockstep::train {
 
 struct Fingerprint {
   std::string kernels;       ///< 16 hexadecimal digits
-  std::string libraries;     ///< "oneDNN 2.6.3"
+  std::string libraries;     ///< "oneDNN 2.6.3"; of a GPU also its model
   std::string version;       ///< of lockstep
-  std::string instructions;  ///< what oneDNN dispatches to; told, but not compared
+  std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; told, but not compared
 
   /// "kernels 0123456789abcdef, oneDNN 2.6.3, lockstep 0.1.0": what checkpoints keep and ranks compare.
   [[nodiscard]] std::string text() const;
 };
 
-/// Trains a small net for one step, on one thread; some milliseconds.
-[[nodiscard]] Fingerprint take_fingerprint();
+/// Trains a small net for one step, on one worker; some milliseconds.
+[[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device = exec::cpu_device());
 
 }  // namespace lockstep::train

@@ -1,9 +1,10 @@
-// What every part of a run is given: the job, the ranks, the registries, and where events go.
+// What every part of a run is given: the job, the ranks, the registries, where events go, and what computes.
 #pragma once
 
 #include <chrono>
 #include <string>
 
+#include "exec/device.hpp"
 #include "lockstep/trainer.hpp"
 
 namespace lockstep::train {
@@ -17,6 +18,7 @@ struct RunContext {
   Communicator& communicator;
   const Registries& registries;
   const TrainerOptions& options;
+  const exec::Device& device;  ///< of this rank
 
   /// Rank 0 writes files and speaks.
   [[nodiscard]] bool leads() const { return communicator.rank() == 0; }

@@ -121,7 +121,7 @@ void RunMetrics::serve(const RunFacts& facts, const data::Loader& loader, std::f
 }
 
 void RunMetrics::begin_rank(const RunFacts& facts) {
-  const auto device = backend::cpu_info();
+  const auto& device = run_.device.info;
   const auto cost = cost_of(facts.graph);
   const int rank = run_.communicator.rank();
   const std::string& host = run_.communicator.topology().host_name(rank);
@@ -129,11 +129,11 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   counts_tokens_ = kind == "text" || kind == "tokens";
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
-  peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
+  on_gpu_ = run_.device.is_gpu();
+  if (!on_gpu_) peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;
-  on_gpu_ = facts.on_gpu;
   if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
   metrics_->set(Metric::last_step_time, unix_time());
   metrics_->describe(Metric::build_info, {{"version", std::string(version())}, {"libraries", device.libraries}});

@@ -37,7 +37,6 @@ struct RunFacts {
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: never
   int workers = 1;
-  bool on_gpu = false;
 };
 
 /// Seconds of a step, by the main thread's clock, and what came out of it.

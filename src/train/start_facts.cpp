@@ -8,7 +8,7 @@
 namespace lockstep::train {
 
 Progress begin_progress(const RunContext& run, const PreparedData& data) {
-  const Fingerprint fingerprint = take_fingerprint();
+  const Fingerprint fingerprint = take_fingerprint(run.device);
   Progress progress;
   progress.seed = run.job.seed;
   progress.shards = run.job.shards;
@@ -24,7 +24,7 @@ Progress begin_progress(const RunContext& run, const PreparedData& data) {
       {"data set", progress.data_digest, "copy the same data to every host"},
       {"program", run.options.program_digest, "install the same lockstep on every host"},
       {"fingerprint", progress.fingerprint,
-       "use one kind of processor and one version of the libraries, or set exact: preferred", true,
+       "use one kind of processor or GPU and one version of the libraries, or set exact: preferred", true,
        progress.instructions},
   };
   for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, kStartDeadline)) {

@@ -32,8 +32,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       recorder_(communicator.recorder()),
       registries_(registries),
       options_(options),
-      context_{job_, communicator_, registries_, options_},
       device_(choose_device(job, communicator)),
+      context_{job_, communicator_, registries_, options_, device_},
       start_(Clock::now()),
       data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       graph_(make_job_graph(job, data_, registries)),
@@ -85,8 +85,7 @@ void Training::serve_metrics() {
                    .steps = steps_,
                    .steps_per_epoch = steps_per_epoch_,
                    .checkpoint_every = job_.checkpoint.never ? 0 : to_steps(every, steps_per_epoch_),
-                   .workers = pool_->size(),
-                   .on_gpu = device_ == DeviceKind::cuda},
+                   .workers = pool_->size()},
                   *loader_, [this] { return static_cast<double>(data_.bytes_read()); });
 }
 

@@ -63,8 +63,8 @@ class Training {
   std::shared_ptr<FlightRecorder> recorder_;  ///< may be null
   const Registries& registries_;
   TrainerOptions options_;
+  exec::Device device_;
   RunContext context_;
-  DeviceKind device_;
   Clock::time_point start_, loop_start_;
   Phases phases_;
 

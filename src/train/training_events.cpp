@@ -9,8 +9,16 @@
 
 namespace lockstep::train {
 
+namespace {
+
+constexpr const char* kNotSeenOnGpus =
+    "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
+    "device: cpu (docs/gpu.md)";
+
+}  // namespace
+
 void Training::emit_start() const {
-  const auto device = backend::cpu_info();
+  const auto& device = device_.info;
   telemetry::Record record = {{"job", job_.name},
                               {"ranks", std::int64_t{communicator_.size()}},
                               {"threads", std::int64_t{pool_->size()}},
@@ -31,6 +39,7 @@ void Training::emit_start() const {
                               {"version", std::string(version())}};
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);
+  if (device_.is_gpu()) context_.emit("warning", {{"message", std::string(kNotSeenOnGpus)}});
   for (const auto& message : data_.left_out()) context_.emit("warning", {{"message", message}});
 }
 

@@ -28,7 +28,7 @@ bool Validation::run(const Model& model, Progress& progress) {
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
         graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
-        run_.communicator, pool_,
+        run_.communicator, run_.device, pool_,
         EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
                           run_.timeout()});
   }

@@ -29,30 +29,57 @@ std::string FakeGpu::name(std::size_t timeline) const {
 }
 
 Gpu::Stream FakeGpu::make_stream() {
+  const std::lock_guard lock(mutex_);
   clocks_.emplace_back();
-  return static_cast<Stream>(clocks_.size() - 2);
+  const auto stream = static_cast<Stream>(clocks_.size() - 2);
+  queues_.push_back(std::make_unique<GpuQueue>(GpuQueue{*this, stream}));
+  return stream;
+}
+
+GpuQueue* FakeGpu::queue(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  return queues_.at(static_cast<std::size_t>(stream)).get();
+}
+
+void FakeGpu::enter(Stream /*stream*/, std::uint64_t step, const std::string& op) {
+  const std::lock_guard lock(mutex_);
+  entered_ = "step " + std::to_string(step) + ": " + op;
+}
+
+void FakeGpu::add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) {
+  const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
+  kernel_reads(stream, reinterpret_cast<const std::byte*>(left), bytes);
+  kernel_reads(stream, reinterpret_cast<const std::byte*>(right), bytes);
+  kernel_writes(stream, reinterpret_cast<std::byte*>(out), bytes);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = left[i] + right[i];
 }
 
 Gpu::Event FakeGpu::make_event() {
+  const std::lock_guard lock(mutex_);
   events_.emplace_back();
   return static_cast<Event>(events_.size() - 1);
 }
 
 void FakeGpu::record(Event event, Stream stream) {
+  const std::lock_guard lock(mutex_);
   events_.at(static_cast<std::size_t>(event)) = clocks_.at(timeline(stream));
 }
 
 void FakeGpu::wait(Stream stream, Event event) {
+  const std::lock_guard lock(mutex_);
   join(clocks_.at(timeline(stream)), events_.at(static_cast<std::size_t>(event)));
 }
 
 void FakeGpu::wait(Event event) {
+  const std::lock_guard lock(mutex_);
   join(clocks_[0], events_.at(static_cast<std::size_t>(event)));
 }
 
-std::byte* FakeGpu::add(std::size_t bytes, bool pinned) {
+std::byte* FakeGpu::add_block(std::size_t bytes, bool pinned) {
+  const std::lock_guard lock(mutex_);
   Block block;
-  block.bytes = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1));
+  constexpr std::size_t kAlignment = 256;
+  block.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment)));
   std::fill_n(block.bytes.get(), bytes, kJunk);
   block.size = bytes;
   block.pinned = pinned;
@@ -62,6 +89,7 @@ std::byte* FakeGpu::add(std::size_t bytes, bool pinned) {
 }
 
 void FakeGpu::remove(std::byte* memory, bool pinned) {
+  const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(number(memory));
   if (found == blocks_.end() || found->second.pinned != pinned) throw Mistake("freed memory that is not there");
   for (const Access& past : found->second.accesses) {
@@ -101,6 +129,7 @@ FakeGpu::Block& FakeGpu::check(const Use& use) {
 }
 
 void FakeGpu::access(std::initializer_list<Use> uses) {
+  const std::lock_guard lock(mutex_);
   const std::size_t timeline = uses.begin()->timeline;
   advance(timeline);
   std::vector<Block*> blocks;
@@ -135,7 +164,7 @@ void FakeGpu::kernel_writes(Stream stream, std::byte* device, std::size_t bytes)
   access({{timeline(stream), device, bytes, true, false}});
 }
 
-void FakeGpu::host_reads(const std::byte* pinned, std::size_t bytes) {
+void FakeGpu::reads(const std::byte* pinned, std::size_t bytes) {
   access({{0, pinned, bytes, false, true}});
 }
 

@@ -3,19 +3,30 @@
 // one of them a write, must be ordered by the clocks, whatever order they happened to run in here (Lamport, 1978; Fidge
 // and Mattern, 1988). So a missing wait fails the test each time, not now and then.
 //
-// Mistakes throw FakeGpu::Mistake, and copies really copy.
+// Mistakes throw FakeGpu::Mistake, and copies really copy. Threads may use it; to the clocks they are all one host.
 #pragma once
 
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "backend/gpu/gpu.hpp"
 
-namespace lockstep::backend {
+namespace lockstep {
+
+/// What a kernel of a test is called with: where to tell its accesses.
+class GpuQueue {
+ public:
+  backend::Gpu& gpu;
+  backend::Gpu::Stream stream;
+};
+
+namespace backend {
 
 class FakeGpu final : public Gpu {
  public:
@@ -25,24 +36,33 @@ class FakeGpu final : public Gpu {
 
   FakeGpu() : clocks_(1) {}
 
+  void make_current() override {}
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void wait(Event event) override;
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add(bytes, false); }
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add_block(bytes, false); }
   void free(std::byte* memory) override { remove(memory, false); }
-  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override { return add(bytes, true); }
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override { return add_block(bytes, true); }
   void free_pinned(std::byte* memory) override { remove(memory, true); }
   void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
   void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
   void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+  void reads(const std::byte* pinned, std::size_t bytes) override;
+  [[nodiscard]] GpuQueue* queue(Stream stream) override;
+  void enter(Stream stream, std::uint64_t step, const std::string& op) override;
+  void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
+  [[nodiscard]] std::size_t free_memory() override { return free_memory_; }
+
+  /// What free_memory() says from now on.
+  void set_free_memory(std::size_t bytes) { free_memory_ = bytes; }
+  /// What enter() was told last, of any stream: "step 3: relu 'first'".
+  [[nodiscard]] const std::string& entered() const { return entered_; }
 
   /// As a kernel put on the stream would.
   void kernel_reads(Stream stream, const std::byte* device, std::size_t bytes);
   void kernel_writes(Stream stream, std::byte* device, std::size_t bytes);
-  /// The host reads what a copy brought.
-  void host_reads(const std::byte* pinned, std::size_t bytes);
 
   [[nodiscard]] std::size_t blocks_alive() const { return blocks_.size(); }
 
@@ -54,8 +74,12 @@ class FakeGpu final : public Gpu {
     std::size_t first, end;  ///< in the block
     bool writes;
   };
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  using Bytes = std::unique_ptr<std::byte[], Free>;
   struct Block {
-    std::unique_ptr<std::byte[]> bytes;
+    Bytes bytes;
     std::size_t size = 0;
     bool pinned = false;
     std::vector<Access> accesses;
@@ -65,7 +89,7 @@ class FakeGpu final : public Gpu {
   static void join(Clock& into, const Clock& from);
   [[nodiscard]] static std::uint64_t seen(const Clock& clock, std::size_t timeline);
   [[nodiscard]] std::string name(std::size_t timeline) const;
-  std::byte* add(std::size_t bytes, bool pinned);
+  std::byte* add_block(std::size_t bytes, bool pinned);
   void remove(std::byte* memory, bool pinned);
   /// A new entry of the timeline: what the host puts on a stream comes after all that the host has seen.
   void advance(std::size_t timeline);
@@ -79,10 +103,15 @@ class FakeGpu final : public Gpu {
   void access(std::initializer_list<Use> uses);
   [[nodiscard]] Block& check(const Use& use);
 
-  std::vector<Clock> clocks_;  ///< by timeline
+  std::recursive_mutex mutex_;
+  std::size_t free_memory_ = std::size_t{1} << 40;
+  std::string entered_;
+  std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream
+  std::vector<Clock> clocks_;                      ///< by timeline
   std::vector<Clock> events_;
   std::map<std::uintptr_t, Block> blocks_;
-  std::vector<std::unique_ptr<std::byte[]>> freed_;  ///< kept, so that no new block has an old one's address
+  std::vector<Bytes> freed_;  ///< kept, so that no new block has an old one's address
 };
 
-}  // namespace lockstep::backend
+}  // namespace backend
+}  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "backend/gpu/gpu_arena.hpp"
 #include "backend/gpu/input_stage.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::backend {
 
@@ -28,6 +29,12 @@ std::array<std::byte, kBytes> batch(int number) {
   std::array<std::byte, kBytes> bytes{};
   bytes.fill(static_cast<std::byte>(number));
   return bytes;
+}
+
+void put(InputStage& stage, int number) {
+  const auto bytes = batch(number);
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  stage.put(parts);
 }
 
 }  // namespace
@@ -88,11 +95,10 @@ TEST_F(FakeGpuTest, TheHostMustWaitForCopies) {
   EXPECT_EQ(mistake([&] { gpu.fill(pinned, batch(2).data(), kBytes); }),
             "the host writes without waiting for stream 0, which reads");
   gpu.copy_out(a, pinned, device, kBytes);
-  EXPECT_EQ(mistake([&] { gpu.host_reads(pinned, kBytes); }),
-            "the host reads without waiting for stream 0, which writes");
+  EXPECT_EQ(mistake([&] { gpu.reads(pinned, kBytes); }), "the host reads without waiting for stream 0, which writes");
   gpu.record(event, a);
   gpu.wait(event);
-  EXPECT_EQ(mistake([&] { gpu.host_reads(pinned, kBytes); }), "none");
+  EXPECT_EQ(mistake([&] { gpu.reads(pinned, kBytes); }), "none");
 }
 
 TEST_F(FakeGpuTest, MemoryLivesUntilItsLastUse) {
@@ -158,7 +164,7 @@ TEST(InputStage, BatchesArriveInOrderAtEveryDepth) {
       InputStage stage(gpu, compute, kBytes, depth);
       int put = 0;
       for (int i = 0; i < 20; ++i) {
-        for (; put < 20 && put < i + static_cast<int>(depth); ++put) stage.put(batch(put));
+        for (; put < 20 && put < i + static_cast<int>(depth); ++put) backend::put(stage, put);
         const std::byte* on_gpu = stage.take();
         gpu.kernel_reads(compute, on_gpu, kBytes);
         EXPECT_EQ(on_gpu[0], static_cast<std::byte>(i)) << "depth " << depth;
@@ -170,16 +176,32 @@ TEST(InputStage, BatchesArriveInOrderAtEveryDepth) {
   }
 }
 
+TEST(InputStage, PartsOfABatchStandApart) {
+  FakeGpu gpu;
+  const auto compute = gpu.make_stream();
+  InputStage stage(gpu, compute, InputStage::kPart + 3, 1);
+  const std::array<std::byte, 5> first{std::byte{1}};
+  const std::array<std::byte, 3> second{std::byte{2}};
+  stage.put(std::array<std::span<const std::byte>, 2>{first, second});
+  const std::byte* on_gpu = stage.take();
+  gpu.kernel_reads(compute, on_gpu, InputStage::kPart + 3);
+  EXPECT_EQ(on_gpu[0], std::byte{1});
+  EXPECT_EQ(on_gpu[InputStage::kPart], std::byte{2});
+  stage.release();
+  const std::array<std::byte, 4> large{};
+  EXPECT_THROW(stage.put(std::array<std::span<const std::byte>, 2>{first, large}), Error);
+}
+
 TEST(InputStage, AKernelAfterReleaseIsFound) {
   FakeGpu gpu;
   const auto compute = gpu.make_stream();
   const auto done = gpu.make_event();
   InputStage stage(gpu, compute, kBytes, 1);
-  stage.put(batch(1));
+  put(stage, 1);
   const std::byte* on_gpu = stage.take();
   stage.release();
   gpu.kernel_reads(compute, on_gpu, kBytes);
-  EXPECT_EQ(mistake([&] { stage.put(batch(2)); }), "stream 1 writes without waiting for stream 0, which reads");
+  EXPECT_EQ(mistake([&] { put(stage, 2); }), "stream 1 writes without waiting for stream 0, which reads");
   gpu.record(done, compute);
   gpu.wait(done);
 }
@@ -188,7 +210,7 @@ TEST(InputStage, AKernelOnAnotherStreamIsFound) {
   FakeGpu gpu;
   const auto compute = gpu.make_stream(), other = gpu.make_stream();
   InputStage stage(gpu, compute, kBytes);
-  stage.put(batch(1));
+  put(stage, 1);
   const std::byte* on_gpu = stage.take();
   EXPECT_EQ(mistake([&] { gpu.kernel_reads(other, on_gpu, 1); }),
             "stream 1 reads without waiting for stream 2, which writes");

@@ -125,7 +125,7 @@ class Comparisons(unittest.TestCase):
         error = self.mixed(64).stderr
         fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, lockstep [0-9.]+"
         self.assertRegex(error, rf"lockstep: rank 1 on \S+: its fingerprint differs: expected {fingerprint} \(\w+\), "
-                                rf"found {fingerprint} \(sse41\); use one kind of processor and one version of the "
+                                rf"found {fingerprint} \(sse41\); use one kind of processor or GPU and one version of the "
                                 r"libraries, or set exact: preferred\n")
 
     def test_another_instruction_set_where_exact_is_preferred(self):

@@ -77,11 +77,11 @@ class Train(unittest.TestCase):
                     f"{HOST}, found {FIRST.replace('9.0, 0000', '7.0, 0000')}; leave it out by devices, or set device: "
                     "cpu", STAND_IN_MAJOR="7")
 
-    def test_all_there_and_yet_not_in_this_version(self):
-        for words, gpu in (((), FIRST), (("devices=[1]",), SECOND)):
-            self.expect(CUDA + f"rank 0 on {HOST} would take {gpu}, but this version computes on the CPU only: its "
-                        "GPU code has been compiled and never run (docs/gpu.md); set device: cpu",
-                        *words)
+    def test_which_gpu_it_took(self):
+        for words, gpu in (((), "Stand-in 1"), (("devices=[1]",), "Stand-in 0")):
+            done = run("train", "job.yaml", "data.train.digits.count=128", "checkpoint=never", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"device {gpu}, sm_90, no libraries, driver for CUDA 13.0\n", done.stderr)
 
     def test_auto_is_the_cpu(self):
         done = run("train", "job.yaml", "device=auto", "data.train.digits.count=128", "checkpoint=never")

@@ -3,6 +3,7 @@
 //   STAND_IN_INIT    what cuInit returns
 //   STAND_IN_GPUS    how many GPUs; those of CUDA_VISIBLE_DEVICES count only as far as it is empty, which hides all
 //   STAND_IN_MAJOR   compute capability
+//   STAND_IN_SAME    1: all are of one model
 // GPU i stands on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
 #include <cstdlib>
 #include <cstring>
@@ -38,7 +39,8 @@ int cuDeviceGet(int* device, int ordinal) {
   return 0;
 }
 int cuDeviceGetName(char* name, int length, int device) {
-  std::strncpy(name, device == 0 ? "Stand-in 0" : "Stand-in 1", static_cast<unsigned>(length));
+  const char* model = device == 0 ? "Stand-in 0" : "Stand-in 1";
+  std::strncpy(name, setting("STAND_IN_SAME", 0) != 0 ? "Stand-in" : model, static_cast<unsigned>(length));
   return 0;
 }
 int cuDeviceTotalMem_v2(unsigned long* bytes, int device) {

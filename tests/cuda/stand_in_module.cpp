@@ -1,6 +1,13 @@
-// A CUDA module for tests without CUDA: what the loader asks for. STAND_IN_BUILD_ID is a string, or the function
-// build_id() of the build.
+// A CUDA module for tests without CUDA: what the loader asks for, and a GPU that is the host with the CPU's kernels, so
+// that whole jobs go the GPU's way through exec and train, and end with the CPU's bits.
+//   STAND_IN_BUILD_ID  a string, or the function build_id() of the build
+//   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
 #include "backend/gpu/build_id.hpp"
+#include "backend/gpu/gpu_place.hpp"
+#include "cuda/host_gpu.hpp"
+#include "lockstep/op.hpp"
+#include "ops/op_driver.hpp"
+#include "ops/registry.hpp"
 
 extern "C" const char* lockstep_cuda_build_id() {
   return STAND_IN_BUILD_ID;
@@ -8,4 +15,26 @@ extern "C" const char* lockstep_cuda_build_id() {
 
 extern "C" int lockstep_cuda_version() {
   return 13000;
+}
+
+extern "C" void lockstep_cuda_libraries(std::string& text) {
+  text = "no libraries";
+}
+
+extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
+                                                          const lockstep::backend::GpuPlace& /*place*/) {
+  return new lockstep::backend::HostGpu;
+}
+
+extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
+  using namespace lockstep;
+  OpRegistry cpu;
+  ops::add_built_in(cpu);
+  const std::map<std::string, KernelFactory> given = STAND_IN_KERNELS;
+  for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel);
+  for (const OpDef* op : cpu.all()) {
+    const auto found = op->kernels.find(DeviceKind::cpu);
+    if (found == op->kernels.end() || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
+    registry.add_kernel(op->name, DeviceKind::cuda, found->second);
+  }
 }

@@ -3,14 +3,19 @@ set(STAND_INS ${CMAKE_BINARY_DIR}/stand-ins)
 add_library(stand_in_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/stand_in_driver.cpp)
 set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
 target_link_libraries(stand_in_driver PRIVATE lockstep_flags)
-foreach(KIND this_build other_build)
+foreach(KIND this_build other_build grids)
   add_library(stand_in_${KIND} MODULE ${CMAKE_CURRENT_LIST_DIR}/stand_in_module.cpp)
   set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
-  target_link_libraries(stand_in_${KIND} PRIVATE lockstep_backend lockstep_flags)
+  target_include_directories(stand_in_${KIND} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(stand_in_${KIND} PRIVATE lockstep_ops lockstep_flags)
   add_dependencies(backend_test stand_in_${KIND})
 endforeach()
-target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()")
-target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"0123456789abcdef\"")
+target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+  STAND_IN_KERNELS={})
+target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"0123456789abcdef\"" STAND_IN_KERNELS={})
+target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+  "STAND_IN_KERNELS=lockstep::ops::host_grid_kernels()")
+target_link_libraries(stand_in_grids PRIVATE ops_driver)
 
 add_dependencies(backend_test stand_in_driver)
 target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
@@ -18,6 +23,8 @@ target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:sta
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
 lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
+lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
+  $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> ${STAND_INS})
 
 if(LOCKSTEP_CUDA_FOUND)
   add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)
@@ -28,7 +35,7 @@ if(LOCKSTEP_CUDA_FOUND)
 
   # What the module hides from all others, built into a program.
   file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
-    ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+    ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
   add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${MODULE_HOST_SOURCES})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}

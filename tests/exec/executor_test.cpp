@@ -92,7 +92,7 @@ struct Bench {
   explicit Bench(int workers, Graph (*make)(const OpRegistry&) = small_net) : pool(workers) {
     ops::add_built_in(registry);
     graph = make(registry);
-    executor = std::make_unique<Executor>(graph, Mode::training, DeviceKind::cpu, pool, 1);
+    executor = std::make_unique<Executor>(graph, Mode::training, cpu_device(), pool, 1);
     layout = make_gradient_layout(executor->program(), 4096);
     comm::ExchangeLayout exchange_layout{.shards = kShards};
     for (const auto& bucket : layout.buckets) {

@@ -88,9 +88,9 @@ TEST(DeviceChoice, ANewerMinorReleaseNeedsNoNewerDriver) {
 TEST(DeviceChoice, OnlyCudaAsksForGpus) {
   const auto communicator = make_single_communicator();
   Job job;
-  EXPECT_EQ(choose_device(job, *communicator), DeviceKind::cpu);
+  EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
   job.device = "cpu";
-  EXPECT_EQ(choose_device(job, *communicator), DeviceKind::cpu);
+  EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
 }
 
 }  // namespace lockstep::train

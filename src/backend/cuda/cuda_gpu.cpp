@@ -4,13 +4,24 @@
 
 namespace lockstep::backend {
 
-CudaGpu::CudaGpu(int ordinal, GpuPlace place) : place_(std::move(place)) {
-  LOCKSTEP_GPU(place_, cudaSetDevice(ordinal));
+CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(std::move(place)) {
+  make_current();
+}
+
+void CudaGpu::make_current() {
+  LOCKSTEP_GPU(place_, cudaSetDevice(ordinal_));
 }
 
 Gpu::Stream CudaGpu::make_stream() {
   streams_.push_back(backend::make_stream(place_));
+  queues_.emplace_back();
   return static_cast<Stream>(streams_.size() - 1);
+}
+
+Gpu::Stream CudaGpu::make_kernel_stream() {
+  const Stream stream = make_stream();
+  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_);
+  return stream;
 }
 
 Gpu::Event CudaGpu::make_event() {
@@ -62,6 +73,12 @@ void CudaGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned,
 
 void CudaGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
   LOCKSTEP_GPU(place_, cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, at(stream)));
+}
+
+std::size_t CudaGpu::free_memory() {
+  std::size_t free = 0, total = 0;
+  LOCKSTEP_GPU(place_, cudaMemGetInfo(&free, &total));
+  return free;
 }
 
 }  // namespace lockstep::backend

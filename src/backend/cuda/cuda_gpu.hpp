@@ -1,9 +1,11 @@
 // CudaGpu: the Gpu of backend/gpu/gpu.hpp, by CUDA.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "backend/cuda/gpu_queue.hpp"
 #include "backend/cuda/handles.hpp"
 #include "backend/gpu/gpu.hpp"
 
@@ -14,7 +16,9 @@ class CudaGpu final : public Gpu {
   /// `ordinal`: the driver's number (backend/gpu/driver.hpp). It becomes the calling thread's GPU.
   CudaGpu(int ordinal, GpuPlace place);
 
+  void make_current() override;
   [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Stream make_kernel_stream() override;
   [[nodiscard]] Event make_event() override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
@@ -26,13 +30,19 @@ class CudaGpu final : public Gpu {
   void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
   void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
   void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+  [[nodiscard]] GpuQueue* queue(Stream stream) override { return queues_.at(static_cast<std::size_t>(stream)).get(); }
+  void enter(Stream stream, std::uint64_t step, const std::string& op) override { queue(stream)->enter(step, op); }
+  void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
+  [[nodiscard]] std::size_t free_memory() override;
 
  private:
   [[nodiscard]] cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
   [[nodiscard]] cudaEvent_t at(Event event) const { return events_.at(static_cast<std::size_t>(event)).get(); }
 
+  int ordinal_;
   GpuPlace place_;
   std::vector<CudaStream> streams_;
+  std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;
   std::unordered_map<std::byte*, PinnedMemory> pinned_;

@@ -1,7 +1,8 @@
 // GpuQueue: what a GPU kernel is given with its call: the stream that it goes to, the libraries' handles, and the
-// place that errors name. One for each stream of a rank; not used by two threads at once.
+// place that errors name. One for each kernel stream of a rank; not used by two threads at once.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "backend/cuda/handles.hpp"
@@ -10,28 +11,28 @@ namespace lockstep {
 
 class GpuQueue {
  public:
-  /// The current GPU of the calling thread is the rank's.
-  explicit GpuQueue(backend::GpuPlace place)
+  /// The current GPU of the calling thread is the rank's; the stream, which outlives the queue, is on it.
+  GpuQueue(cudaStream_t stream, backend::GpuPlace place)
       : place_(std::move(place)),
-        stream_(backend::make_stream(place_)),
+        stream_(stream),
         cublas_lt_(backend::make_cublas_lt(place_)),
-        cudnn_(backend::make_cudnn(stream_.get(), place_)) {}
+        cudnn_(backend::make_cudnn(stream_, place_)) {}
 
-  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
   [[nodiscard]] const backend::GpuPlace& place() const { return place_; }
   /// Before each op: what errors name from here on.
-  void enter(std::uint64_t step, std::string op) {
+  void enter(std::uint64_t step, const std::string& op) {
     place_.step = step;
-    place_.op = std::move(op);
+    place_.op = op;
   }
   /// After a launch: a bad configuration shows here, what the kernel does wrong later.
   void check_launch() const { backend::check_gpu(cudaGetLastError(), "the launch of a kernel", place_); }
 
  private:
   backend::GpuPlace place_;
-  backend::CudaStream stream_;
+  cudaStream_t stream_;
   backend::CublasLt cublas_lt_;
   backend::Cudnn cudnn_;
 };

@@ -1,6 +1,12 @@
 // What the program asks of the module before anything else (backend/gpu/cuda_module.hpp).
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <fmt/format.h>
 
+#include <string>
+
+#include "backend/cuda/cuda_gpu.hpp"
 #include "backend/gpu/build_id.hpp"
 
 #define LOCKSTEP_EXPORT extern "C" __attribute__((visibility("default")))
@@ -11,4 +17,15 @@ LOCKSTEP_EXPORT const char* lockstep_cuda_build_id() {
 
 LOCKSTEP_EXPORT int lockstep_cuda_version() {
   return CUDART_VERSION;
+}
+
+LOCKSTEP_EXPORT void lockstep_cuda_libraries(std::string& text) {
+  int runtime = 0;
+  (void)cudaRuntimeGetVersion(&runtime);
+  text = fmt::format("CUDA runtime {}, cuBLASLt {}, cuDNN {}", runtime, cublasLtGetVersion(), cudnnGetVersion());
+}
+
+/// The caller owns it.
+LOCKSTEP_EXPORT lockstep::backend::Gpu* lockstep_cuda_make_gpu(int ordinal, const lockstep::backend::GpuPlace& place) {
+  return new lockstep::backend::CudaGpu(ordinal, place);
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "backend/gpu/build_id.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::backend {
 
@@ -64,7 +65,14 @@ CudaModule open_module(const std::vector<std::string>& paths) {
                                       build_id(), id(), module.path));
   }
   module.cuda_version = version();
+  if (auto* const libraries = module.library.find<void(std::string&)>(kModuleLibraries)) libraries(module.libraries);
   return module;
+}
+
+std::shared_ptr<Gpu> make_gpu(const CudaModule& module, int ordinal, const GpuPlace& place) {
+  auto* const make = module.library.find<Gpu*(int, const GpuPlace&)>(kModuleMakeGpu);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build makes GPUs");
+  return std::shared_ptr<Gpu>(make(ordinal, place));
 }
 
 }  // namespace lockstep::backend

@@ -1,13 +1,19 @@
 // What host code asks of a GPU: memory, streams, events and copies. CudaGpu (in the module) does it; FakeGpu (in tests)
 // does it on the CPU and checks what a GPU leaves unchecked: the order of accesses, and the life of memory.
 //
-// Work put on one stream runs in that order; across streams, and for the host, only events order anything.
+// Work put on one stream runs in that order; across streams, and for the host, only events order anything. What makes
+// something (streams, events, memory) is for one thread at a time, with none of the others at work.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
-namespace lockstep::backend {
+namespace lockstep {
+
+class GpuQueue;  // of the CUDA module
+
+namespace backend {
 
 class Gpu {
  public:
@@ -19,8 +25,13 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
   virtual ~Gpu() = default;
 
+  /// Each thread that calls anything else calls this first: the thread's GPU is this one from then on.
+  virtual void make_current() = 0;
+
   /// They live as long as the Gpu.
   [[nodiscard]] virtual Stream make_stream() = 0;
+  /// A stream for kernels, not only for copies: it has a queue().
+  [[nodiscard]] virtual Stream make_kernel_stream() { return make_stream(); }
   [[nodiscard]] virtual Event make_event() = 0;
 
   /// The event stands for all that was put on the stream so far, instead of what it stood for before.
@@ -42,6 +53,19 @@ class Gpu {
   /// Put on the stream: from pinned memory to the GPU's, or back.
   virtual void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) = 0;
   virtual void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) = 0;
+  /// The calling thread is about to read pinned memory: nothing to do for a GPU, something to check for a fake.
+  virtual void reads(const std::byte* /*pinned*/, std::size_t /*bytes*/) {}
+
+  /// What an op's kernels are called with; null where they need nothing.
+  [[nodiscard]] virtual GpuQueue* queue(Stream stream) = 0;
+  /// What errors of this stream's kernels name from here on: the step, and whose kernel, "relu 'first'".
+  virtual void enter(Stream stream, std::uint64_t step, const std::string& op) = 0;
+  /// Put on the stream: out[i] = left[i] + right[i], on the GPU. `out` may be one of them.
+  virtual void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) = 0;
+
+  /// Bytes that allocate() could still get.
+  [[nodiscard]] virtual std::size_t free_memory() = 0;
 };
 
-}  // namespace lockstep::backend
+}  // namespace backend
+}  // namespace lockstep

@@ -26,14 +26,21 @@ InputStage::~InputStage() {
   }
 }
 
-void InputStage::put(std::span<const std::byte> batch) {
+void InputStage::put(std::span<const std::span<const std::byte>> parts) {
   LOCKSTEP_CHECK(put_ - released_ < places_.size(), "a batch for which there is no place");
-  LOCKSTEP_CHECK(batch.size() <= bytes_, "a batch larger than its place");
+  std::size_t size = 0;
+  for (const auto part : parts) size = up_to_part(size) + part.size();
+  LOCKSTEP_CHECK(size <= bytes_, "a batch larger than its place");
   const Place& to = place(put_++);
   gpu_.wait(to.copied);  // the pinned block's last reader
-  gpu_.fill(to.pinned, batch.data(), batch.size());
+  std::size_t at = 0;
+  for (const auto part : parts) {
+    at = up_to_part(at);
+    gpu_.fill(to.pinned + at, part.data(), part.size());
+    at += part.size();
+  }
   gpu_.wait(copy_, to.computed);  // the device block's last readers
-  gpu_.copy_in(copy_, to.device, to.pinned, batch.size());
+  gpu_.copy_in(copy_, to.device, to.pinned, size);
   gpu_.record(to.copied, copy_);
 }
 

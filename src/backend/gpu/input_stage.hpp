@@ -19,14 +19,18 @@ namespace lockstep::backend {
 
 class InputStage {
  public:
+  static constexpr std::size_t kPart = 256;
+  static constexpr std::size_t up_to_part(std::size_t bytes) { return (bytes + kPart - 1) / kPart * kPart; }
+
   /// `bytes`: the most of a batch. The Gpu must outlive the stage.
   InputStage(Gpu& gpu, Gpu::Stream compute, std::size_t bytes, std::size_t depth = 2);
   InputStage(const InputStage&) = delete;
   InputStage& operator=(const InputStage&) = delete;
   ~InputStage();
 
-  /// At most `depth` batches may be between put() and release().
-  void put(std::span<const std::byte> batch);
+  /// `parts` of one batch, one after the other, each from a multiple of kPart bytes on. At most `depth` batches may be
+  /// between put() and release().
+  void put(std::span<const std::span<const std::byte>> parts);
   /// The oldest batch that was put and not taken: its memory on the GPU.
   [[nodiscard]] const std::byte* take();
   /// Of the oldest batch that was taken.

@@ -1,0 +1,25 @@
+// CpuWorker: gradients are computed where they are exchanged, in the leaves' own memory.
+#pragma once
+
+#include <vector>
+
+#include "exec/shard_runner.hpp"
+#include "exec/shard_worker.hpp"
+
+namespace lockstep::exec {
+
+class CpuWorker final : public ShardWorker {
+ public:
+  CpuWorker(const Program& program, KernelSet kernels)
+      : program_(program), runner_(program, std::move(kernels)), slots_(program.slots.size()) {}
+
+  void run(const ShardCall& call) override;
+  [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
+
+ private:
+  const Program& program_;
+  ShardRunner runner_;
+  std::vector<SlotMemory> slots_;
+};
+
+}  // namespace lockstep::exec

@@ -1,0 +1,46 @@
+// ShardWorker: computes shards, one at a time. A worker of the CPU is a thread (CpuWorker), one of a GPU a stream and
+// the thread that fills it (GpuWorker).
+#pragma once
+
+#include <span>
+
+#include "comm/exchange.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/input_source.hpp"
+#include "graph/program.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::exec {
+
+/// Who takes a shard's gradients, bucket by bucket: leaf(), then ready(), once each.
+class BucketSink {
+ public:
+  virtual ~BucketSink() = default;
+  [[nodiscard]] virtual comm::Leaf leaf(int bucket) = 0;  ///< the host's memory
+  virtual void ready(int bucket) = 0;
+};
+
+struct ShardCall {
+  const ShardInputs& inputs;                 ///< the host's memory
+  std::span<const float* const> parameters;  ///< per Graph::parameters, where the worker's kernels can read them
+  std::span<const float* const> states;
+  const StepContext& step;
+  const GradientLayout* layout = nullptr;  ///< of training
+  BucketSink* sink = nullptr;              ///< of training
+  double* kernel_seconds = nullptr;        ///< seconds inside kernels are added, where the worker knows them
+};
+
+class ShardWorker {
+ public:
+  ShardWorker() = default;
+  ShardWorker(const ShardWorker&) = delete;
+  ShardWorker& operator=(const ShardWorker&) = delete;
+  virtual ~ShardWorker() = default;
+
+  /// Returns when the shard's results are there and its buckets are handed over.
+  virtual void run(const ShardCall& call) = 0;
+  /// A result of the last shard, in the host's memory; null where the program has none.
+  [[nodiscard]] virtual const float* result(const Location& location) const = 0;
+};
+
+}  // namespace lockstep::exec

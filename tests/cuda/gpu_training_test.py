@@ -1,0 +1,137 @@
+"""Whole jobs the GPU's way through exec and train, on a machine without a GPU: a stand-in for the driver, and one for the
+CUDA module, whose GPU is the host.
+
+    gpu_training_test.py MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS DRIVER_FOLDER
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LOCKSTEP = os.environ["LOCKSTEP"]
+CPU_KERNELS, GRIDS, DRIVER = sys.argv[1:4]
+JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
+HOST = socket.gethostname()
+
+GPT = """
+job:
+  model: {gpt: {layers: 2, heads: 2, width: 32, dropout: 0.1}}
+  data: {train: {text: {path: text.txt, context: 16}}}
+  batch_size: 8
+  shards: 8
+  steps: 4
+  seed: 3
+  optimizer: {adamw: {weight_decay: 0.1}}
+  learning_rate: 0.001
+  clip_norm: 1
+  device: cuda
+  checkpoint: never
+"""
+
+
+class Place(unittest.TestCase):
+    """A folder of its own, and the program in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_program(self, *words, module=CPU_KERNELS, code=0, **settings):
+        environment = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": module, "STAND_IN_GPUS": "3",
+                       "STAND_IN_SAME": "1", **settings}
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+        done = subprocess.run([LOCKSTEP, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env=environment, timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def train(self, *words, job=JOB, **options):
+        done = self.run_program("train", str(job), "--log", "json", *words, **options)
+        return {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+    def hash(self, *words, **options):
+        return self.train(*words, **options)["end"]["parameters_sha256"]
+
+
+class Training(Place):
+    STEPS = ("steps=4", "evaluate.every=2 steps")
+
+    def test_the_way_changes_no_bit(self):
+        """The stand-in's kernels are the CPU's: what differs is all that lies around them."""
+        expected = self.hash(*self.STEPS)
+        for ranks, threads in ((1, 1), (1, 2), (2, 1), (3, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                self.assertEqual(self.hash(*self.STEPS, "device=cuda", "--ranks", str(ranks), f"threads={threads}"),
+                                 expected)
+
+    def test_resumed_at_another_size(self):
+        words = (*self.STEPS, "device=cuda", "run_directory=run", "checkpoint.every=1 step")
+        expected = self.hash(*words)
+        self.run_program("train", str(JOB), *words, "run_directory=other", "steps=4", "--stop-at", "3", code=75)
+        self.assertEqual(self.hash(*words, "run_directory=other", "--ranks", "2"), expected)
+
+    def test_kernels_made_for_gpus(self):
+        """Bodies of GPU kernels over their whole grids: one hash on any number of ranks."""
+        hashes = {self.hash("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200",
+                            "--ranks", str(ranks), module=GRIDS) for ranks in (1, 3)}
+        self.assertEqual(len(hashes), 1)
+
+    def test_a_transformer_of_kernels_made_for_gpus(self):
+        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
+        (self.folder / "job.yaml").write_text(GPT)
+        hashes = {self.hash("--ranks", str(ranks), job="job.yaml", module=GRIDS) for ranks in (1, 2)}
+        self.assertEqual(len(hashes), 1)
+
+    def test_two_models_of_gpus(self):
+        done = self.run_program("train", str(JOB), "steps=1", "device=cuda", "--ranks", "3", STAND_IN_SAME="0", code=64)
+        self.assertRegex(done.stderr, r"^lockstep: rank 2 on \S+: its fingerprint differs: expected kernels .* Stand-in 1, "
+                         r".* found kernels .* Stand-in 0, .*; use one kind of processor or GPU and one version of the "
+                         r"libraries, or set exact: preferred\n$")
+
+    def test_what_a_run_says_of_its_device(self):
+        events = self.train("steps=1", "device=cuda", "evaluate=never")
+        self.assertEqual(events["start"]["device"], "Stand-in, sm_90, no libraries, driver for CUDA 13.0")
+        self.assertRegex(events["start"]["fingerprint"],
+                         "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, lockstep ")
+        self.assertIn("has not run on a GPU yet", events["warning"]["message"])
+        self.assertEqual(events["start"]["threads"], 2)
+
+
+class Models(Place):
+    def test_eval_and_predict(self):
+        job = ("steps=4", "evaluate=never", "checkpoint.every=4 steps", "run_directory=run")
+        self.train(*job, "device=cuda")
+        numbers = [json.loads(self.run_program("eval", str(JOB), *job, f"device={device}", "--log", "json").stdout)
+                   for device in ("cpu", "cuda")]
+        for key in ("loss", "metrics", "parameters_sha256"):
+            self.assertEqual(numbers[0][key], numbers[1][key])
+
+    def test_a_checkpoint_of_a_gpu_is_not_gone_on_with_on_the_cpu(self):
+        job = (str(JOB), "steps=4", "evaluate=never", "checkpoint.every=2 steps", "run_directory=run")
+        self.run_program("train", *job, "device=cuda", "--stop-at", "2", code=75)
+        done = self.run_program("train", *job, "device=cpu", code=64)
+        self.assertRegex(done.stderr, r"it was written with the fingerprint kernels [0-9a-f]{16}, Stand-in, no "
+                         r"libraries, driver for CUDA 13.0, lockstep \S+ \(sm_90\), but here it is kernels")
+
+
+class Memory(Place):
+    def test_a_job_that_does_not_fit(self):
+        done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "evaluate=never", code=78,
+                                STAND_IN_FREE="4000000")
+        self.assertRegex(
+            done.stderr,
+            rf"^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, 0000:70:00.0\): expected [0-9.]+ MiB of free memory, found "
+            r"3.8 MiB; try more shards \(one has 40 samples now\), or threads: 1\n"
+            r"  parameters and states +[0-9.]+ MiB\n"
+            r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
+            r"  gradients +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
+            r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,80 @@
+// The CPU's kernels as those of a FakeGpu: each call tells the fake what it reads and writes, and then computes. So
+// what runs on the fake has the CPU's bits, and what a real GPU would leave to chance is found.
+#pragma once
+
+#include <memory>
+
+#include "backend/fake_gpu.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::exec {
+
+class CheckedKernel final : public Kernel {
+ public:
+  CheckedKernel(KernelRequest request, std::unique_ptr<Kernel> kernel)
+      : request_(std::move(request)), kernel_(std::move(kernel)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
+
+  void forward(const ForwardCall& call) override {
+    read(call.queue, call.inputs, request_.inputs);
+    read(call.queue, call.parameters, request_.parameters);
+    read(call.queue, call.states, request_.states);
+    write(call.queue, call.statistics, request_.states);
+    write(call.queue, call.outputs, request_.outputs);
+    write(call.queue, call.saved, request_.saved);
+    write(call.queue, call.workspace, workspace_bytes());
+    kernel_->forward(call);
+  }
+  void backward(const BackwardCall& call) override {
+    read(call.queue, call.inputs, request_.inputs);
+    read(call.queue, call.parameters, request_.parameters);
+    read(call.queue, call.outputs, request_.outputs);
+    read(call.queue, call.saved, request_.saved);
+    read(call.queue, call.output_gradients, request_.outputs);
+    write(call.queue, call.input_gradients, request_.inputs);
+    write(call.queue, call.parameter_gradients, request_.parameters);
+    write(call.queue, call.workspace, workspace_bytes());
+    kernel_->backward(call);
+  }
+
+ private:
+  using Specs = std::vector<TensorSpec>;
+
+  template <class Pointers>
+  static void read(GpuQueue* queue, const Pointers& memory, const Specs& specs) {
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      if (memory[i] == nullptr) continue;
+      fake(queue).kernel_reads(queue->stream, reinterpret_cast<const std::byte*>(memory[i]), specs.at(i).bytes());
+    }
+  }
+  template <class Pointers>
+  static void write(GpuQueue* queue, const Pointers& memory, const Specs& specs) {
+    for (std::size_t i = 0; i < memory.size(); ++i) write(queue, memory[i], specs.at(i).bytes());
+  }
+  static void write(GpuQueue* queue, void* memory, std::size_t bytes) {
+    if (memory == nullptr) return;
+    fake(queue).kernel_writes(queue->stream, static_cast<std::byte*>(memory), bytes);
+  }
+  static backend::FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<backend::FakeGpu&>(queue->gpu); }
+
+  KernelRequest request_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+/// GPU kernels for every op of `cpu`.
+inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) {
+  auto kernels = std::make_shared<OpRegistry>();
+  for (const OpDef* op : cpu.all()) {
+    OpDef& copy = kernels->add(*op);
+    const auto found = op->kernels.find(DeviceKind::cpu);
+    if (found == op->kernels.end()) continue;
+    copy.kernels[DeviceKind::cuda] = [make = found->second](const KernelRequest& request) {
+      return std::make_unique<CheckedKernel>(request, make(request));
+    };
+  }
+  return kernels;
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,210 @@
+// The executor on a FakeGpu: the CPU's bits, every access in order, and the errors of a GPU that is too small.
+#include <gtest/gtest.h>
+
+#include "backend/fake_gpu.hpp"
+#include "exec/checked_kernel.hpp"
+#include "exec/executor.hpp"
+#include "exec/gpu_memory.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "lockstep/random.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+using Int = std::int64_t;
+
+constexpr Int kBatch = 4;
+constexpr int kShards = 6;
+constexpr Int kSmallBuckets = 4096, kOneBucket = Int{1} << 30;
+
+/// Other samples in each shard of each step.
+class RandomSource final : public InputSource {
+ public:
+  void get(std::uint64_t step, int shard, ShardInputs& inputs) override {
+    Tensor& image = images_[static_cast<std::size_t>(shard)];
+    Tensor& label = labels_[static_cast<std::size_t>(shard)];
+    RandomStream random(mix(step, static_cast<std::uint64_t>(shard)), 0);
+    for (float& value : image.as<float>()) value = random.between(-1, 1);
+    for (std::int32_t& value : label.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(10));
+    inputs.tensors = {image.bytes(), label.bytes()};
+    inputs.valid = shard == kShards - 1 ? kBatch - 1 : kBatch;
+  }
+  void release(std::uint64_t /*step*/, int shard) override {
+    for (float& value : images_[static_cast<std::size_t>(shard)].as<float>()) value = 1e30F;  // it is not ours any more
+  }
+
+ private:
+  static std::vector<Tensor> tensors(const TensorSpec& spec) {
+    std::vector<Tensor> list;
+    for (int i = 0; i < kShards; ++i) list.emplace_back(spec);
+    return list;
+  }
+  std::vector<Tensor> images_ = tensors({DType::f32, {kBatch, 12, 12, 2}});
+  std::vector<Tensor> labels_ = tensors({DType::i32, {kBatch}});
+};
+
+// A residual net with every kind of operand: states, saved tensors, two uses of a value, dropout.
+Graph net(const OpRegistry& ops) {
+  GraphBuilder b(ops, kBatch);
+  ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("conv", {x}, Attributes({{"filters", Int{8}}, {"kernel", Int{3}}}));
+  x = b.apply("relu", {b.apply("batch_norm", {x})});
+  x = b.apply("add", {x, b.apply("dropout", {x}, Attributes({{"rate", 0.5}}))});
+  x = b.apply("flatten", {b.apply("max_pool", {x}, Attributes({{"kernel", Int{2}}}))});
+  x = b.apply("linear", {x}, Attributes({{"features", Int{10}}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
+  return std::move(b.graph());
+}
+
+TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
+  TensorBlock block(graph, ids);
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    initialize(graph.at(ids[i]).initializer, 1, block.name(i), block.at(i));
+  }
+  return block;
+}
+
+struct Results {
+  std::vector<double> scalars;
+  std::vector<float> gradients, predictions;
+  bool operator==(const Results&) const = default;
+};
+
+struct Bench {
+  Bench() { ops::add_built_in(registry); }
+
+  Device gpu() {
+    return {{DeviceKind::cuda, "a fake", "sm_00", "none"},
+            std::make_shared<backend::GpuLanes>(fake),
+            checked_kernels(registry),
+            "node7, rank 0, GPU 0 (a fake)"};
+  }
+
+  // Two steps of training, between which parameters change, and an evaluation after each.
+  Results run(const Device& device, int workers, Int bucket_bytes) {
+    const Graph graph = net(registry);
+    WorkerPool pool(workers);
+    Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
+    const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
+    const auto communicator = make_single_communicator();
+    const auto exchange = comm::make_exchange(*communicator, exchange_layout(layout, kShards));
+    const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
+    training.use(parameters, states);
+    EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
+    const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
+    RandomSource source;
+    Results results;
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      exchange->begin_step(step, assignment);
+      for (const auto& shard : training.train({assignment.shards_of_rank[0]}, step, source, layout, *exchange)) {
+        results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
+      }
+      exchange->finish();
+      for (std::size_t s = 0; s < layout.slots.size(); ++s) {
+        const auto sum = exchange->reduced(layout.slots[s].bucket)
+                             .subspan(static_cast<std::size_t>(layout.slots[s].offset),
+                                      static_cast<std::size_t>(training.program().slots[s].elements));
+        results.gradients.insert(results.gradients.end(), sum.begin(), sum.end());
+      }
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        for (float& value : parameters.at(i)) value *= 0.5F;
+      }
+      inference.use(parameters, states);
+      evaluate(inference, source, results);
+    }
+    return results;
+  }
+
+  static void evaluate(Executor& inference, RandomSource& source, Results& results) {
+    constexpr std::size_t kRow = 10 * kBatch;
+    std::vector<float> predictions(kShards * kRow);
+    inference.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
+      std::copy_n(shard.prediction, kRow, predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * shard.shard);
+      EXPECT_EQ(shard.metrics.size(), 1U);
+    });
+    results.predictions.insert(results.predictions.end(), predictions.begin(), predictions.end());
+  }
+
+  OpRegistry registry;
+  std::shared_ptr<backend::FakeGpu> fake = std::make_shared<backend::FakeGpu>();
+};
+
+}  // namespace
+
+TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
+  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  EXPECT_GT(expected.gradients.size(), 1000U);
+  for (const int workers : {1, 2}) {
+    for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
+      Bench bench;
+      EXPECT_TRUE(bench.run(bench.gpu(), workers, bucket_bytes) == expected) << workers << " workers, " << bucket_bytes;
+    }
+  }
+}
+
+TEST(GpuExecutor, GivesItsMemoryBack) {
+  Bench bench;
+  (void)bench.run(bench.gpu(), 2, kSmallBuckets);
+  EXPECT_EQ(bench.fake->blocks_alive(), 0U);
+}
+
+TEST(GpuExecutor, ErrorsCanNameStepAndOp) {
+  Bench bench;
+  (void)bench.run(bench.gpu(), 1, kOneBucket);
+  EXPECT_EQ(bench.fake->entered(), "step 0: accuracy 'metric.accuracy'");  // the last of an evaluation
+}
+
+TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {
+  Bench bench;
+  bench.fake->set_free_memory(1000);
+  try {
+    (void)bench.run(bench.gpu(), 2, kOneBucket);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_TRUE(std::string(error.what()).starts_with("node7, rank 0, GPU 0 (a fake): expected ")) << error.what();
+  }
+  EXPECT_EQ(bench.fake->blocks_alive(), 0U);
+}
+
+TEST(GpuExecutor, NamesAnOpWithoutAKernel) {
+  Bench bench;
+  Device device = bench.gpu();
+  auto kernels = std::make_shared<OpRegistry>();
+  ops::add_built_in(*kernels);
+  device.gpu_kernels = kernels;
+  WorkerPool pool(1);
+  try {
+    const Executor executor(net(bench.registry), Mode::training, device, pool, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "conv 'conv1': expected a kernel of op 'conv' for GPUs, found none; set device: cpu, or leave this "
+                 "layer out");
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+  }
+}
+
+TEST(GpuMemory, IsATableWithWhatToChange) {
+  const std::vector<MemoryNeed> needs = {{"parameters and states", std::size_t{600} << 20, 1},
+                                         {"activations", std::size_t{3} << 30, 2}};
+  require_gpu_memory("node7, rank 0, GPU 0", std::size_t{7} << 30, needs, 16, 2);
+  try {
+    require_gpu_memory("node7, rank 0, GPU 0", std::size_t{6} << 30, needs, 16, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "node7, rank 0, GPU 0: expected 6.6 GiB of free memory, found 6.0 GiB; try more shards (one has 16 "
+                 "samples now), or threads: 1\n"
+                 "  parameters and states       600.0 MiB\n"
+                 "  activations                   6.0 GiB   2 x 3.0 GiB");
+  }
+}
+
+}  // namespace lockstep::exec
