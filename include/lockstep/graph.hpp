@@ -57,6 +57,7 @@ struct Node {
   std::vector<ValueId> states;
   std::vector<ValueId> outputs;
   std::vector<TensorSpec> saved;    ///< scratch kept from forward to backward
+  DType products = DType::f32;      ///< what enters a product of matrices is rounded to this
   const OpDef* epilogue = nullptr;  ///< set by lowering: the node's own kernel also applies this op to its output
 };
 

@@ -67,7 +67,8 @@ struct KernelRequest {
   const Attributes* attributes = nullptr;
   Mode mode = Mode::training;
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
-  std::string epilogue;  ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
+  std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
+  DType products = DType::f32;  ///< of Node
 };
 
 struct ForwardCall {
@@ -129,7 +130,8 @@ class OpDef {
   bool view = false;   ///< output 0 has input 0's bytes in another shape: no kernel runs
   bool differentiable = true;
   bool passes_gradient =
-      false;  ///< the gradient of every input is the output's gradient (add): no kernel runs backward
+      false;                ///< the gradient of every input is the output's gradient (add): no kernel runs backward
+  bool multiplies = false;  ///< it is made of products of matrices, whose operands may be rounded (linear, conv)
   /// Input i never gets a gradient (indices, labels).
   std::vector<int> constant_inputs;
   BackwardReads backward_reads;

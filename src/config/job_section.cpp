@@ -79,16 +79,19 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
 
 void add_execution(Section<Job>& section) {
   section
-      .field("precision", &Job::precision, text().one_of({"fp32"}).refused({"bf16", "fp16"}, "not in this build"),
-             "arithmetic of the layers")
+      .field("precision", &Job::precision, text().one_of({"fp32", "bf16"}).refused({"fp16"}, "not in this version"),
+             "bf16: what layers make, and what enters products of matrices, is rounded to bfloat16; parameters, "
+             "gradients and sums stay float32")
       .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
              "where the layers run; auto: in this version the CPU")
       .field(
           "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),
           "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
           "CUDA_VISIBLE_DEVICES leaves; empty: all")
-      .field("threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
-             "workers of a CPU rank; auto: the cores that it may use")
+      .field(
+          "threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
+          "workers of a rank, each of which computes whole shards: threads of the CPU, or streams of a GPU; auto: the "
+          "cores that it may use, or 2 on a GPU")
       .field("exact", &Job::exact, text().one_of({"required", "preferred", "never"}),
              "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
              "so; never: plain all-reduce")

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "core/bfloat16.hpp"
 #include "core/spans.hpp"
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
+#include "ops/widening.hpp"
 
 namespace lockstep::exec {
 
@@ -14,6 +16,11 @@ namespace {
 
 LOCKSTEP_VECTORIZED void add_on_cpu(const float* a, const float* b, float* sum, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
+}
+
+LOCKSTEP_VECTORIZED void add_bfloat16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum,
+                                      std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] = to_bfloat16(from_bfloat16(a[i]) + from_bfloat16(b[i]));
 }
 
 std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<ValueId>& ids) {
@@ -106,7 +113,9 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device) {
     request.outputs = specs_of(graph, node.outputs);
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
-    kernels_.push_back(factory_of(*node.op, device, labels_.back())(request));
+    request.products = node.products;
+    const KernelFactory& make = factory_of(*node.op, device, labels_.back());
+    kernels_.push_back(ops::wants_widening(request) ? ops::make_widening(make, request) : make(request));
   }
 }
 
@@ -199,8 +208,13 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
-    add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]), static_cast<float*>(outputs_[0]),
-        instruction.elements);
+    if (instruction.dtype == DType::bf16) {
+      add_bfloat16(static_cast<const std::uint16_t*>(inputs_[0]), static_cast<const std::uint16_t*>(inputs_[1]),
+                   static_cast<std::uint16_t*>(outputs_[0]), instruction.elements);
+    } else {
+      add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]),
+          static_cast<float*>(outputs_[0]), instruction.elements);
+    }
     return;
   }
   bind(instruction.parameters, binding, parameters_);

@@ -130,6 +130,7 @@ class Compiler {
     add.kind = Instruction::Kind::add;
     add.inputs = {gradient, contribution};
     add.elements = graph_.at(id).spec.elements();
+    add.dtype = graph_.at(id).spec.dtype;
     gradient = new_tensor(graph_.at(id).spec.bytes());
     add.outputs = {gradient};
     emit(std::move(add));

@@ -80,7 +80,8 @@ std::vector<Pointer> pointers(const std::vector<GuardedBuffer>& buffers) {
 
 bool Problem::wants_gradient(std::size_t input) const {
   const auto& constant = op->constant_inputs;
-  return input_specs[input].dtype == DType::f32 &&
+  const DType dtype = input_specs[input].dtype;
+  return (dtype == DType::f32 || dtype == DType::bf16) &&
          std::find(constant.begin(), constant.end(), static_cast<int>(input)) == constant.end();
 }
 
@@ -206,6 +207,11 @@ void KernelRun::forward(Kernel& kernel) {
   const auto statistics = pointers<float*>(statistics_);
   const auto outputs = pointers<void*>(outputs_), saved = pointers<void*>(saved_);
   kernel.forward({inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step});
+}
+
+void KernelRun::set_outputs(const std::vector<Bytes>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    std::copy_n(outputs[i].data(), outputs_[i].size(), outputs_[i].data());
 }
 
 void KernelRun::backward(Kernel& kernel) {

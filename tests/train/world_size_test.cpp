@@ -94,6 +94,18 @@ TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
   }
 }
 
+TEST(WorldSize, NorDoTheyInMixedPrecision) {
+  const Outcome alone = run(1, {"precision=bf16"});
+  EXPECT_NE(alone.parameters, run(1, {}).parameters);
+  for (const bool lowered : {true, false}) {
+    for (const int ranks : {2, 3, 8}) {
+      TrainerOptions options;
+      options.lowered = lowered;
+      EXPECT_EQ(run(ranks, {"precision=bf16", "threads=2"}, options), alone) << ranks << " ranks, lowered " << lowered;
+    }
+  }
+}
+
 TEST(WorldSize, HostsAndBucketsChangeNoBit) {
   const Outcome alone = run(1, {});
   EXPECT_EQ(run(4, {}, {}, {0, 0, 1, 1}), alone);

@@ -72,6 +72,7 @@ OpDef make_attention() {
   op.backward_reads = {.inputs = true, .outputs = true};
   op.infer = infer;
   op.cost = cost;
+  op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_attention_cpu;
   return op;
 }

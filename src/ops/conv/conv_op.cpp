@@ -76,6 +76,7 @@ OpDef make_conv() {
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer;
   op.cost = cost;
+  op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_conv_cpu;
   return op;
 }

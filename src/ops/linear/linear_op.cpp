@@ -62,6 +62,7 @@ OpDef make_linear() {
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer;
   op.cost = cost;
+  op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_linear_cpu;
   return op;
 }

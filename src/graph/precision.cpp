@@ -1,0 +1,68 @@
+#include "graph/precision.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+namespace {
+
+class Rounding {
+ public:
+  explicit Rounding(Graph& graph) : graph_(graph), exact_(graph.values.size(), true) {}
+
+  void run(DType precision) {
+    for (const Node& node : graph_.nodes) {
+      if (node.op->kind != OpKind::layer) continue;
+      for (const ValueId id : node.outputs) is_exact(id) = graph_.at(id).spec.dtype != DType::f32;
+    }
+    if (graph_.output >= 0) is_exact(graph_.output) = true;
+    for (const Node& node : graph_.nodes) {
+      if (node.op->kind == OpKind::layer) continue;
+      for (const ValueId id : node.inputs) is_exact(id) = true;
+    }
+    while (spread()) {
+    }
+    for (std::size_t id = 0; id < exact_.size(); ++id) {
+      if (!exact_[id]) graph_.values[id].spec.dtype = precision;
+    }
+    for (Node& node : graph_.nodes) {
+      if (node.op->multiplies) node.products = precision;
+    }
+  }
+
+ private:
+  std::vector<bool>::reference is_exact(ValueId id) { return exact_[static_cast<std::size_t>(id)]; }
+
+  // A view has its input's bytes, and an op that passes its gradient on gives all inputs the same bytes: what they
+  // read and make is of one type.
+  bool spread() {
+    bool changed = false;
+    for (const Node& node : graph_.nodes) {
+      if (!node.op->view && !node.op->passes_gradient) continue;
+      std::vector<ValueId> values = node.outputs;
+      for (const ValueId id : node.inputs) {
+        if (node.op->view || graph_.at(id).role == Role::activation) values.push_back(id);
+      }
+      if (std::none_of(values.begin(), values.end(), [&](ValueId id) { return is_exact(id); })) continue;
+      for (const ValueId id : values) {
+        changed = changed || !is_exact(id);
+        is_exact(id) = true;
+      }
+    }
+    return changed;
+  }
+
+  Graph& graph_;
+  std::vector<bool> exact_;  ///< by value: it keeps its type
+};
+
+}  // namespace
+
+void set_precision(Graph& graph, DType precision) {
+  if (precision != DType::f32) Rounding(graph).run(precision);
+}
+
+}  // namespace lockstep

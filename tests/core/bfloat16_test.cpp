@@ -1,0 +1,73 @@
+#include "core/bfloat16.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/random.hpp"
+
+namespace lockstep {
+
+namespace {
+
+float rounded(float value) {
+  return from_bfloat16(to_bfloat16(value));
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST(Bfloat16, RoundsToTheNearest) {
+  RandomStream random(1, 0);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random.below(std::uint64_t{1} << 32));
+    const auto value = std::bit_cast<float>(bits);
+    if (!std::isfinite(value)) continue;
+    const std::uint32_t lower = bits & 0xffff0000U, upper = lower + 0x10000U;  // its neighbors, away from zero upwards
+    const double below = std::abs(static_cast<double>(value) - std::bit_cast<float>(lower));
+    const double step = std::abs(static_cast<double>(std::bit_cast<float>(lower)));
+    const double above = std::isfinite(std::bit_cast<float>(upper))
+                             ? std::abs(static_cast<double>(std::bit_cast<float>(upper)) - value)
+                             : 0x1p128 - std::abs(static_cast<double>(value));
+    const bool even = (lower >> 16) % 2 == 0;
+    const bool up = above < below || (above == below && !even);
+    ASSERT_EQ(to_bfloat16(value), (up ? upper : lower) >> 16) << value << " from " << step;
+  }
+}
+
+TEST(Bfloat16, TiesGoToTheEvenOne) {
+  EXPECT_EQ(rounded(1.0F + 0x1p-8F), 1.0F);
+  EXPECT_EQ(rounded(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F);
+  EXPECT_EQ(rounded(-1.0F - 0x1p-8F), -1.0F);
+}
+
+TEST(Bfloat16, KeepsWhatIsNoNumber) {
+  EXPECT_EQ(rounded(kInfinity), kInfinity);
+  EXPECT_EQ(rounded(-kInfinity), -kInfinity);
+  EXPECT_EQ(rounded(std::numeric_limits<float>::max()), kInfinity);
+  for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff80ffffU}) {
+    EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(bits)))) << bits;
+  }
+  EXPECT_TRUE(std::signbit(rounded(-0.0F)));
+}
+
+TEST(Bfloat16, ArraysAreAsTheirElements) {
+  std::vector<float> values, wide(1003), round(1003);
+  RandomStream random(2, 0);
+  for (std::size_t i = 0; i < wide.size(); ++i) values.push_back(random.between(-1e3F, 1e3F));
+  values[7] = kInfinity;
+  std::vector<std::uint16_t> narrow(values.size());
+  const auto n = static_cast<std::int64_t>(values.size());
+  to_bfloat16(values.data(), narrow.data(), n);
+  from_bfloat16(narrow.data(), wide.data(), n);
+  round_to_bfloat16(values.data(), round.data(), n);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(wide[i], rounded(values[i])) << i;
+    EXPECT_EQ(round[i], wide[i]) << i;
+  }
+}
+
+}  // namespace lockstep
