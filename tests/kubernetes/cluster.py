@@ -7,15 +7,18 @@ LOCKSTEP_IMAGE names an archive of the image (tests/docker/image.sh), which is e
         cluster.kubectl("delete", "pod", run.pod(2), "--wait=false")
         run.end()
 """
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 from kube_tools import CHART, ROOT, programs
+
+sys.path.insert(0, str(ROOT / "tests"))
+import shared  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
 PROGRAM = os.environ["LOCKSTEP"]
@@ -24,15 +27,7 @@ DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch
         "learning_rate=0.002", "evaluate=never"]
 
 
-def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.2)
-    raise AssertionError(f"waited {patience} s for {what}")
+wait_until = functools.partial(shared.wait_until, patience=PATIENCE)
 
 
 def skip_with(done):
