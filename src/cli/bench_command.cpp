@@ -1,4 +1,5 @@
 // lockstep bench exchange: how long these ranks take to add a gradient, beside the library's own all-reduce.
+// lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/exchange_bench.hpp"
+#include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 
@@ -17,6 +19,12 @@ namespace {
 
 struct BenchArguments : ExchangeBenchOptions {
   RankOptions ranks;
+};
+
+struct HostArguments : HostLimits {
+  RankOptions ranks;
+  std::string exact = "required";
+  double least_gigabytes = 0;  ///< a second
 };
 
 /// "64KiB" -> "65536"
@@ -30,14 +38,9 @@ CLI::Validator gradient_size() {
           "SIZE", "gradient size"};
 }
 
-}  // namespace
-
-void add_bench(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("bench", "Measure what this machine or cluster gives to training.");
-  command->require_subcommand(1);
-  command->footer("Example:\n  lockstep bench exchange --ranks 2");
+void add_exchange(CLI::App& bench, Action& run) {
   CLI::App* exchange =
-      command->add_subcommand("exchange", "Time the gradients' exchange, and the library's own all-reduce beside it.");
+      bench.add_subcommand("exchange", "Time the gradients' exchange, and the library's own all-reduce beside it.");
   exchange->footer(
       "Examples:\n  lockstep bench exchange --ranks 2\n"
       "  mpirun -n 8 --hostfile hosts lockstep bench exchange --sizes 1MiB,256MiB --picture exchange.svg");
@@ -63,6 +66,43 @@ void add_bench(CLI::App& program, Action& run) {
                           [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); });
     };
   });
+}
+
+int run_hosts(HostArguments& arguments) {
+  arguments.one_kind = arguments.exact == "required";
+  arguments.bytes_per_second = 1e9 * arguments.least_gigabytes;
+  return run_on_ranks(arguments.ranks,
+                      [&](Communicator& communicator) { return report_hosts(communicator, arguments); });
+}
+
+void add_hosts(CLI::App& bench, Action& run) {
+  CLI::App* hosts = bench.add_subcommand(
+      "hosts", "Report what each rank computes on, how fast gradients are exchanged and how far clocks are apart.");
+  hosts->footer(
+      "Examples:\n  lockstep bench hosts --ranks 2\n"
+      "  mpirun -n 8 --hostfile hosts lockstep bench hosts --least-bandwidth 5");
+  auto arguments = std::make_shared<HostArguments>();
+  arguments->ranks.add_to(*hosts);
+  hosts->add_option("--exact", arguments->exact, "as in the job: where required, ranks that differ are a mistake")
+      ->check(one_of({"required", "preferred", "never"}))
+      ->capture_default_str();
+  hosts->add_option("--most-skew", arguments->clock_seconds, "seconds by which clocks may differ")
+      ->check(at_least(0))
+      ->capture_default_str();
+  hosts->add_option("--least-bandwidth", arguments->least_gigabytes, "GB/s that the exchange must reach")
+      ->check(at_least(0))
+      ->capture_default_str();
+  hosts->callback([&run, arguments] { run = [arguments] { return run_hosts(*arguments); }; });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand("bench", "Measure what this machine or cluster gives to training.");
+  command->require_subcommand(1);
+  command->footer("Examples:\n  lockstep bench exchange --ranks 2\n  lockstep bench hosts --ranks 2");
+  add_exchange(*command, run);
+  add_hosts(*command, run);
 }
 
 }  // namespace lockstep::cli

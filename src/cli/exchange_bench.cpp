@@ -45,12 +45,6 @@ std::string size_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
 }
 
-/// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the size, over the time. So it can
-/// be held against the hardware whatever the number of ranks.
-double bus_bandwidth(double bytes, int ranks, double seconds) {
-  return ranks == 1 ? bytes / seconds : bytes * 2 * (ranks - 1) / ranks / seconds;
-}
-
 std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions& options, std::uint64_t bytes) {
   const comm::ExchangeLoad load{.elements = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .shards_a_rank = options.shards_a_rank};
@@ -59,7 +53,7 @@ std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions&
   rows.push_back({kPlain, bytes, comm::time_exchange(communicator, load, false, options.rounds)});
   rows.push_back({kLibrary, bytes, comm::time_all_reduce(communicator, load.elements, options.rounds)});
   for (Row& row : rows) {
-    row.bus_bytes_per_second = bus_bandwidth(static_cast<double>(bytes), communicator.size(), row.seconds());
+    row.bus_bytes_per_second = comm::bus_bandwidth(static_cast<double>(bytes), communicator.size(), row.seconds());
   }
   return rows;
 }

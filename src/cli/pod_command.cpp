@@ -39,10 +39,19 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
   command.add_option("--grace", options.grace_seconds, "seconds for the ranks of a worker that is told to leave")
       ->check(at_least(0))
       ->capture_default_str();
+  command
+      .add_option("--leader-limit", options.leader_seconds,
+                  "seconds that a worker waits for a leader that is not there; 0: for ever")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_flag("--keep-workers", options.keeps_workers, "do not tell the workers that the job has ended");
+  command.add_flag("--report", options.report, "instead of the job, a report on its hosts: lockstep bench hosts");
   command.add_option("--log", options.log, "people (on stderr) or json (a line an event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  command.add_option("LAUNCH", options.launch_words, "after --: overrides and options for lockstep launch")
+  command
+      .add_option("LAUNCH", options.launch_words,
+                  "after --: overrides and options for lockstep launch, or of the report")
       ->expected(1, -1);  // with 0, CLI11 would end this subcommand at the --
 }
 

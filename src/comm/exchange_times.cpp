@@ -119,4 +119,8 @@ ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements,
   return times;
 }
 
+double bus_bandwidth(double bytes, int ranks, double seconds) {
+  return ranks == 1 ? bytes / seconds : bytes * 2 * (ranks - 1) / ranks / seconds;
+}
+
 }  // namespace lockstep::comm

@@ -27,4 +27,8 @@ struct ExchangeTimes {
 /// The library's all-reduce of as many floats, in place, in one call. Bytes are not known: 0.
 [[nodiscard]] ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds);
 
+/// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the bytes, over the time. So it can
+/// be held against the hardware whatever the number of ranks. Bytes a second.
+[[nodiscard]] double bus_bandwidth(double bytes, int ranks, double seconds);
+
 }  // namespace lockstep::comm

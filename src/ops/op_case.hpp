@@ -44,10 +44,17 @@ struct OpCase {
   std::function<void(int index, Tensor& tensor)> fill = {};
 };
 
+/// In which order the CPU's kernel adds. A GPU's own kernel (<op>_grid.hpp) must have its bits where it can.
+enum class CpuOrder : std::uint8_t {
+  stated,   ///< in the code that both are made from: equal bits
+  its_own,  ///< that of oneDNN or of gemm, which also fuse: the case's tolerance
+};
+
 struct OpCases {
   std::string op;
   std::function<ReferenceResult(const ReferenceCall&)> reference;  ///< naive, in double
   std::vector<OpCase> cases;
+  CpuOrder cpu_order = CpuOrder::stated;
 };
 
 }  // namespace lockstep::ops

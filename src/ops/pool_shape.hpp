@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/host_device.hpp"
 #include "ops/window.hpp"
 
 namespace lockstep::ops {
@@ -20,12 +21,12 @@ struct PoolShape {
 
 /// Taps first ... last - 1 of window number `index` lie in the image; tap 0 is at pixel `origin`.
 struct Taps {
-  Taps(const WindowAxis& axis, std::int64_t index, std::int64_t size)
+  LOCKSTEP_HOST_DEVICE Taps(const WindowAxis& axis, std::int64_t index, std::int64_t size)
       : origin(index * axis.stride - axis.before),
         first(std::max<std::int64_t>(0, -origin)),
         last(std::min(axis.kernel, size - origin)) {}
   std::int64_t origin, first, last;
-  [[nodiscard]] std::int64_t count() const { return last - first; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return last - first; }
 };
 
 }  // namespace lockstep::ops

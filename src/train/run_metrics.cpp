@@ -69,16 +69,26 @@ RunMetrics::~RunMetrics() {
   auto labels = target_labels();
   labels.emplace_back("host", run_.communicator.topology().host_name(0));
   (void)replace_whole_file(path("final.prom"), telemetry::snapshot_text(*metrics_, 0, labels));
-  if (ended_) (void)write_targets("[]\n");
+  if (ended_) withdraw_targets();
 }
 
 std::string RunMetrics::write_targets(const std::string& json) const {
   std::string problem = replace_whole_file(path("targets.json"), json);
-  const std::string& folder = run_.job.telemetry.targets_folder;
-  if (!folder.empty() && problem.empty()) {
-    problem = replace_whole_file(fmt::format("{}/{}.json", folder, run_name()), json);
-  }
+  const std::string shared = shared_targets();
+  if (!shared.empty() && problem.empty()) problem = replace_whole_file(shared, json);
   return problem;
+}
+
+// From the folder of all runs it goes: else that would hold a file of every run that ever was.
+void RunMetrics::withdraw_targets() const {
+  (void)replace_whole_file(path("targets.json"), "[]\n");
+  std::error_code ignored;
+  std::filesystem::remove(shared_targets(), ignored);
+}
+
+std::string RunMetrics::shared_targets() const {
+  const std::string& folder = run_.job.telemetry.targets_folder;
+  return folder.empty() ? "" : fmt::format("{}/{}.json", folder, run_name());
 }
 
 std::string RunMetrics::run_name() const {

@@ -3,8 +3,8 @@
 // The training loop calls step_done() once a step: plain stores, see telemetry/rank_metrics.hpp. What is rare (moves,
 // checkpoints, evaluations) comes as events. Rank 0 writes into the run directory:
 //
-//   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after an orderly end. The same goes to
-//                         the job's folder for targets, if it names one
+//   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after an orderly end. Until then the
+//                         same stands in the job's folder for targets, if it names one
 //   metrics/final.prom    the job's last numbers, for the textfile collector
 #pragma once
 
@@ -84,6 +84,8 @@ class RunMetrics {
   void tell_ports();
   /// Why they could not be written, or "".
   [[nodiscard]] std::string write_targets(const std::string& json) const;
+  void withdraw_targets() const;
+  [[nodiscard]] std::string shared_targets() const;  ///< the file in the folder of all runs, or ""
   void sample(telemetry::RankMetrics& metrics);
   void look_at_gpu(telemetry::RankMetrics& metrics);
   void add_phases(const StepReport& report);

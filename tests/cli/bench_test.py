@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep bench exchange` adds right, sends what the formula says, and prints and draws what it measured."""
+"""`lockstep bench exchange` adds right, sends what the formula says, and prints and draws what it measured; `lockstep
+bench hosts` reports, and judges."""
 import json
 import os
 import pathlib
@@ -55,6 +56,39 @@ class BenchExchange(unittest.TestCase):
     def test_alone(self):
         lines = [json.loads(line) for line in bench("--log", "json").splitlines()]
         self.assertEqual({line["shared_memory_bytes"] + line["network_bytes"] for line in lines}, {0})
+
+
+class BenchHosts(unittest.TestCase):
+    """What Kubernetes' `helm test` shows of a release."""
+
+    def report(self, *words, code=0, environment=None):
+        done = subprocess.run([PROGRAM, "bench", "hosts", "--ranks", "2", *words], capture_output=True, text=True, timeout=300,
+                              check=False, stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
+        self.assertEqual(done.returncode, code, f"{done.stdout}\n{done.stderr}")
+        return done
+
+    def test_a_report(self):
+        text = self.report().stdout
+        self.assertRegex(text, r"""^2 ranks on 1 host
+
+rank  host +computes on
+   0  \S+ +(.+)
+   1  \S+ +\1
+
+kinds     2 x \1
+bits      kernels [0-9a-f]{16}, oneDNN \S+, lockstep \S+
+exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; MPI's all-reduce takes \d+\.\d\d ms
+clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+
+nothing is wrong
+$""")
+
+    def test_what_is_wrong_is_told_after_the_report(self):
+        done = self.report("--least-bandwidth", "1000000", code=1)
+        self.assertIn("\nclocks ", done.stdout)
+        self.assertNotIn("nothing is wrong", done.stdout)
+        self.assertRegex(done.stderr, r"(?m)^lockstep: exchange: expected at least 1e\+06 GB/s, found \S+ GB/s; see which network the "
+                         r"ranks use \(network\.profile, network\.interface\) and who else does$")
 
 
 if __name__ == "__main__":

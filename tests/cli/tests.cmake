@@ -3,7 +3,8 @@ lockstep_script_test(cli.starting COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/star
 lockstep_script_test(cli.bench COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bench_test.py)
 lockstep_script_test(cli.report COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/report_test.py)
 lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.py $<TARGET_FILE:lockstep> cli data)
-# The one part of the program that no command line can test.
-add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp)
+# What no command line can test.
+add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp
+                        ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp)
 target_link_libraries(cli_test PRIVATE lockstep_core lockstep_flags fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)

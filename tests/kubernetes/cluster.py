@@ -7,15 +7,18 @@ LOCKSTEP_IMAGE names an archive of the image (tests/docker/image.sh), which is e
         cluster.kubectl("delete", "pod", run.pod(2), "--wait=false")
         run.end()
 """
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 from kube_tools import CHART, ROOT, programs
+
+sys.path.insert(0, str(ROOT / "tests"))
+import shared  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
 PROGRAM = os.environ["LOCKSTEP"]
@@ -24,15 +27,7 @@ DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch
         "learning_rate=0.002", "evaluate=never"]
 
 
-def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.2)
-    raise AssertionError(f"waited {patience} s for {what}")
+wait_until = functools.partial(shared.wait_until, patience=PATIENCE)
 
 
 def skip_with(done):
@@ -99,6 +94,14 @@ class Cluster:
     def apply(self, *objects):
         self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
+    def kubeconfig(self, folder, token):
+        """A file by which who has the token asks this cluster."""
+        config = json.loads(self.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
+        config["users"][0]["user"] = {"token": token}
+        path = pathlib.Path(folder) / "kubeconfig"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return str(path)
+
     def volume(self):
         """A folder of this machine, which is all nodes: the file system that hosts of a job share."""
         common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
@@ -120,10 +123,11 @@ class Run:
         words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
         options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
         cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
-        self.job_name = self.job()["metadata"]["name"]
+        (job,) = cluster.get("jobs", "-l", f"app.kubernetes.io/instance={name}")["items"]
+        self.job_name = job["metadata"]["name"]
 
     def job(self):
-        return self.cluster.get("jobs", "-l", f"app.kubernetes.io/instance={self.name}")["items"][0]
+        return self.cluster.get("job", self.job_name)
 
     def pods(self):
         return self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={self.job_name}")["items"]
@@ -172,9 +176,14 @@ class Run:
     def end(self, verdict="Complete"):
         """Waits for the Job's verdict; the last `end` event."""
         found = wait_until(self.condition, "the Job's end")
-        assert found == verdict, f"the Job is {found}, expected {verdict}:\n{self.logs()}"
+        assert found == verdict, f"the Job is {found}, expected {verdict}: {self.ends()}\n{self.logs()}"
         ends = self.events("end")
         return ends[-1] if ends else None
+
+    def ends(self):
+        """What the Job and the containers say of how they ended."""
+        return self.job()["status"], {pod["metadata"]["name"]: [
+            container["state"] for container in pod["status"].get("containerStatuses", [])] for pod in self.pods()}
 
     def remove(self):
         self.cluster.run(self.cluster.helm, "uninstall", self.name, "--wait", check=False)

@@ -5,6 +5,7 @@ import json
 import unittest
 
 from cluster import PATIENCE, Cluster, Run, quiet_hash
+from kube_tools import CHART
 
 STEPS = 1500
 
@@ -85,6 +86,29 @@ class OnACluster(unittest.TestCase):
         self.assertRegex(ended["message"], "^lockstep: .*/nowhere")
         self.assertIn(ended["message"], self.cluster.kubectl("logs", leader))
         self.assertEqual(run.ranks(), [])
+
+    def test_helm_test(self):
+        """It reports on the hosts in the log of index 0, fails where something is wrong, and leaves the job alone."""
+        run = self.install(values=["cluster.replicas=2"])
+        report = self.helm_test(run, 0)
+        self.assertRegex(report, rf"(?m)^2 ranks on 2 hosts\n\nrank  host +computes on\n +0  {run.name}-test-0 .*\n +1  {run.name}-test-1 ")
+        self.assertRegex(report, r"(?m)^exchange  all sums right; .*\nclocks    at most .*\n\nnothing is wrong$")
+        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", "--set=network.leastBandwidth=100000")
+        report = self.helm_test(run, 1)
+        self.assertNotIn("nothing is wrong", report)
+        self.assertRegex(report, r"(?m)^lockstep: exchange: expected at least 1e\+05 GB/s, found ")
+        self.check_bits(run)
+        self.assertEqual(run.ranks(), [2])
+
+    def helm_test(self, run, code):
+        """The log of the test's leader, which must have ended so."""
+        done = self.cluster.run(self.cluster.helm, "test", run.name, f"--timeout={PATIENCE}s", check=False)
+        self.assertEqual(done.returncode != 0, code != 0, done.stdout + done.stderr)
+        leader = f"batch.kubernetes.io/job-name={run.name}-test,batch.kubernetes.io/job-completion-index=0"
+        (pod,) = self.cluster.get("pods", "-l", leader)["items"]
+        log = self.cluster.kubectl("logs", pod["metadata"]["name"])
+        self.assertEqual(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], code, log)
+        return log
 
 
 if __name__ == "__main__":

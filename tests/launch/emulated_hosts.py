@@ -30,10 +30,11 @@ def enter(pid, processes=True):
 
 
 class EmulatedHosts:
-    def __init__(self, count, connect_timeout=3600):
+    def __init__(self, count, connect_timeout=3600, names=None):
+        """`names`: of the hosts, with a domain or not; else names that nobody else has."""
         self.count = count
         self.connect_timeout = connect_timeout  # seconds after which the agent gives up a cut host
-        self.names = [f"{chr(ord('a') + i)}{os.getpid()}" for i in range(count)]
+        self.names = names or [f"{chr(ord('a') + i)}{os.getpid()}" for i in range(count)]
         self.folder = None
         self.processes = []  # what holds each host's namespaces; the last one is the switch
         self.pids = []
@@ -80,9 +81,9 @@ class EmulatedHosts:
     def _make(self):
         hosts_file = pathlib.Path(self.folder.name) / "hosts"
         hosts_file.write_text("127.0.0.1 localhost\n" + "".join(
-            f"10.77.0.{i + 1} {name}\n" for i, name in enumerate(self.names)), encoding="utf-8")
+            f"10.77.0.{i + 1} {name} {name.split('.')[0]}\n" for i, name in enumerate(self.names)), encoding="utf-8")
         for i, name in enumerate(self.names):
-            script = f"hostname {name}; mount --bind {hosts_file} /etc/hosts; mount -t tmpfs tmpfs /dev/shm"
+            script = f"hostname {name.split('.')[0]}; mount --bind {hosts_file} /etc/hosts; mount -t tmpfs tmpfs /dev/shm"
             flags = [] if i == 0 else ["--pid", "--fork", "--kill-child", "--mount-proc"]
             self.pids.append(self._hold(script, *flags))
         switch = self._hold("ip link add br0 type bridge; ip link set br0 up")

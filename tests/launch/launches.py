@@ -2,28 +2,16 @@
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
-import time
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 PROGRAM = os.environ["LOCKSTEP"]
-OPEN_MPI = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True,
-                                                    check=True).stdout)[1])
-PATIENCE = 180  # seconds; nothing here takes long on a quiet machine
 SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8", "threads=1",
          "learning_rate=0.002", "evaluate=never"]
-
-
-def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"waited {patience} s for {what}")
 
 
 def processes_of(directory):

@@ -14,6 +14,7 @@
 #include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "launch/pod/last_message.hpp"
+#include "launch/pod/leader_watch.hpp"
 #include "launch/pod/preflight.hpp"
 #include "launch/pod/role.hpp"
 #include "launch/pod/ssh_files.hpp"
@@ -147,6 +148,22 @@ TEST_F(Preflight, NamesWhoIsMissing) {
 TEST_F(Preflight, ASignalEndsIt) {
   HostPool hosts = pool({{"absent", 1}});
   EXPECT_FALSE(preflight(hosts, {0, 60, 60}, [] { return true; }));
+}
+
+TEST(Absence, IsCountedFromTheLastTimeTheLeaderWasSeen) {
+  Absence absence(100, 1000);
+  EXPECT_FALSE(absence.over(1100));
+  EXPECT_TRUE(absence.over(1101));
+  absence.seen(1090);
+  EXPECT_FALSE(absence.over(1190));
+  EXPECT_TRUE(absence.over(1191));
+  EXPECT_EQ(absence.look_every(), 25);
+  EXPECT_EQ(Absence(3600, 0).look_every(), 60);
+}
+
+TEST(LeaderWatch, WithoutALimitNobodyIsAsked) {
+  LeaderWatch watch({"false"}, 0);
+  EXPECT_FALSE(watch.lost());
 }
 
 TEST(LastMessage, IsTheLastThatBeginsALine) {

@@ -123,6 +123,36 @@ class Ends(PodTest):
                                   f"{hosts.names[1]} \\(ssh: connect to host {hosts.names[1]} port 2222: Connection "
                                   "refused\\). Do these pods run ")
 
+    def test_a_worker_whose_leader_never_comes_gives_up(self):
+        hosts = self.hosts(2)
+        pods = Pods(hosts, f"{self.folder}/pods")
+        worker = self.work(pods, 1, "--leader-limit", "2")
+        worker.end(1)
+        message = (f"lockstep: no leader: {hosts.names[0]} did not answer for 2 s, and no rank runs here; see why it does "
+                   "not start (kubectl describe pod), or let workers wait longer: --leader-limit")
+        self.assertIn(message + "\n", worker.output())
+        self.assertEqual(pods.termination_log(1).read_text(encoding="utf-8"), message)
+
+    def test_a_report_instead_of_the_job(self):
+        hosts = self.hosts(2)
+        pods = Pods(hosts, f"{self.folder}/pods")
+        text = self.report(pods, 0)
+        self.assertRegex(text, r"^2 ranks on 2 hosts\n\nrank ")
+        self.assertRegex(text, r"\nexchange  all sums right; .*\nclocks    at most .*\n\nnothing is wrong\n$")
+        self.assertFalse(pods.termination_log(0).exists())
+        self.report(pods, 1, "--least-bandwidth", "1000000")
+        self.assertRegex(pods.termination_log(0).read_text(encoding="utf-8"),
+                         "^lockstep: exchange: expected at least 1e\\+06 GB/s, found ")
+
+    def report(self, pods, code, *words):
+        """What the leader prints in a job's place; a worker ends with it, however it ends."""
+        worker = self.work(pods, 1)
+        done = subprocess.run([*pods.hosts.prefix(0), PROGRAM, *pods.words(0), "--report", "--", *words], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        worker.end(0)
+        return done.stdout
+
     def test_a_signal_before_the_start_ends_with_75(self):
         pods = Pods(self.hosts(2), f"{self.folder}/pods")
         leader = self.lead(pods)

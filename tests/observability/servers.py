@@ -3,22 +3,24 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
 PROGRAM = os.environ["LOCKSTEP"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RULES = ROOT / "helm/lockstep/rules/lockstep.yaml"
 DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
-PATIENCE = 180  # seconds; nothing here takes long on a quiet machine
 
 
 def skip_without_prometheus():
@@ -27,17 +29,6 @@ def skip_without_prometheus():
     if missing:
         print(f"skipped: {' and '.join(missing)} not found; install Debian's package prometheus")
         raise SystemExit(77)
-
-
-def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"waited {patience} s for {what}")
 
 
 def free_port():
@@ -103,8 +94,6 @@ class Prometheus:
         self.log.close()
 
 
-OPEN_MPI = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True,
-                                                    check=True).stdout)[1])
 MPIRUN = ["mpirun", *(["--map-by", ":OVERSUBSCRIBE"] if OPEN_MPI >= 5 else ["--oversubscribe"]), "--bind-to", "none",
           *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
 # Each rank on a host of its own, as far as it knows.

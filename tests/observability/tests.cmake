@@ -3,6 +3,7 @@ lockstep_script_test(observability.rules COMMAND python3 ${CMAKE_CURRENT_LIST_DI
 lockstep_script_test(observability.dashboards COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/dashboards_test.py)
 lockstep_script_test(observability.prometheus COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/prometheus_test.py
   $<TARGET_FILE:nvml_stand_in>)
+lockstep_script_test(observability.targets COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/targets_test.py)
 lockstep_script_test(observability.earlier_runs COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/earlier_runs_test.py)
 # What TensorBoard reads, and it reads it itself.
 lockstep_script_test(observability.tensorboard COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/tensorboard_test.py)

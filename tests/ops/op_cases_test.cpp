@@ -98,6 +98,23 @@ class OpCaseTest : public testing::TestWithParam<Parameter> {
     problem_ = make_problem(*op, GetParam().the_case);
   }
   [[nodiscard]] const OpCase& the_case() const { return GetParam().the_case; }
+
+  /// The kernels that run here: the CPU's, and the GPU's over its whole grid.
+  struct Made {
+    std::string by;
+    KernelFactory factory;
+  };
+  [[nodiscard]] std::vector<Made> kernels() const {
+    std::vector<Made> list = {{"the CPU's kernel", problem_.op->kernels.at(DeviceKind::cpu)}};
+    const auto grids = host_grid_kernels();
+    if (const auto grid = grids.find(problem_.op->name); grid != grids.end()) {
+      list.push_back({"the GPU's kernel", grid->second});
+    }
+    return list;
+  }
+  /// In any call, at any address, after other values, on any thread.
+  void expect_bits_that_depend_on_nothing_else(const KernelFactory& factory) const;
+  void expect_only_wanted_gradients(const KernelFactory& factory) const;
   Problem problem_;
 };
 
@@ -168,9 +185,8 @@ TEST_P(OpCaseTest, GradientIsTheFiniteDifference) {
   }
 }
 
-TEST_P(OpCaseTest, BitsDependOnNothingElse) {
-  if (problem_.op->view) GTEST_SKIP() << "no kernel";
-  const auto kernel = problem_.make_kernel();
+void OpCaseTest::expect_bits_that_depend_on_nothing_else(const KernelFactory& factory) const {
+  const auto kernel = problem_.make_kernel(factory);
   KernelRun first(problem_);
   compute(*kernel, first, problem_);
   const auto expected = results(first, problem_);
@@ -180,9 +196,14 @@ TEST_P(OpCaseTest, BitsDependOnNothingElse) {
       EXPECT_TRUE(got[i].second == expected[i].second) << expected[i].first << " has other bits " << when;
     }
   };
+  OpCase of_another_shard = the_case();
+  of_another_shard.name += ", another shard";  // values are made from the name
+  const Problem another = make_problem(*problem_.op, of_another_shard);
+  KernelRun between(another);
+  compute(*kernel, between, another);
   KernelRun again(problem_, {.junk = std::byte{0}});
   compute(*kernel, again, problem_);
-  expect_same(again, "in the second call");
+  expect_same(again, "after another shard");
   for (const std::size_t shift : {1UL, 6UL}) {
     KernelRun shifted(problem_, {.shift = shift});
     compute(*kernel, shifted, problem_);
@@ -190,15 +211,22 @@ TEST_P(OpCaseTest, BitsDependOnNothingElse) {
   }
   KernelRun elsewhere(problem_, {.shift = 3});
   std::thread([&] {
-    const auto other = problem_.make_kernel();
+    const auto other = problem_.make_kernel(factory);
     compute(*other, elsewhere, problem_);
   }).join();
   expect_same(elsewhere, "in another kernel on another thread");
 }
 
-TEST_P(OpCaseTest, WritesOnlyTheGradientsThatAreWanted) {
-  if (!problem_.trains() || problem_.op->view) GTEST_SKIP() << "no gradient";
-  const auto kernel = problem_.make_kernel();
+TEST_P(OpCaseTest, BitsDependOnNothingElse) {
+  if (problem_.op->view) GTEST_SKIP() << "no kernel";
+  for (const Made& made : kernels()) {
+    SCOPED_TRACE(made.by);
+    expect_bits_that_depend_on_nothing_else(made.factory);
+  }
+}
+
+void OpCaseTest::expect_only_wanted_gradients(const KernelFactory& factory) const {
+  const auto kernel = problem_.make_kernel(factory);
   KernelRun full(problem_);
   compute(*kernel, full, problem_);
   const std::size_t inputs = problem_.inputs.size(), parameters = problem_.parameters.size();
@@ -222,6 +250,14 @@ TEST_P(OpCaseTest, WritesOnlyTheGradientsThatAreWanted) {
       EXPECT_TRUE(run.input_gradients()[one] == full.input_gradients()[one])
           << "input " << one << " has other bits when alone";
     }
+  }
+}
+
+TEST_P(OpCaseTest, WritesOnlyTheGradientsThatAreWanted) {
+  if (!problem_.trains() || problem_.op->view) GTEST_SKIP() << "no gradient";
+  for (const Made& made : kernels()) {
+    SCOPED_TRACE(made.by);
+    expect_only_wanted_gradients(made.factory);
   }
 }
 
@@ -298,19 +334,23 @@ TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
 TEST_P(OpCaseTest, TakesAnEmptyBatch) {
   if (the_case().benchmark || problem_.op->view) GTEST_SKIP() << "covered by the other cases";
   const Problem empty = make_problem(*problem_.op, the_case(), true);
-  const auto kernel = empty.make_kernel();
-  KernelRun run(empty);
-  compute(*kernel, run, empty);
-  if (!empty.trains()) return;
-  const auto gradients = run.parameter_gradients();
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    for (const double value : to_doubles(gradients[i], empty.parameters[i].spec()).values) {
-      ASSERT_EQ(value, 0) << "gradient of parameter " << i;
+  for (const Made& made : kernels()) {
+    SCOPED_TRACE(made.by);
+    const auto kernel = empty.make_kernel(made.factory);
+    KernelRun run(empty);
+    compute(*kernel, run, empty);
+    if (!empty.trains()) continue;
+    const auto gradients = run.parameter_gradients();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      for (const double value : to_doubles(gradients[i], empty.parameters[i].spec()).values) {
+        ASSERT_EQ(value, 0) << "gradient of parameter " << i;
+      }
     }
   }
 }
 
-TEST_P(OpCaseTest, TheGpuKernelOverItsWholeGridHasTheBitsOfTheCpus) {
+// Bit for bit, unless the op's cases say that the CPU adds in another order.
+TEST_P(OpCaseTest, TheGpuKernelOverItsWholeGridComputesWhatTheCpusDoes) {
   const auto factories = host_grid_kernels();
   const auto factory = factories.find(problem_.op->name);
   if (factory == factories.end()) GTEST_SKIP() << "no GPU kernel of our own";
@@ -320,7 +360,16 @@ TEST_P(OpCaseTest, TheGpuKernelOverItsWholeGridHasTheBitsOfTheCpus) {
   compute(*gpu, found, problem_);
   const auto a = results(expected, problem_), b = results(found, problem_);
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i] == b[i]) << a[i].first << " differs";
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (GetParam().cases.cpu_order == CpuOrder::its_own) {
+      const auto values = [](const KernelRun::Bytes& bytes) {
+        return to_doubles(bytes, {DType::f32, {static_cast<std::int64_t>(bytes.size() / sizeof(float))}});
+      };
+      expect_close(values(b[i].second), values(a[i].second), the_case().tolerance, a[i].first);
+    } else {
+      EXPECT_TRUE(a[i] == b[i]) << a[i].first << " differs";
+    }
+  }
 }
 
 TEST_P(OpCaseTest, AllocatesInTheFirstCallOnly) {

@@ -15,8 +15,12 @@ namespace lockstep {
 
 namespace {
 
+nlohmann::json json_of(const std::string& path) {
+  return nlohmann::json::parse(read_whole_file(path).value_or("null"));
+}
+
 nlohmann::json targets_of(const std::string& directory) {
-  return nlohmann::json::parse(read_whole_file(directory + "/metrics/targets.json").value_or("null"));
+  return json_of(directory + "/metrics/targets.json");
 }
 
 int port_of(const nlohmann::json& target) {
@@ -40,10 +44,11 @@ class Scraper final : public RunWatcher {
   void step_done(std::int64_t step) override {
     if (step != step_) return;
     targets = targets_of(directory_);
+    shared = json_of(directory_ + ".json");
     text = http_get(port_of(targets.at(static_cast<std::size_t>(rank_))), "/metrics");
   }
   [[nodiscard]] Wish wish() const override { return Wish::none; }
-  nlohmann::json targets;
+  nlohmann::json targets, shared;  ///< of the run; in the folder beside it
   std::string text;
 
  private:
@@ -142,8 +147,9 @@ TEST(RunMetrics, TargetsAreThereWhileItRuns) {
   EXPECT_EQ(targets[0].at("labels").at("job"), "mine");
   EXPECT_EQ(targets[0].at("labels").at("run"), "small");
   EXPECT_FALSE(targets[0].at("labels").at("host").get<std::string>().empty());
-  EXPECT_EQ(read_whole_file(folder.path() + "/small.json"), read_whole_file(directory + "/metrics/targets.json"));
+  EXPECT_EQ(scrapers[0].shared, scrapers[0].targets);
   EXPECT_TRUE(targets_of(directory).empty());  // after an orderly end nobody need ask
+  EXPECT_FALSE(fs::exists(folder.path() + "/small.json"));
 }
 
 TEST(RunMetrics, APortInUseIsToldAndReplaced) {

@@ -1,5 +1,5 @@
 {{/* The pod template of a group: (dict "root" $ "group" GROUP "job" NAME "config" CONFIGMAP "words" WORDS "replicas" N
-"component" WORD). The last three are those of a test; without them it is the job's. Nothing here may change from one
+"options" OPTIONS "component" WORD). The last four are those of a test; without them it is the job's. Nothing here may change from one
 render to the next: what a Job is named after is made of it. */}}
 {{- define "lockstep.podTemplate" -}}
 {{- $root := .root -}}
@@ -85,13 +85,15 @@ spec:
 {{- define "lockstep.arguments" -}}
 {{- $v := .root.Values -}}
 {{- $words := .words | default (include "lockstep.launchWords" .root | fromJsonArray) -}}
+{{- $options := .options | default (ternary (list "--keep-workers") list (eq $v.mode "mpijob")) -}}
 {{- $hosts := .replicas | default (include "lockstep.expectHosts" .root) | int -}}
 {{- $name := ternary (list "--name" (printf "%s-$(JOB_COMPLETION_INDEX)" .job)) list (eq $v.network.profile "hostNetwork") -}}
 {{- concat (list "pod" "--hostfile" "/etc/lockstep/hosts" "--job" "/etc/lockstep/job.yaml" "--key" "/etc/lockstep/ssh/key"
   "--port" (printf "%d" (int $v.network.sshPort)) "--expect-hosts" (printf "%d" $hosts)
   "--preflight-limit" (printf "%d" (int $v.cluster.preflightSeconds)) "--state" "/run/lockstep"
   "--grace" (printf "%d" (max 1 (sub (int $v.cluster.terminationGracePeriodSeconds) 5)))
-  "--termination-log" "/dev/termination-log" "--log" $v.cluster.log) $name (list "--") $words | toJson -}}
+  "--leader-limit" (printf "%d" (int $v.cluster.leaderSeconds))
+  "--termination-log" "/dev/termination-log" "--log" $v.cluster.log) $name $options (list "--") $words | toJson -}}
 {{- end -}}
 
 {{/* Both families of Open MPI's variables: version 5 reads those of PRTE, version 4 those of OMPI. */}}

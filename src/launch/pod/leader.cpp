@@ -21,7 +21,7 @@ constexpr milliseconds kTick{100}, kTellPatience{15'000};
 
 int supervise(const LeaderOptions& options, StopSignals& signals) {
   MessagePipe errors;
-  Child supervisor(options.command, {.output = "", .environment = {}, .errors = errors.writer()});
+  Child supervisor(options.command, {.output = "", .environment = options.environment, .errors = errors.writer()});
   errors.started();
   int passed_on = 0;
   while (!supervisor.poll()) {
@@ -32,8 +32,9 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
   const int code = supervisor.poll().value_or(1);
   const std::string message = errors.last();
   if (code != 0) {
-    write_termination_message(options.termination_log,
-                              message.empty() ? fmt::format("lockstep launch ended with {}", code) : message);
+    write_termination_message(
+        options.termination_log,
+        message.empty() ? fmt::format("lockstep {} ended with {}", options.once ? "bench" : "launch", code) : message);
   }
   return code;
 }
@@ -49,7 +50,8 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   }
   const int code = supervise(options, signals);
   // With any other code the leader, or the one that takes its place, goes on: the workers wait for it.
-  if (code == 0 || is_permanent(code)) {
+  const bool over = options.once || code == 0 || is_permanent(code);
+  if (over && !options.keeps_workers) {
     pool.settle(kTellPatience);  // who came late
     for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kTellPatience)) {
       fmt::print(stderr, "lockstep pod: {} could not be told that the job has ended\n", host);

@@ -12,6 +12,7 @@
 
 #include "core/whole_file.hpp"
 #include "launch/control_socket.hpp"
+#include "launch/mpirun.hpp"
 #include "launch/pod/init.hpp"
 #include "launch/pod/last_message.hpp"
 #include "launch/pod/leader.hpp"
@@ -83,16 +84,47 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   return command;
 }
 
-LeaderOptions leader_options(const PodOptions& options, const std::string& agent) {
+// All hosts, since the preflight asked for all of them.
+void report_on(const Hosts& hosts, const PodOptions& options, const std::string& agent, LeaderOptions& leader) {
+  MpirunOptions mpirun;
+  mpirun.ranks = count_slots(hosts);
+  if (hosts.size() > 1) {
+    mpirun.hosts = hosts;
+    mpirun.agent = agent;
+  }
+  leader.once = true;
+  leader.environment = mpirun_environment(mpirun);
+  leader.command = mpirun_command(mpirun);
+  leader.command.insert(leader.command.end(), {own_command_line().front(), "bench", "hosts", "--expect-world-size",
+                                               fmt::format("{}", mpirun.ranks)});
+  leader.command.insert(leader.command.end(), options.launch_words.begin(), options.launch_words.end());
+}
+
+LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, const std::string& agent) {
   LeaderOptions leader;
   leader.pool.list = [path = options.hostfile] { return read_hostfile(path); };
   leader.pool.agent = agent;
   leader.pool.program = own_command_line().front();
   leader.pool.ask_again_seconds = kAskAgain;
   leader.preflight = options.preflight;
-  leader.command = launch_command(options, agent);
   leader.termination_log = options.termination_log;
+  leader.keeps_workers = options.keeps_workers;
+  if (options.report) {
+    report_on(hosts, options, agent, leader);
+  } else {
+    leader.command = launch_command(options, agent);
+  }
   return leader;
+}
+
+WorkerOptions worker_options(const PodOptions& options, const std::string& leader, const SshSettings& ssh) {
+  WorkerOptions worker;
+  worker.ended = ssh.folder + kEndedFile;
+  worker.grace_seconds = options.grace_seconds;
+  worker.leader = leader;
+  worker.leader_seconds = options.leader_seconds;
+  worker.probe = {"ssh", "-F", ssh_config_path(ssh), leader, "true"};
+  return worker;
 }
 
 int take_part(const PodOptions& options) {
@@ -103,8 +135,8 @@ int take_part(const PodOptions& options) {
   settle_in(ssh.folder);
   write_ssh_files(ssh, options.key, hosts, own_environment());
   Sshd sshd(ssh.folder);
-  if (role == PodRole::worker) return work(sshd, signals, ssh.folder + kEndedFile, options.grace_seconds);
-  return lead(leader_options(options, ssh_agent_command(ssh)), signals);
+  if (role == PodRole::leader) return lead(leader_options(options, hosts, ssh_agent_command(ssh)), signals);
+  return work(sshd, signals, worker_options(options, hosts.front().name, ssh));
 }
 
 }  // namespace

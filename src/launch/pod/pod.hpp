@@ -16,10 +16,13 @@ struct PodOptions {
   std::string state = "/run/lockstep";  ///< a folder of this pod only
   std::string termination_log;          ///< a file; empty: none
   std::string log = "people";
-  std::vector<std::string> launch_words;  ///< for `lockstep launch`
+  std::vector<std::string> launch_words;  ///< for `lockstep launch`, or for `lockstep bench hosts`
   int port = 2222;
   PreflightLimits preflight;
-  double grace_seconds = 3600;  ///< for the ranks of a worker that was told to leave
+  double grace_seconds = 3600;   ///< for the ranks of a worker that was told to leave
+  double leader_seconds = 3600;  ///< that a worker waits for a leader that is not there; 0: for ever
+  bool report = false;           ///< a report on the hosts instead of the job
+  bool keeps_workers = false;    ///< workers are not told that the job has ended
 };
 
 /// Becomes the first process of the pod, and returns its exit code. Mistakes come as Error, once they are written to

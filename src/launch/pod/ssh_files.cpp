@@ -75,8 +75,12 @@ std::string ssh_config(const SshSettings& settings, const Hosts& hosts) {
                     settings.port, settings.user, settings.folder, settings.folder);
 }
 
+std::string ssh_config_path(const SshSettings& settings) {
+  return settings.folder + "/ssh_config";
+}
+
 std::string ssh_agent_command(const SshSettings& settings) {
-  return fmt::format("ssh -F {}/ssh_config", settings.folder);
+  return fmt::format("ssh -F {}", ssh_config_path(settings));
 }
 
 void write_ssh_files(const SshSettings& settings, const std::string& key, const Hosts& hosts,

@@ -26,6 +26,8 @@ struct SshSettings {
 /// know: here it does.
 [[nodiscard]] std::string ssh_config(const SshSettings& settings, const Hosts& hosts);
 
+[[nodiscard]] std::string ssh_config_path(const SshSettings& settings);
+
 /// The words that run a command on another pod: "ssh -F FOLDER/ssh_config".
 [[nodiscard]] std::string ssh_agent_command(const SshSettings& settings);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/spans.hpp"
+#include "launch/pod/leader_watch.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -37,15 +38,24 @@ int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
   return static_cast<int>(ExitCode::interrupted);
 }
 
+[[noreturn]] void give_up(const WorkerOptions& options) {
+  throw Error(ExitCode::infrastructure,
+              fmt::format("no leader: {} did not answer for {:.0f} s, and no rank runs here; see why it does not start "
+                          "(kubectl describe pod), or let workers wait longer: --leader-limit",
+                          options.leader, options.leader_seconds));
+}
+
 }  // namespace
 
-int work(Sshd& sshd, StopSignals& signals, const std::string& ended, double grace_seconds) {
+int work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options) {
+  LeaderWatch watch(options.probe, options.leader_seconds);
   while (signals.count() == 0) {
-    if (std::filesystem::exists(ended)) return static_cast<int>(ExitCode::done);
+    if (std::filesystem::exists(options.ended)) return static_cast<int>(ExitCode::done);
     sshd.check();
+    if (watch.lost()) give_up(options);
     (void)signals.sleep(kLookAgain);
   }
-  return leave(sshd, signals, grace_seconds);
+  return leave(sshd, signals, options.grace_seconds);
 }
 
 }  // namespace lockstep::launch

@@ -75,7 +75,8 @@ OpCases make_attention_cases() {
           {.name = "empty", .attributes = heads(2), .inputs = {{DType::f32, {0, 5, 12}}}},
           {.name = "speed_gpt", .attributes = heads(4), .inputs = {{DType::f32, {1, 64, 384}}}, .benchmark = true},
           {.name = "speed_long", .attributes = heads(4), .inputs = {{DType::f32, {1, 1024, 768}}}, .benchmark = true},
-      }};
+      },
+      CpuOrder::its_own};
 }
 
 }  // namespace lockstep::ops

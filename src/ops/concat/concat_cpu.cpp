@@ -2,16 +2,16 @@
 #include <memory>
 #include <vector>
 
+#include "ops/concat/concat_runs.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-/// Every tensor is `outer` runs; a run of the output is the inputs' runs one after another.
 class ConcatCpu final : public Kernel {
  public:
-  ConcatCpu(std::int64_t outer, std::vector<std::int64_t> runs) : outer_(outer), runs_(std::move(runs)) {
+  explicit ConcatCpu(ConcatRuns runs) : outer_(runs.outer), runs_(std::move(runs.runs)) {
     for (const auto run : runs_) total_ += run;
   }
 
@@ -44,14 +44,7 @@ class ConcatCpu final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_concat_cpu(const KernelRequest& request) {
-  const auto rank = static_cast<std::int64_t>(request.inputs[0].shape.size());
-  const std::int64_t given = request.attributes->integer("axis"), axis = given < 0 ? given + rank : given;
-  const auto product = [](const Shape& shape, std::int64_t from, std::int64_t to) {
-    return elements(Shape(shape.begin() + from, shape.begin() + to));
-  };
-  std::vector<std::int64_t> runs;
-  for (const auto& input : request.inputs) runs.push_back(product(input.shape, axis, rank));
-  return std::make_unique<ConcatCpu>(product(request.inputs[0].shape, 0, axis), std::move(runs));
+  return std::make_unique<ConcatCpu>(concat_runs(request));
 }
 
 }  // namespace lockstep::ops

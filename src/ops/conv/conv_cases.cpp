@@ -96,7 +96,8 @@ OpCases make_conv_cases() {
               speed("16x16_32_to_64", conv(64, three, halved), {16, 16, 16, 32}),
               speed("8x8_64", conv(64, three, plain), {16, 8, 8, 64}),
               speed("mnist_1_32", conv(32, three), {16, 28, 28, 1}),
-          }};
+          },
+          CpuOrder::its_own};
 }
 
 }  // namespace lockstep::ops

@@ -7,39 +7,26 @@
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/per_sample.hpp"
+#include "ops/per_sample_grid.hpp"
 
 namespace lockstep::ops {
 
-/// What both directions read. Either `labels` or `weights` is the target, the other is null.
+/// What both directions read.
 struct LogLossRows {
-  const float* x;              ///< [rows, classes]
-  const std::int32_t* labels;  ///< [rows]
-  const float* weights;        ///< [rows, classes]
-  std::int64_t classes;
-  std::int32_t ignored;
-  bool ignores;
+  ClassTarget target;
+  const float* x;      ///< [rows, classes]
   float keep, spread;  ///< of the target: what stays, and what each class gets
 
-  LogLossRows(const ClassRows& rows, const void* prediction, const void* target, float kept, float spread_to_each)
-      : x(static_cast<const float*>(prediction)),
-        labels(rows.soft ? nullptr : static_cast<const std::int32_t*>(target)),
-        weights(rows.soft ? static_cast<const float*>(target) : nullptr),
-        classes(rows.classes),
-        ignored(rows.ignored_index),
-        ignores(rows.ignores),
-        keep(kept),
-        spread(spread_to_each) {}
+  LogLossRows(const ClassRows& rows, const void* prediction, const void* target_of_rows, float kept,
+              float spread_to_each)
+      : target(rows, target_of_rows), x(static_cast<const float*>(prediction)), keep(kept), spread(spread_to_each) {}
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const {
-    return labels == nullptr || !ignores || labels[row] != ignored;
-  }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
   /// Sum of the target after smoothing, where it holds a weight for each class.
   template <class Group>
   LOCKSTEP_HOST_DEVICE float weight_of(Group& group, std::int64_t row) const {
-    const float* t = weights + row * classes;
-    return keep * group.sum(classes, [=](std::int64_t i) { return t[i]; }) + spread * static_cast<float>(classes);
+    const std::int64_t n = target.classes;
+    const float* t = target.weights + row * n;
+    return keep * group.sum(n, [=](std::int64_t i) { return t[i]; }) + spread * static_cast<float>(n);
   }
 };
 
@@ -48,21 +35,21 @@ struct LogLossBody {
   float *losses, *lses;  ///< [rows]; lses is null in inference
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    if (!rows.counts(row)) return;
-    const std::int64_t n = rows.classes;
+    if (!rows.target.counts(row)) return;
+    const std::int64_t n = rows.target.classes;
     const float* x = rows.x + row * n;
     const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
     const float exponentials = group.sum(n, [=](std::int64_t i) { return backend::vector_exp(x[i] - largest); });
     const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i]; }) : 0;
     const float lse = largest + backend::vector_log(exponentials);
     float weight = 1, product = 0;
-    if (rows.labels == nullptr) {
-      const float* t = rows.weights + row * n;
+    if (rows.target.labels == nullptr) {
+      const float* t = rows.target.weights + row * n;
       weight = rows.weight_of(group, row);
       product = rows.keep * group.sum(n, [=](std::int64_t i) { return t[i] * x[i]; });
     } else {
-      const std::int64_t label = rows.labels[row];
-      product = rows.is_class(label) ? rows.keep * x[label] : __builtin_nanf("");
+      const std::int64_t label = rows.target.labels[row];
+      product = rows.target.is_class(label) ? rows.keep * x[label] : __builtin_nanf("");
     }
     const float loss = weight * lse - (product + rows.spread * total);
     float *loss_to = losses + row, *lse_to = lses == nullptr ? nullptr : lses + row;
@@ -73,40 +60,22 @@ struct LogLossBody {
   }
 };
 
-/// A sample's rows, added in order: loss and count.
-struct LogLossSumBody {
-  LogLossRows rows;
-  const float* losses;
-  float *loss, *count;
-  std::int64_t per_sample;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t sample) const {
-    float sum = 0, counted = 0;
-    for (std::int64_t row = sample * per_sample; row < (sample + 1) * per_sample; ++row) {
-      if (!rows.counts(row)) continue;
-      sum += losses[row];
-      counted += 1;
-    }
-    loss[sample] = sum;
-    count[sample] = counted;
-  }
-};
-
 struct LogLossGradientBody {
   LogLossRows rows;
   const float* lses;
   float* dx;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    const std::int64_t n = rows.classes;
+    const std::int64_t n = rows.target.classes;
     const float* x = rows.x + row * n;
     float* to = dx + row * n;
-    if (!rows.counts(row)) {
+    if (!rows.target.counts(row)) {
       group.each(n, [=](std::int64_t i) { to[i] = 0; });
       return;
     }
     const float lse = lses[row], keep = rows.keep, spread = rows.spread;
-    if (rows.labels == nullptr) {
-      const float* t = rows.weights + row * n;
+    if (rows.target.labels == nullptr) {
+      const float* t = rows.target.weights + row * n;
       const float weight = rows.weight_of(group, row);
       group.each(n, [=](std::int64_t i) {
         const float share = backend::vector_exp(x[i] - lse) * weight - spread;
@@ -114,8 +83,8 @@ struct LogLossGradientBody {
       });
       return;
     }
-    const std::int64_t label = rows.labels[row];
-    const float off = rows.is_class(label) ? 0 : __builtin_nanf("");
+    const std::int64_t label = rows.target.labels[row];
+    const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
     group.each(n, [=](std::int64_t i) {
       const float share = backend::vector_exp(x[i] - lse) - spread;
       to[i] = (i == label ? share - keep : share) + off;
@@ -139,7 +108,7 @@ class LogLossGrid final : public Kernel {
     auto* lses = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
     Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, lses});
     Grid::each(call.queue, rows_.batch,
-               LogLossSumBody{rows, losses, output(call, 0), output(call, 1), rows_.per_sample});
+               SampleSumBody{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;

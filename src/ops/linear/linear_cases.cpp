@@ -48,7 +48,8 @@ OpCases make_linear_cases() {
                .attributes = features(512),
                .inputs = {{DType::f32, {12, 64, 128}}},
                .benchmark = true},
-          }};
+          },
+          CpuOrder::its_own};
 }
 
 }  // namespace lockstep::ops

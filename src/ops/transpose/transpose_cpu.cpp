@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ops/elementwise.hpp"
+#include "ops/transpose/transpose_walk.hpp"
 
 namespace lockstep::ops {
 
@@ -10,9 +11,8 @@ namespace {
 
 class TransposeCpu final : public Kernel {
  public:
-  /// `strides[d]`: what one step in the output's dimension d is in the input.
-  TransposeCpu(Shape shape, std::vector<std::int64_t> strides)
-      : shape_(std::move(shape)), strides_(std::move(strides)), index_(shape_.size()) {}
+  explicit TransposeCpu(TransposeWalk walk)
+      : shape_(std::move(walk.shape)), strides_(std::move(walk.strides)), index_(shape_.size()) {}
 
   void forward(const ForwardCall& call) override {
     const float* x = input(call);
@@ -53,14 +53,7 @@ class TransposeCpu final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_transpose_cpu(const KernelRequest& request) {
-  const Shape& shape = request.inputs[0].shape;
-  std::vector<std::int64_t> input_strides(shape.size(), 1);
-  for (std::size_t d = shape.size() - 1; d > 0; --d) input_strides[d - 1] = input_strides[d] * shape[d];
-  std::vector<std::int64_t> strides = {input_strides[0]};
-  for (const auto dimension : request.attributes->integers("order")) {
-    strides.push_back(input_strides[static_cast<std::size_t>(dimension)]);
-  }
-  return std::make_unique<TransposeCpu>(request.outputs[0].shape, std::move(strides));
+  return std::make_unique<TransposeCpu>(transpose_walk(request));
 }
 
 }  // namespace lockstep::ops

@@ -1,0 +1,139 @@
+#include "cli/host_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "backend/device.hpp"
+#include "backend/gpu/driver.hpp"
+#include "comm/clock_offset.hpp"
+#include "comm/exchange_times.hpp"
+#include "core/median.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+#include "train/fingerprint.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr std::size_t kWidth = 1024;  ///< bytes of a rank's facts as text
+constexpr std::chrono::seconds kPatience{60};
+constexpr std::int64_t kElements = std::int64_t{4} << 20;  ///< of the gradient: 16 MiB
+constexpr int kRounds = 10;
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string processor() {
+  const auto cpu = backend::cpu_info();
+  return fmt::format("{}, {}", cpu.model, cpu.isa);
+}
+
+RankFacts facts_of(Communicator& communicator) {
+  const Topology& topology = communicator.topology();
+  const auto gpus = backend::ask_driver().gpus;
+  RankFacts facts;
+  facts.host = topology.host_name(communicator.rank());
+  facts.gpus = static_cast<int>(gpus.size());
+  facts.local_rank = topology.local_rank(communicator.rank());
+  facts.device = facts.has_gpu() ? gpus[static_cast<std::size_t>(facts.local_rank)].name : processor();
+  facts.fingerprint = train::take_fingerprint().text();
+  const auto clock = comm::clock_offset(communicator, kPatience, wall_seconds);
+  facts.clock_ahead = -clock.seconds;
+  facts.clock_error = clock.error;
+  return facts;
+}
+
+std::string to_text(const RankFacts& facts) {
+  std::string text = nlohmann::json{facts.host,        facts.device,      facts.gpus,       facts.local_rank,
+                                    facts.fingerprint, facts.clock_ahead, facts.clock_error}
+                         .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  LOCKSTEP_CHECK(text.size() <= kWidth, text);
+  text.resize(kWidth, ' ');
+  return text;
+}
+
+RankFacts from_text(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {json[0], json[1], json[2], json[3], json[4], json[5], json[6]};
+}
+
+std::vector<RankFacts> gather(Communicator& communicator) {
+  const std::string mine = to_text(facts_of(communicator));
+  std::string all(kWidth * static_cast<std::size_t>(communicator.size()), ' ');
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                          {"host facts", 0, kPatience});
+  std::vector<RankFacts> facts;
+  for (std::size_t at = 0; at < all.size(); at += kWidth) facts.push_back(from_text(all.substr(at, kWidth)));
+  return facts;
+}
+
+void print_ranks(const Topology& topology, const std::vector<RankFacts>& facts) {
+  const auto longest = std::max_element(topology.host_names.begin(), topology.host_names.end(),
+                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const std::size_t width = std::max<std::size_t>(longest->size(), 4);
+  fmt::print("{} rank{} on {} host{}\n\nrank  {:<{}}  computes on\n", facts.size(), facts.size() == 1 ? "" : "s",
+             topology.host_names.size(), topology.host_names.size() == 1 ? "" : "s", "host", width);
+  std::map<std::string, int> kinds;
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    fmt::print("{:>4}  {:<{}}  {}\n", r, facts[r].host, width, facts[r].device);
+    ++kinds[facts[r].device];
+  }
+  std::vector<std::string> mix;
+  for (const auto& [kind, count] : kinds) mix.push_back(fmt::format("{} x {}", count, kind));
+  fmt::print("\nkinds     {}\n", fmt::join(mix, "; "));
+  fmt::print("bits      {}\n", facts.front().fingerprint);
+}
+
+void print_clocks(const std::vector<RankFacts>& facts) {
+  double apart = 0, error = 0;
+  for (const RankFacts& rank : facts) {
+    apart = std::max(apart, std::abs(rank.clock_ahead));
+    error = std::max(error, rank.clock_error);
+  }
+  fmt::print("clocks    at most {:.3f} ms from rank 0's, measured to {:.3f} ms\n", 1e3 * apart, 1e3 * error);
+}
+
+/// Bus bandwidth of the exact exchange, in bytes a second.
+double time_exchanges(Communicator& communicator) {
+  const double bytes = static_cast<double>(kElements) * sizeof(float);
+  const double exact = median(comm::time_exchange(communicator, {.elements = kElements}, true, kRounds).seconds);
+  const double library = median(comm::time_all_reduce(communicator, kElements, kRounds).seconds);
+  const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
+  if (communicator.rank() == 0) {
+    fmt::print("exchange  all sums right; 16 MiB in {:.2f} ms, {}/s a rank; MPI's all-reduce takes {:.2f} ms\n",
+               1e3 * exact, telemetry::byte_count(bandwidth), 1e3 * library);
+  }
+  return bandwidth;
+}
+
+}  // namespace
+
+int report_hosts(Communicator& communicator, const HostLimits& limits) {
+  const bool leads = communicator.rank() == 0;
+  const std::vector<RankFacts> facts = gather(communicator);
+  if (leads) print_ranks(communicator.topology(), facts);
+  const double bandwidth = time_exchanges(communicator);
+  if (!leads) return 0;
+  print_clocks(facts);
+  const auto wrong = judge_hosts(facts, bandwidth, limits);
+  if (wrong.empty()) {
+    fmt::print("\nnothing is wrong\n");
+    return 0;
+  }
+  (void)std::fflush(stdout);
+  std::vector<std::string> texts;
+  for (const Verdict& verdict : wrong) texts.push_back(verdict.text);
+  throw Error(wrong.front().code, fmt::format("{}", fmt::join(texts, "\n  ")));
+}
+
+}  // namespace lockstep::cli

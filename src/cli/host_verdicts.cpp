@@ -1,0 +1,69 @@
+#include "cli/host_verdicts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace lockstep::cli {
+
+namespace {
+
+using Facts = std::vector<RankFacts>;
+using Verdicts = std::vector<Verdict>;
+
+void judge_gpus(const Facts& facts, Verdicts& wrong) {
+  if (std::none_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.gpus > 0; })) return;
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    if (facts[r].has_gpu()) continue;
+    wrong.push_back({ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all "
+                                                  "ranks of a job are of one device kind: see gpusPerNode and slots",
+                                                  r, facts[r].host, facts[r].gpus)});
+  }
+}
+
+// Only GPUs are compared by name: processors of several names may compute the same bits.
+void judge_kinds(const Facts& facts, Verdicts& wrong) {
+  const RankFacts& first = facts.front();
+  for (std::size_t r = 1; r < facts.size(); ++r) {
+    const RankFacts& rank = facts[r];
+    const bool other_gpu = rank.has_gpu() && first.has_gpu() && rank.device != first.device;
+    if (!other_gpu && rank.fingerprint == first.fingerprint) continue;
+    wrong.push_back(
+        {ExitCode::usage, fmt::format("rank {} on {}: expected {}, as on rank 0, found {}; use one kind of node, or "
+                                      "set exact: preferred in the job",
+                                      r, rank.host, other_gpu ? first.device : first.fingerprint,
+                                      other_gpu ? rank.device : rank.fingerprint)});
+  }
+}
+
+void judge_clocks(const Facts& facts, double most, Verdicts& wrong) {
+  std::set<std::string> told;
+  for (const RankFacts& rank : facts) {
+    if (!told.insert(rank.host).second || std::abs(rank.clock_ahead) - rank.clock_error <= most) continue;
+    wrong.push_back({ExitCode::infrastructure,
+                     fmt::format("{}: expected a clock within {:.4g} s of that of {}, found it {:.4g} s {}; let the "
+                                 "node set its clock by the network (chrony)",
+                                 rank.host, most, facts.front().host, std::abs(rank.clock_ahead),
+                                 rank.clock_ahead > 0 ? "ahead" : "behind")});
+  }
+}
+
+}  // namespace
+
+Verdicts judge_hosts(const Facts& facts, double bytes_per_second, const HostLimits& limits) {
+  Verdicts wrong;
+  judge_gpus(facts, wrong);
+  if (limits.one_kind) judge_kinds(facts, wrong);
+  judge_clocks(facts, limits.clock_seconds, wrong);
+  if (bytes_per_second < limits.bytes_per_second) {
+    wrong.push_back({ExitCode::infrastructure,
+                     fmt::format("exchange: expected at least {:.3g} GB/s, found {:.3g} GB/s; see which network the "
+                                 "ranks use (network.profile, network.interface) and who else does",
+                                 limits.bytes_per_second / 1e9, bytes_per_second / 1e9)});
+  }
+  return wrong;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,39 @@
+// What is wrong with the hosts of a job, by what each of its ranks found there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+struct RankFacts {
+  std::string host;
+  std::string device;  ///< "NVIDIA H100 80GB HBM3", or the processor
+  int gpus = 0;        ///< that this rank's host shows
+  int local_rank = 0;  ///< takes the GPU of this number
+  std::string fingerprint;
+  double clock_ahead = 0;  ///< seconds, of rank 0's wall clock
+  double clock_error = 0;  ///< no further off than this
+
+  [[nodiscard]] bool has_gpu() const { return local_rank < gpus; }
+};
+
+struct HostLimits {
+  bool one_kind = true;         ///< another processor, GPU or library on a rank is wrong
+  double clock_seconds = 1;     ///< by which a host's clock may differ from rank 0's
+  double bytes_per_second = 0;  ///< least bus bandwidth of the exchange
+};
+
+struct Verdict {
+  ExitCode code = ExitCode::usage;
+  std::string text;  ///< what is wrong, and what to try
+};
+
+/// In order of the ranks; the first rank of a host speaks for its clock. `bytes_per_second`: of the exchange. Empty:
+/// nothing is wrong. `facts`: one a rank, at least one.
+[[nodiscard]] std::vector<Verdict> judge_hosts(const std::vector<RankFacts>& facts, double bytes_per_second,
+                                               const HostLimits& limits);
+
+}  // namespace lockstep::cli

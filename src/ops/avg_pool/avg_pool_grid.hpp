@@ -1,0 +1,86 @@
+// avg_pool over a Grid, a thread an element: of the output forward, of the input backward, which gathers from its
+// windows in order.
+#pragma once
+
+#include <memory>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/pool_shape.hpp"
+#include "ops/window_grid.hpp"
+
+namespace lockstep::ops {
+
+struct AvgPoolShape {
+  PoolShape pool;
+  bool count_padding;
+  /// 1 / how many pixels count in a window with these taps.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor(const Taps& rows, const Taps& columns) const {
+    const std::int64_t all = pool.window.height.kernel * pool.window.width.kernel;
+    return 1 / static_cast<float>(count_padding ? all : rows.count() * columns.count());
+  }
+};
+
+struct AvgPoolBody {
+  const float* x = nullptr;
+  float* y = nullptr;
+  AvgPoolShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const WindowShape& image = shape.pool.image;
+    const Window& window = shape.pool.window;
+    const ImagePlace at(i, image.out_height, image.out_width, image.channels);
+    const Taps rows(window.height, at.row, image.height), columns(window.width, at.column, image.width);
+    float sum = 0;
+    for (std::int64_t tap_row = rows.first; tap_row < rows.last; ++tap_row) {
+      for (std::int64_t tap_column = columns.first; tap_column < columns.last; ++tap_column) {
+        const std::int64_t row = at.sample * image.height + rows.origin + tap_row;
+        sum += x[(row * image.width + columns.origin + tap_column) * image.channels + at.channel];
+      }
+    }
+    y[i] = sum * shape.factor(rows, columns);
+  }
+};
+
+struct AvgPoolGradientBody {
+  const float* dy = nullptr;
+  float* dx = nullptr;
+  AvgPoolShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const WindowShape& image = shape.pool.image;
+    const Window& window = shape.pool.window;
+    float sum = 0;
+    for_windows_over(window, image, i, [&](const CoveringWindow& covering) {
+      const Taps rows(window.height, covering.row, image.height), columns(window.width, covering.column, image.width);
+      sum += shape.factor(rows, columns) * dy[covering.output];
+    });
+    dx[i] = sum;
+  }
+};
+
+template <class Grid>
+class AvgPoolGrid final : public Kernel {
+ public:
+  explicit AvgPoolGrid(const KernelRequest& request)
+      : shape_{pool_shape("avg_pool", *request.attributes, request.inputs[0]),
+               request.attributes->boolean("count_include_pad")},
+        inputs_(request.inputs[0].elements()),
+        outputs_(request.outputs[0].elements()) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::each(call.queue, outputs_, AvgPoolBody{input(call), output(call), shape_});
+  }
+  void backward(const BackwardCall& call) override {
+    Grid::each(call.queue, inputs_, AvgPoolGradientBody{output_gradient(call), input_gradient(call), shape_});
+  }
+
+ private:
+  AvgPoolShape shape_;
+  std::int64_t inputs_, outputs_;  ///< elements
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_avg_pool_grid(const KernelRequest& request) {
+  return std::make_unique<AvgPoolGrid<Grid>>(request);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,72 @@
+// concat over a Grid, a thread an element of each input. Every tensor is `outer` runs; a run of the output is the
+// inputs' runs one after another.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/concat/concat_runs.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+/// An input's runs inside the output's.
+struct RunPlace {
+  std::int64_t run, total, first;  ///< elements: of the input's run, of the output's, and before it
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t in_output(std::int64_t i) const {
+    return i / run * total + first + i % run;
+  }
+};
+
+struct ConcatBody {
+  const float* x;
+  float* y;
+  RunPlace place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[place.in_output(i)] = x[i]; }
+};
+
+struct ConcatGradientBody {
+  const float* dy;
+  float* dx;
+  RunPlace place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = dy[place.in_output(i)]; }
+};
+
+template <class Grid>
+class ConcatGrid final : public Kernel {
+ public:
+  explicit ConcatGrid(const ConcatRuns& runs) : outer_(runs.outer) {
+    std::int64_t total = 0;
+    for (const auto run : runs.runs) total += run;
+    std::int64_t first = 0;
+    for (const auto run : runs.runs) {
+      places_.push_back({run, total, first});
+      first += run;
+    }
+  }
+
+  void forward(const ForwardCall& call) override {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Grid::each(call.queue, outer_ * places_[i].run, ConcatBody{input(call, i), output(call), places_[i]});
+    }
+  }
+  void backward(const BackwardCall& call) override {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      float* dx = input_gradient(call, i);
+      if (dx == nullptr) continue;
+      Grid::each(call.queue, outer_ * places_[i].run, ConcatGradientBody{output_gradient(call), dx, places_[i]});
+    }
+  }
+
+ private:
+  std::int64_t outer_;
+  std::vector<RunPlace> places_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_concat_grid(const KernelRequest& request) {
+  return std::make_unique<ConcatGrid<Grid>>(concat_runs(request));
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,158 @@
+// conv over a Grid: outputs and the image's gradient a thread an element, which adds over taps and channels in order;
+// the weight's and the bias's gradient a group an element, which adds over all pixels of the output. Simple and right:
+// cuDNN is the fast one.
+#pragma once
+
+#include <memory>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/conv/conv_shape.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/window_grid.hpp"
+
+namespace lockstep::ops {
+
+/// The sizes of one group of channels and filters.
+struct ConvGroup {
+  LOCKSTEP_HOST_DEVICE explicit ConvGroup(const ConvShape& s)
+      : channels(s.image.channels / s.groups),
+        filters(s.filters / s.groups),
+        taps(s.window.height.kernel * s.window.width.kernel) {}
+  std::int64_t channels, filters, taps;
+  /// Element of the weight [all filters, channels, taps].
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel,
+                                                         std::int64_t tap) const {
+    return (filter * channels + channel) * taps + tap;
+  }
+};
+
+struct ConvBody {
+  const float *x = nullptr, *weight = nullptr, *bias = nullptr;  ///< no bias: null
+  float* y = nullptr;
+  ConvShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const WindowShape& image = shape.image;
+    const Window& window = shape.window;
+    const ConvGroup group(shape);
+    const ImagePlace at(i, image.out_height, image.out_width, shape.filters);
+    const std::int64_t first_channel = at.channel / group.filters * group.channels;
+    float sum = 0;
+    for (std::int64_t tap = 0; tap < group.taps; ++tap) {
+      const std::int64_t row = pixel_under(window.height, at.row, tap / window.width.kernel);
+      const std::int64_t column = pixel_under(window.width, at.column, tap % window.width.kernel);
+      if (row < 0 || row >= image.height || column < 0 || column >= image.width) continue;
+      const float* pixel =
+          x + ((at.sample * image.height + row) * image.width + column) * image.channels + first_channel;
+      for (std::int64_t c = 0; c < group.channels; ++c) sum += pixel[c] * weight[group.weight(at.channel, c, tap)];
+    }
+    y[i] = bias == nullptr ? sum : sum + bias[at.channel];
+  }
+};
+
+struct ConvInputGradientBody {
+  const float *dy = nullptr, *weight = nullptr;
+  float* dx = nullptr;
+  ConvShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const WindowShape& image = shape.image;
+    const Window& window = shape.window;
+    const ConvGroup group(shape);
+    const ImagePlace at(i, image.height, image.width, image.channels);
+    const std::int64_t channel = at.channel % group.channels, first = at.channel / group.channels * group.filters;
+    float sum = 0;
+    for (std::int64_t tap = 0; tap < group.taps; ++tap) {
+      const std::int64_t row = window_over(window.height, at.row, tap / window.width.kernel, image.out_height);
+      const std::int64_t column = window_over(window.width, at.column, tap % window.width.kernel, image.out_width);
+      if (row < 0 || column < 0) continue;
+      const float* pixel = dy + ((at.sample * image.out_height + row) * image.out_width + column) * shape.filters;
+      for (std::int64_t f = first; f < first + group.filters; ++f) {
+        sum += pixel[f] * weight[group.weight(f, channel, tap)];
+      }
+    }
+    dx[i] = sum;
+  }
+};
+
+struct ConvWeightGradientBody {
+  const float *x = nullptr, *dy = nullptr;
+  float* dw = nullptr;
+  ConvShape shape;
+  template <class Lanes>
+  LOCKSTEP_HOST_DEVICE void operator()(Lanes& lanes, std::int64_t i) const {
+    const WindowShape image = shape.image;
+    const WindowAxis height = shape.window.height, width = shape.window.width;
+    const ConvGroup group(shape);
+    const std::int64_t tap = i % group.taps, filter = i / group.taps / group.channels, filters = shape.filters;
+    const std::int64_t channel = filter / group.filters * group.channels + i / group.taps % group.channels;
+    const float *xs = x, *dys = dy;
+    const std::int64_t pixels = image.batch * image.out_height * image.out_width;
+    const float sum = lanes.sum(pixels, [=](std::int64_t pixel) {
+      const ImagePlace at(pixel, image.out_height, image.out_width, 1);
+      const std::int64_t row = pixel_under(height, at.row, tap / width.kernel);
+      const std::int64_t column = pixel_under(width, at.column, tap % width.kernel);
+      if (row < 0 || row >= image.height || column < 0 || column >= image.width) return 0.0F;
+      const std::int64_t under = (at.sample * image.height + row) * image.width + column;
+      return dys[pixel * filters + filter] * xs[under * image.channels + channel];
+    });
+    float* to = dw + i;
+    lanes.once([=] { *to = sum; });
+  }
+};
+
+struct ConvBiasGradientBody {
+  const float* dy;
+  float* db;
+  std::int64_t pixels, filters;
+  template <class Lanes>
+  LOCKSTEP_HOST_DEVICE void operator()(Lanes& lanes, std::int64_t filter) const {
+    const float* from = dy + filter;
+    const std::int64_t step = filters;
+    const float sum = lanes.sum(pixels, [=](std::int64_t pixel) { return from[pixel * step]; });
+    float* to = db + filter;
+    lanes.once([=] { *to = sum; });
+  }
+};
+
+template <class Grid>
+class ConvGrid final : public Kernel {
+ public:
+  explicit ConvGrid(const KernelRequest& request)
+      : shape_(conv_shape(*request.attributes, request.inputs[0])),
+        inputs_(request.inputs[0].elements()),
+        outputs_(request.outputs[0].elements()),
+        weights_(request.parameters[0].elements()) {}
+
+  void forward(const ForwardCall& call) override {
+    const auto* bias = shape_.bias ? static_cast<const float*>(call.parameters[1]) : nullptr;
+    Grid::each(call.queue, outputs_, ConvBody{input(call), weight(call), bias, output(call), shape_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    const float *x = input(call), *dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      Grid::each(call.queue, inputs_, ConvInputGradientBody{dy, weight(call), dx, shape_});
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      Grid::rows(call.queue, weights_, ConvWeightGradientBody{x, dy, dw, shape_});
+    }
+    if (!shape_.bias || call.parameter_gradients[1] == nullptr) return;
+    Grid::rows(call.queue, shape_.filters,
+               ConvBiasGradientBody{dy, call.parameter_gradients[1], outputs_ / shape_.filters, shape_.filters});
+  }
+
+ private:
+  template <class Call>
+  static const float* weight(const Call& call) {
+    return static_cast<const float*>(call.parameters[0]);
+  }
+
+  ConvShape shape_;
+  std::int64_t inputs_, outputs_, weights_;  ///< elements
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_conv_grid(const KernelRequest& request) {
+  return std::make_unique<ConvGrid<Grid>>(request);
+}
+
+}  // namespace lockstep::ops

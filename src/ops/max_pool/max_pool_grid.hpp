@@ -1,0 +1,83 @@
+// max_pool over a Grid, a thread an element: of the output forward, of the input backward, which gathers from the
+// windows that it won, in order. The rules are those of max_pool_cpu.cpp.
+#pragma once
+
+#include <memory>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/pool_shape.hpp"
+#include "ops/window_grid.hpp"
+
+namespace lockstep::ops {
+
+struct MaxPoolBody {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::uint8_t* winner = nullptr;  ///< null in inference
+  PoolShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const WindowShape& image = shape.image;
+    const ImagePlace at(i, image.out_height, image.out_width, image.channels);
+    const Taps rows(shape.window.height, at.row, image.height), columns(shape.window.width, at.column, image.width);
+    float best = 0;
+    std::int64_t place = -1;
+    for (std::int64_t tap_row = rows.first; tap_row < rows.last; ++tap_row) {
+      for (std::int64_t tap_column = columns.first; tap_column < columns.last; ++tap_column) {
+        const std::int64_t row = at.sample * image.height + rows.origin + tap_row;
+        const float value = x[(row * image.width + columns.origin + tap_column) * image.channels + at.channel];
+        if (place >= 0 && !(value > best || value != value)) continue;  // a NaN wins, so that it is not lost
+        best = value;
+        place = tap_row * shape.window.width.kernel + tap_column;
+      }
+    }
+    y[i] = best;
+    if (winner != nullptr) winner[i] = static_cast<std::uint8_t>(place);
+  }
+};
+
+struct MaxPoolGradientBody {
+  const float* dy = nullptr;
+  const std::uint8_t* winner = nullptr;
+  float* dx = nullptr;
+  PoolShape shape;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    float sum = 0;
+    for_windows_over(shape.window, shape.image, i, [&](const CoveringWindow& window) {
+      if (winner[window.output] == window.tap) sum += dy[window.output];
+    });
+    dx[i] = sum;
+  }
+};
+
+template <class Grid>
+class MaxPoolGrid final : public Kernel {
+ public:
+  explicit MaxPoolGrid(const KernelRequest& request)
+      : shape_(pool_shape("max_pool", *request.attributes, request.inputs[0])),
+        training_(request.mode == Mode::training),
+        inputs_(request.inputs[0].elements()),
+        outputs_(request.outputs[0].elements()) {}
+
+  void forward(const ForwardCall& call) override {
+    auto* winner = training_ ? static_cast<std::uint8_t*>(call.saved[0]) : nullptr;
+    Grid::each(call.queue, outputs_, MaxPoolBody{input(call), output(call), winner, shape_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    const auto* winner = static_cast<const std::uint8_t*>(call.saved[0]);
+    Grid::each(call.queue, inputs_, MaxPoolGradientBody{output_gradient(call), winner, input_gradient(call), shape_});
+  }
+
+ private:
+  PoolShape shape_;
+  bool training_;
+  std::int64_t inputs_, outputs_;  ///< elements
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_max_pool_grid(const KernelRequest& request) {
+  return std::make_unique<MaxPoolGrid<Grid>>(request);
+}
+
+}  // namespace lockstep::ops

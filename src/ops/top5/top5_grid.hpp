@@ -1,0 +1,13 @@
+// top5 over a Grid.
+#pragma once
+
+#include "ops/class_metric_grid.hpp"
+
+namespace lockstep::ops {
+
+template <class Grid>
+std::unique_ptr<Kernel> make_top5_grid(const KernelRequest& request) {
+  return make_class_metric_grid<Grid>(request, 5);
+}
+
+}  // namespace lockstep::ops

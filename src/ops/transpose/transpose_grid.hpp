@@ -1,0 +1,74 @@
+// transpose over a Grid, a thread an element of the output.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/transpose/transpose_walk.hpp"
+
+namespace lockstep::ops {
+
+inline constexpr std::size_t kTransposeRank = 8;  ///< what goes with a launch must have a size
+
+/// From the element of the output to that of the input.
+struct TransposePlace {
+  std::array<std::int64_t, kTransposeRank> sizes, strides;  ///< from the last dimension on
+  std::size_t rank;
+
+  explicit TransposePlace(const TransposeWalk& walk) : sizes{}, strides{}, rank(walk.shape.size()) {
+    require_gpu_rank(walk, kTransposeRank);
+    for (std::size_t d = 0; d < rank; ++d) {
+      sizes[d] = walk.shape[rank - 1 - d];
+      strides[d] = walk.strides[rank - 1 - d];
+    }
+  }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t in_input(std::int64_t i) const {
+    std::int64_t place = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      place += i % sizes[d] * strides[d];
+      i /= sizes[d];
+    }
+    return place;
+  }
+};
+
+struct TransposeBody {
+  const float* x;
+  float* y;
+  TransposePlace place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[place.in_input(i)]; }
+};
+
+struct TransposeGradientBody {
+  const float* dy;
+  float* dx;
+  TransposePlace place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[place.in_input(i)] = dy[i]; }
+};
+
+template <class Grid>
+class TransposeGrid final : public Kernel {
+ public:
+  explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::each(call.queue, n_, TransposeBody{input(call), output(call), place_});
+  }
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) == nullptr) return;
+    Grid::each(call.queue, n_, TransposeGradientBody{output_gradient(call), input_gradient(call), place_});
+  }
+
+ private:
+  TransposePlace place_;
+  std::int64_t n_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_transpose_grid(const KernelRequest& request) {
+  return std::make_unique<TransposeGrid<Grid>>(transpose_walk(request));
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What the chart tells its pods to run, on emulated hosts with real sshd and mpirun: for machines where no kubelet can
+run. The words are those of the rendered Job; only its folders are elsewhere."""
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+from kube_tools import ROOT, template
+
+sys.path.insert(0, str(ROOT / "tests/launch"))
+from emulated_hosts import EmulatedHosts  # noqa: E402
+from launches import OPEN_MPI, PATIENCE, PROGRAM, SMALL, quiet_hash  # noqa: E402
+from pods import missing  # noqa: E402
+
+STEPS = 150
+
+
+class RenderedPods:
+    """The pods of a release with one group, each on a host of its own below `folder`."""
+
+    def __init__(self, folder, *values, options=()):
+        self.folder = pathlib.Path(folder)
+        words = json.dumps([*SMALL, *options])
+        text = template("--set=persistence.existingClaim=runs", *values, f"--set-json=cluster.launchOptions={words}").stdout
+        objects = [item for item in yaml.safe_load_all(text) if item and "helm.sh/hook" not in item["metadata"].get("annotations", {})]
+        one = {item["kind"]: item for item in objects}
+        self.container = one["Job"]["spec"]["template"]["spec"]["containers"][0]
+        mounted = {name: text.encode() for name, text in one["ConfigMap"]["data"].items()}
+        mounted["ssh/key"] = base64.b64decode(one["Secret"]["data"]["key"])
+        for name, content in mounted.items():
+            path = self.folder / "etc" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        self.hosts = EmulatedHosts(len(mounted["hosts"].splitlines()), names=[
+            line.split()[0] for line in mounted["hosts"].decode().splitlines()])
+
+    def moved(self, text, pod):
+        """What the container sees at a path, as this machine has it."""
+        places = {"/etc/lockstep": "etc", "/run/lockstep": f"state-{pod}", "/dev/termination-log": f"message-{pod}", "/runs": "runs"}
+        for path, place in places.items():
+            text = text.replace(path, str(self.folder / place))
+        return text
+
+    def start(self, pod):
+        words = [self.moved(word, pod) for word in self.container["args"]]
+        environment = {entry["name"]: self.moved(entry["value"], pod) for entry in self.container["env"]}
+        with open(self.folder / f"log-{pod}", "w", encoding="utf-8") as log:
+            return subprocess.Popen([*self.hosts.prefix(pod), PROGRAM, *words], stdout=log, stderr=log,  # pylint: disable=consider-using-with
+                                    stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+
+    def run(self):
+        """Exit codes of all pods, the leader's first."""
+        with self.hosts:
+            pods = [self.start(pod) for pod in range(self.hosts.count)]
+            try:
+                return [pod.wait(PATIENCE) for pod in pods]
+            finally:
+                for pod in pods:
+                    pod.kill()
+                    pod.wait()
+
+    def read(self, name):
+        return (self.folder / name).read_text(encoding="utf-8")
+
+
+class Entrypoint(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+
+    def test_the_job_ends_with_the_bits_of_a_laptop(self):
+        pods = RenderedPods(self.folder, "--set=cluster.replicas=3", options=[f"steps={STEPS}"])
+        self.assertEqual(pods.run(), [0, 0, 0], pods.read("log-0"))
+        events = [json.loads(line) for line in pods.read("runs/run1/events.jsonl").splitlines()]
+        self.assertEqual([event["ranks"] for event in events if event["event"] == "launch"], [3])
+        with tempfile.TemporaryDirectory() as quiet:
+            self.assertEqual(events[-1]["parameters_sha256"], quiet_hash(quiet, STEPS))
+
+    def test_a_wrong_job_ends_all_pods_with_its_message(self):
+        pods = RenderedPods(self.folder, options=["data.train={images: /nowhere}"])
+        self.assertEqual(pods.run(), [78, 0], pods.read("log-0"))
+        self.assertRegex(pods.read("message-0"), "^lockstep: .*/nowhere")
+
+
+if __name__ == "__main__":
+    if missing():
+        print(f"skipped: pods cannot be emulated here: {missing()}")
+        sys.exit(77)
+    if OPEN_MPI >= 5:
+        print("skipped: on emulated hosts Open MPI 5's daemons now and then lose each other at the start")
+        sys.exit(77)
+    unittest.main(verbosity=2)

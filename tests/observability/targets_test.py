@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""The targets that Prometheus is told are those that answer: over a relaunch at another size, on other ports and on other
+hosts, and after the end."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from servers import Prometheus, Training, fetch, free_port, wait_until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from emulated_hosts import EmulatedHosts  # noqa: E402  pylint: disable=wrong-import-position
+from launches import SMALL, Launch  # noqa: E402  pylint: disable=wrong-import-position
+
+FOREVER = 10**6  # steps
+MOST_TRIES = 50
+
+
+def free_ports(count):
+    """The first of so many ports in a row."""
+    for _ in range(MOST_TRIES):
+        first = free_port()
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+            return first
+        except OSError:
+            pass
+    raise AssertionError(f"no {count} free ports in a row")
+
+
+def rank_at(target):
+    """The rank whose metrics are served there."""
+    line = next(line for line in fetch(f"http://{target}/metrics").splitlines() if line.startswith("lockstep_shards{"))
+    return int(line.split('rank="')[1].split('"')[0])
+
+
+class Targets(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(os.path.realpath(temporary.name))
+        self.shared = self.folder / "targets"
+
+    def telemetry(self, port, **more):
+        keys = {"port": port, "targets": self.shared, **more}
+        return [f"telemetry.prometheus.{key}={value}" for key, value in keys.items()]
+
+    def launch(self, *words, **options):
+        launch = Launch(str(self.folder / "run"), *words, steps=FOREVER, **options)
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def targets(self):
+        """Those of the run, with their hosts; the file for all runs says the same."""
+        own = json.loads((self.folder / "run/metrics/targets.json").read_text())
+        if own:
+            self.assertEqual(json.loads((self.shared / "run.json").read_text()), own)
+        return [(group["targets"][0], group["labels"]["host"]) for group in own]
+
+    def ports(self):
+        return [int(target.rsplit(":", 1)[1]) for target, _ in self.targets()]
+
+    def assert_served(self):
+        self.assertEqual([rank_at(target) for target, _ in self.targets()], list(range(len(self.targets()))))
+
+    def assert_withdrawn(self):
+        self.assertEqual(self.targets(), [])
+        self.assertEqual(list(self.shared.glob("*")), [])
+
+    def test_over_a_killed_rank_a_crash_and_another_size(self):
+        port = free_ports(3)
+        with socket.create_server(("127.0.0.1", port + 1)):  # somebody else's
+            launch = self.launch("--ranks", "2", *self.telemetry(port))
+            launch.wait_for_step(12)
+            self.assertEqual(self.ports()[0], port)
+            self.assertNotIn(self.ports()[1], range(port, port + 3))
+            self.assert_served()
+            told = [event["message"] for event in launch.events("warning")]
+            self.assertIn(f"rank 1: port {port + 1} on {os.uname().nodename} is not to be had; its metrics are served at "
+                          f"port {self.ports()[1]}, as {self.folder}/run/metrics/targets.json says", told)
+        os.kill(launch.process_of_rank(1), signal.SIGKILL)
+        launch.wait_for_step(1, attempt=2)
+        self.assertEqual(self.ports(), [port, port + 1])
+        self.assert_served()
+
+        launch.signal(signal.SIGTERM)
+        launch.end(75)
+        self.assert_withdrawn()
+
+        crashed = self.train(2, port)
+        os.kill(crashed.process_of_rank(0), signal.SIGKILL)
+        crashed.process.wait()
+        self.assertEqual(self.ports(), [port, port + 1], "that they do not answer is an alert")
+        again = self.launch("--ranks", "3", *self.telemetry(port))
+        again.wait_for_step(1)
+        self.assertEqual(self.ports(), [port, port + 1, port + 2])
+        self.assert_served()
+        again.signal(signal.SIGTERM)
+        again.end(75)
+        self.assert_withdrawn()
+
+    def train(self, ranks, port, hosts=False):
+        training = Training(self.folder / "run", ranks, *SMALL, f"steps={FOREVER}", "checkpoint={every: 10 steps}",
+                            *self.telemetry(port), hosts=hosts)
+        self.addCleanup(training.abandon)
+        wait_until(lambda: training.events("step"), "a step")
+        return training
+
+    @unittest.skipUnless(shutil.which("prometheus"), "Debian's package prometheus is not installed")
+    def test_prometheus_follows(self):
+        """Plain mpirun, and both ranks believe to be their host's first: they want the same port."""
+        prometheus = Prometheus(self.folder / "prometheus", self.shared / "*.json")
+        self.addCleanup(prometheus.stop)
+        port = free_port()
+        training = self.train(2, port, hosts=True)
+        self.assertEqual(sorted(host for _, host in self.targets()), ["h0", "h1"])
+        self.assertEqual(len([found for found in self.ports() if found == port]), 1)
+        self.assert_served()
+        wait_until(lambda: len(prometheus.query('up{run="run"} == 1')) == 2, "both ranks to be scraped")
+        training.end(75, number=signal.SIGUSR1)
+        self.assert_withdrawn()
+        wait_until(lambda: not prometheus.ask("targets")["activeTargets"], "Prometheus to forget the ranks")
+
+    @unittest.skipIf(EmulatedHosts.missing(), "several hosts cannot be emulated here")
+    def test_over_the_loss_of_a_host(self):
+        port = free_ports(1)
+        with EmulatedHosts(3) as hosts:
+            launch = self.launch("--agent", hosts.agent, "--hosts", hosts.slots(1), "--hang-limit", "10",
+                                 *self.telemetry(port, address="0.0.0.0"), prefix=hosts.prefix(0))
+            launch.wait_for_step(12)
+            self.assertEqual(self.targets(), [(f"{name}:{port}", name) for name in hosts.names])
+            hosts.lose(2)
+            launch.wait_for_step(1, attempt=2)
+            self.assertEqual(self.targets(), [(f"{name}:{port}", name) for name in hosts.names[:2]])
+            for target, _ in self.targets():
+                read = f"import urllib.request as r; print(len(r.urlopen('http://{target}/metrics').read()))"
+                done = subprocess.run([*hosts.prefix(0), sys.executable, "-c", read], capture_output=True, text=True,
+                                      check=True)
+                self.assertGreater(int(done.stdout), 1000)
+            launch.signal(signal.SIGTERM)
+            launch.end(75)
+        self.assert_withdrawn()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
