@@ -110,7 +110,8 @@ void check(const OpDef& op, const OpCase& the_case) {
   EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << "parameter gradients";
   const auto gradients = expected.input_gradients(), narrow_gradients = narrowed(gradients, wide.input_specs);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (wide.wants_gradient(i)) EXPECT_TRUE(found.input_gradients()[i] == narrow_gradients[i]) << "gradient " << i;
+    if (!wide.wants_gradient(i)) continue;
+    EXPECT_TRUE(found.input_gradients()[i] == narrow_gradients[i]) << "gradient " << i;
   }
   EXPECT_EQ(found.damage(), "");
 }
