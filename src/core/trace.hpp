@@ -20,6 +20,13 @@ namespace lockstep {
 inline constexpr int kPhaseLane = 0;      ///< the main thread's phases
 inline constexpr int kReduceLane = 1000;  ///< adding as the owner of a slice
 inline constexpr int kBucketLane = 1001;  ///< buckets under way; these may overlap
+/// From here on: threads that work beside the steps. Their spans say which step they are for; where a step does wait
+/// for them, a span of the lanes before says so.
+inline constexpr int kBesideLane = 1100;
+inline constexpr int kCheckpointLane = kBesideLane;  ///< the checkpoint's writer
+[[nodiscard]] inline constexpr int prefetch_lane(int thread) {
+  return kCheckpointLane + 1 + thread;
+}
 [[nodiscard]] inline constexpr int worker_lane(int worker) {
   return worker + 1;
 }
@@ -28,7 +35,7 @@ struct TraceSpan {
   const char* name = "";  ///< a literal
   int lane = kPhaseLane;
   std::uint64_t step = 0;  ///< from 0
-  int item = -1;           ///< the shard of a worker's span, the bucket of the exchange's; -1: of no one
+  int item = -1;  ///< the shard of a worker's or a prefetcher's span, the bucket of the exchange's; -1: of no one
   double start = 0, end = 0;
   double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
 };

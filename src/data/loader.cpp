@@ -70,6 +70,7 @@ class Loader::Impl {
   void assign(std::uint64_t from_step, std::vector<int> shards);
   const Batch& get(const ShardKey& key);
   void release(const ShardKey& key);
+  void trace(std::shared_ptr<TraceRecorder> recorder);
   LoaderCounters counters() const;
   const BatchMaker& maker() const { return maker_; }
 
@@ -78,6 +79,7 @@ class Loader::Impl {
   Slot* find(const ShardKey& key);
   Slot& take_slot(const ShardKey& key);
   void fill(Slot& slot, Lock& lock);
+  void load_ahead(Slot& slot, int thread, Lock& lock);
   void free(Slot& slot);
   void set_ahead(Slot& slot, bool ahead);
   bool has_work(int thread);
@@ -93,6 +95,7 @@ class Loader::Impl {
   std::vector<std::thread> threads_;
   int ahead_ = 0;  ///< slots with `ahead`
   bool stop_ = false;
+  std::shared_ptr<TraceRecorder> trace_;
   LoaderCounters counters_;
 };
 
@@ -148,6 +151,16 @@ bool Loader::Impl::has_work(int thread) {
   return thread < tuner_.threads() && ahead_ < tuner_.depth() && schedule_.peek().has_value();
 }
 
+void Loader::Impl::load_ahead(Slot& slot, int thread, Lock& lock) {
+  const auto recorder = trace_;  // the run may end its timeline meanwhile
+  set_ahead(slot, true);
+  {
+    const TraceScope span(recorder.get(), "load", slot.key.step, prefetch_lane(thread), slot.key.shard);
+    fill(slot, lock);
+  }
+  if (slot.dropped) free(slot);
+}
+
 /// The life of background thread number `thread`.
 void Loader::Impl::load(int thread) {
   Lock lock(mutex_);
@@ -158,9 +171,7 @@ void Loader::Impl::load(int thread) {
     schedule_.pop();
     if (find(key) != nullptr) continue;  // planned again by assign(), and already here
     Slot& slot = take_slot(key);
-    set_ahead(slot, true);
-    fill(slot, lock);
-    if (slot.dropped) free(slot);
+    load_ahead(slot, thread, lock);
     ready_.notify_all();
   }
 }
@@ -222,6 +233,11 @@ void Loader::Impl::release(const ShardKey& key) {
   free(*slot);
 }
 
+void Loader::Impl::trace(std::shared_ptr<TraceRecorder> recorder) {
+  const std::lock_guard lock(mutex_);
+  trace_ = std::move(recorder);
+}
+
 LoaderCounters Loader::Impl::counters() const {
   const std::lock_guard lock(mutex_);
   LoaderCounters counters = counters_;
@@ -246,6 +262,10 @@ const Batch& Loader::get(std::uint64_t step, int shard) {
 
 void Loader::release(std::uint64_t step, int shard) {
   impl_->release({step, shard});
+}
+
+void Loader::trace(std::shared_ptr<TraceRecorder> recorder) {
+  impl_->trace(std::move(recorder));
 }
 
 std::int64_t Loader::shard_samples() const {

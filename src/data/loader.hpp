@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/trace.hpp"
 #include "data/augment.hpp"
 #include "data/sampler.hpp"
 #include "lockstep/data_set.hpp"
@@ -62,6 +63,8 @@ class Loader {
   /// release(). Rethrows what reading or augmenting threw.
   [[nodiscard]] const Batch& get(std::uint64_t step, int shard);
   void release(std::uint64_t step, int shard);
+  /// Batches that background threads begin from now on are spans of it; null: of none.
+  void trace(std::shared_ptr<TraceRecorder> recorder);
 
   [[nodiscard]] std::int64_t shard_samples() const;
   [[nodiscard]] const std::vector<Feature>& features() const;  ///< of the batches' tensors, without dimension 0

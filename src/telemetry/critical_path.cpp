@@ -40,6 +40,7 @@ void add_phase(const TimelineSpan& span, RankStep& step) {
 Steps steps_of(const RankTrace& trace) {
   Steps steps;
   for (const TimelineSpan& span : trace.spans) {
+    if (span.lane >= kBesideLane) continue;
     RankStep& step = steps[span.step];
     if (span.lane == kPhaseLane) {
       add_phase(span, step);

@@ -11,13 +11,14 @@ namespace {
 
 TimelineSpan to_span(const TraceJson& event) {
   const TraceJson& arguments = event.at("args");
+  const int lane = lane_of(event);
   const double start = event.at("ts").get<double>() / kMicroseconds;
   const auto name = event.at("name").get<std::string>();
   const bool overlaps = event.at("ph") == "b";  // those carry their number in the name, too
   return {.name = overlaps ? name.substr(0, name.rfind(' ')) : name,
-          .lane = event.at("tid").get<int>(),
+          .lane = lane,
           .step = arguments.at("step").get<std::int64_t>(),
-          .item = arguments.value(item_name(event.at("tid").get<int>()), -1),
+          .item = arguments.value(item_name(lane), -1),
           .start = start,
           .end = start + arguments.at("seconds").get<double>(),
           .kernels = arguments.value("kernel_seconds", -1.0)};

@@ -9,13 +9,20 @@ namespace {
 
 std::string lane_name(int lane) {
   if (lane == kPhaseLane) return "phases";
-  return lane == kReduceLane ? "reduction" : fmt::format("worker {}", lane - worker_lane(0));
+  if (lane == kReduceLane) return "reduction";
+  if (lane == kCheckpointLane) return "checkpoint writer";
+  return lane > kCheckpointLane ? fmt::format("prefetch {}", lane - prefetch_lane(0))
+                                : fmt::format("worker {}", lane - worker_lane(0));
 }
 
 }  // namespace
 
 const char* item_name(int lane) {
-  return lane >= kReduceLane ? "bucket" : "shard";
+  return lane == kReduceLane || lane == kBucketLane ? "bucket" : "shard";
+}
+
+int lane_of(const TraceJson& event) {
+  return event.at("tid").get<int>() - kFirstThread;
 }
 
 void add_span(const TimelineSpan& span, int process, TraceJson& events) {
@@ -23,7 +30,8 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
   if (span.item >= 0) arguments[item_name(span.lane)] = span.item;
   arguments["seconds"] = span.seconds();
   if (span.kernels >= 0) arguments["kernel_seconds"] = span.kernels;
-  TraceJson event = {{"name", span.name}, {"ts", span.start * kMicroseconds}, {"pid", process}, {"tid", span.lane}};
+  TraceJson event = {
+      {"name", span.name}, {"ts", span.start * kMicroseconds}, {"pid", process}, {"tid", span.lane + kFirstThread}};
   if (span.lane != kBucketLane) {
     event["ph"] = "X";
     event["dur"] = span.seconds() * kMicroseconds;
@@ -33,7 +41,7 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
   }
   event["name"] = fmt::format("{} {}", span.name, span.item);
   event["cat"] = "exchange";
-  event["id"] = fmt::format("{}.{}.{}", process, span.step, span.item);
+  event["id2"]["local"] = fmt::format("{}.{}", span.step, span.item);  // of this process
   event["ph"] = "e";
   TraceJson begin = event;
   event["ts"] = span.end * kMicroseconds;
@@ -44,7 +52,8 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
 }
 
 void add_name(const char* what, int process, int lane, const std::string& name, TraceJson& events) {
-  events.push_back({{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", lane}, {"args", {{"name", name}}}});
+  events.push_back(
+      {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", lane + kFirstThread}, {"args", {{"name", name}}}});
 }
 
 void add_names(const RankTrace& trace, TraceJson& events) {

@@ -115,7 +115,7 @@ bool CheckpointWriter::begin(const Progress& progress, bool best) {
   copy();
   {
     const std::lock_guard lock(mutex_);
-    task_ = Task{progress, best, start, seconds_since(start)};
+    task_ = Task{progress, best, start, seconds_since(start), trace_};
   }
   changed_.notify_all();
   return true;
@@ -184,7 +184,7 @@ void CheckpointWriter::run() {
 void CheckpointWriter::work(const Task& task) {
   CheckpointOutcome outcome;
   try {
-    WriteReport own = write_own(options_.directory + "/" + checkpoint_name(task.progress.step));
+    WriteReport own = write_own(task, options_.directory + "/" + checkpoint_name(task.progress.step));
     if (!leads()) return reports_.send(task.progress.step, own, options_.deadline);
     outcome = conclude(task, std::move(own));
   } catch (const std::exception& error) {  // of the communicator: the run will hear of it, too
@@ -195,7 +195,12 @@ void CheckpointWriter::work(const Task& task) {
   if (leads()) outcomes_.push_back(std::move(outcome));
 }
 
-WriteReport CheckpointWriter::write_own(const std::string& directory) {
+TraceScope CheckpointWriter::span_of(const Task& task, const char* name) {
+  return {task.trace.get(), name, static_cast<std::uint64_t>(task.progress.step - 1), kCheckpointLane};
+}
+
+WriteReport CheckpointWriter::write_own(const Task& task, const std::string& directory) {
+  const TraceScope span = span_of(task, "write");
   WriteReport report{.rank = communicator_.rank(), .failure = {}, .hashes = {}};
   std::vector<std::string> written;
   try {
@@ -224,6 +229,7 @@ WriteReport CheckpointWriter::write_own(const std::string& directory) {
 }
 
 CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) {
+  const TraceScope span = span_of(task, "commit");
   CheckpointOutcome outcome{.step = task.progress.step,
                             .path = options_.directory + "/" + checkpoint_name(task.progress.step),
                             .best = task.best,

@@ -11,13 +11,14 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "core/spans.hpp"
+#include "core/trace.hpp"
 #include "lockstep/communicator.hpp"
 #include "train/checkpoint_files.hpp"
 #include "train/checkpoint_layout.hpp"
@@ -63,6 +64,9 @@ class CheckpointWriter {
   /// Collective. False: some rank's disk has not answered for twice the `deadline`; this checkpoint is left out.
   [[nodiscard]] bool begin(const Progress& progress, bool best);
 
+  /// Checkpoints that begin from now on are spans of it; null: of none.
+  void trace(std::shared_ptr<TraceRecorder> recorder) { trace_ = std::move(recorder); }
+
   /// Outcomes since the last call; rank 0 only, others get none. Never waits.
   [[nodiscard]] std::vector<CheckpointOutcome> finished();
 
@@ -79,12 +83,14 @@ class CheckpointWriter {
     bool best = false;
     Clock::time_point start;
     double blocked_seconds = 0;
+    std::shared_ptr<TraceRecorder> trace;
   };
 
   void copy();
   void run();
   void work(const Task& task);
-  [[nodiscard]] WriteReport write_own(const std::string& directory);
+  [[nodiscard]] static TraceScope span_of(const Task& task, const char* name);
+  [[nodiscard]] WriteReport write_own(const Task& task, const std::string& directory);
   [[nodiscard]] CheckpointOutcome conclude(const Task& task, WriteReport own);
   void commit(const Task& task, const std::vector<WriteReport>& reports, const std::string& directory);
   [[nodiscard]] bool all_idle(std::int64_t step);
@@ -98,6 +104,7 @@ class CheckpointWriter {
   std::vector<Part> parts_;  // of all ranks
   AlignedBytes buffer_;      // this rank's files, one after the other; the thread's while a task is under way
   WriteReports reports_;
+  std::shared_ptr<TraceRecorder> trace_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

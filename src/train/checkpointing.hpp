@@ -36,6 +36,11 @@ class Checkpointing {
   /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
   [[nodiscard]] std::string path(std::int64_t step) const;
 
+  /// What is written of checkpoints that begin from now on are spans of it; null: of none.
+  void trace(std::shared_ptr<TraceRecorder> recorder) {
+    if (writer_) writer_->trace(std::move(recorder));
+  }
+
   /// Tells of what has been written meanwhile; cheap.
   void report();
   /// Every rank calls it, at the end: waits for what is under way. Throws Error(infrastructure) on all ranks when the

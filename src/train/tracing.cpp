@@ -27,7 +27,7 @@ void Tracing::start(std::int64_t steps, std::size_t kernels) {
   began_ = agreed[2];
   kernels_ = kernels;
   first_clock_ = comm::clock_offset(run_.communicator, run_.timeout());
-  recorder_ = std::make_unique<TraceRecorder>();
+  recorder_ = std::make_shared<TraceRecorder>();
 }
 
 void Tracing::finish() {

@@ -19,8 +19,8 @@ class Tracing {
   /// removes what an earlier start left. `steps`: done so far; `kernels`: of a shard, forward and backward.
   void start(std::int64_t steps, std::size_t kernels);
   /// Null where nobody asked for a timeline of this step (from 0).
-  [[nodiscard]] TraceRecorder* recorder(std::int64_t step) const {
-    return recorder_ && step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_.get() : nullptr;
+  [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
+    return step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_ : nullptr;
   }
   /// After each step (`steps` are done) and at the end of the run, on every rank: writes the file when the last traced
   /// step is done, or no further one comes.
@@ -34,7 +34,7 @@ class Tracing {
 
   RunContext run_;
   ProfileSteps steps_;
-  std::unique_ptr<TraceRecorder> recorder_;
+  std::shared_ptr<TraceRecorder> recorder_;  // threads beside the steps may still add to it when it is written
   comm::ClockOffset first_clock_;
   double began_ = 0;  // rank 0's clock: names this start
   std::size_t kernels_ = 0;

@@ -148,9 +148,13 @@ TrainResult Training::run() {
 }
 
 void Training::trace_next_step() {
-  trace_ = tracing_.recorder(progress_.step);
+  const auto recorder = tracing_.recorder(progress_.step);
+  if (recorder.get() == trace_) return;
+  trace_ = recorder.get();
   executor_->trace(trace_);
   exchange_->trace(trace_);
+  loader_->trace(recorder);
+  checkpointing_->trace(recorder);
 }
 
 void Training::step() {

@@ -75,6 +75,25 @@ TEST(CriticalPath, EvaluationAndCheckpointAreNoPartOfAStep) {
   EXPECT_NEAR(critical_path(traces).front().seconds, 0.051, 1e-9);
 }
 
+TEST(CriticalPath, ThreadsBesideTheStepsAreNoPartOfIt) {
+  auto traces = traces_of({{}, {.data = 0.01}}, 0.005);
+  const auto before = critical_path(traces);
+  for (RankTrace& trace : traces) {
+    trace.spans.push_back({"load", prefetch_lane(1), 2, 0, 100, 200});
+    trace.spans.push_back({"load", prefetch_lane(0), 9, 0, 100, 200});
+    trace.spans.push_back({"write", kCheckpointLane, 1, -1, 100, 300});
+  }
+  const auto after = critical_path(traces);
+  ASSERT_EQ(after.size(), before.size());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    EXPECT_EQ(after[i].seconds, before[i].seconds);
+    EXPECT_EQ(after[i].data, before[i].data);
+    EXPECT_EQ(after[i].compute, before[i].compute);
+    EXPECT_EQ(after[i].launch, before[i].launch);
+    EXPECT_EQ(after[i].spans.size(), before[i].spans.size());
+  }
+}
+
 TEST(CriticalPath, LeavesOutStepsThatARankLacks) {
   auto traces = traces_of({{}, {}}, 0.01);
   std::erase_if(traces[1].spans, [](const auto& span) { return span.step == 2 && span.name == "update"; });

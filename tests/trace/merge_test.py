@@ -12,10 +12,11 @@ import unittest
 from traced import PROGRAM, merge, train
 
 JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "shards=8",
-       "steps=12", "threads=2", "evaluate.every=3 steps", "checkpoint.every=6 steps", "bucket_bytes=65536"]
+       "steps=12", "threads=2", "evaluate.every=3 steps", "checkpoint.every=2 steps", "bucket_bytes=65536"]
 FIRST, LAST, RANKS, SHARDS = 4, 9, 2, 8
-WORKERS = range(1, 1000)
-REDUCTION = 1000
+PHASES, REDUCTION, CHECKPOINT = 10000, 11000, 11100  # threads
+WORKERS = range(10001, 11000)
+PREFETCH = range(11101, 12000)
 
 
 class Merged(unittest.TestCase):
@@ -51,10 +52,27 @@ class Merged(unittest.TestCase):
             for name in ("shard", "data wait"):
                 shards = sorted(span["args"]["shard"] for span in self.named(name, step=step))
                 self.assertEqual(shards, list(range(SHARDS)), name)
-        steps = {span["args"]["step"] for span in self.spans}
+        steps = {span["args"]["step"] for span in self.spans if span["tid"] not in PREFETCH}
         self.assertEqual(steps, set(range(FIRST, LAST + 1)))
         self.assertEqual({span["args"]["step"] for span in self.named("evaluate")}, {6, 9})
-        self.assertEqual({span["args"]["step"] for span in self.named("checkpoint")}, {6})
+        self.assertEqual({span["args"]["step"] for span in self.named("checkpoint")}, {4, 6, 8})
+
+    def test_what_goes_on_beside_the_steps(self):
+        loads = self.named("load")
+        self.assertTrue(all(span["tid"] in PREFETCH for span in loads))
+        self.assertEqual({span["pid"] for span in loads}, set(range(RANKS)))
+        for span in loads:  # ahead of time: also for steps that are not traced
+            self.assertIn(span["args"]["step"], range(FIRST, 13))
+            self.assertIn(span["args"]["shard"], range(SHARDS))
+        for name, ranks in (("write", [0, 1]), ("commit", [0])):  # done before the next checkpoint begins
+            spans = self.named(name, step=6)
+            self.assertEqual(sorted(span["pid"] for span in spans), ranks)
+            self.assertTrue(all(span["tid"] == CHECKPOINT for span in spans))
+        write, = self.named("write", step=6)[:1]
+        begun = next(span for span in self.named("checkpoint", step=6) if span["pid"] == write["pid"])
+        self.assertGreaterEqual(write["ts"], begun["ts"])
+        path = [span["name"] for span in self.spans if span["pid"] == RANKS]
+        self.assertFalse([name for name in path if name.split(" of ")[0] in ("load", "write", "commit")], path)
 
     def test_kernels_are_a_part_of_a_shard(self):
         for span in self.named("shard"):
@@ -66,7 +84,7 @@ class Merged(unittest.TestCase):
         for event in self.merged["traceEvents"]:
             if event["ph"] in "be":
                 self.assertEqual(event["cat"], "exchange")
-                (begun if event["ph"] == "b" else ended)[event["pid"], event["id"], event["name"]] += 1
+                (begun if event["ph"] == "b" else ended)[event["pid"], event["id2"]["local"], event["name"]] += 1
         self.assertEqual(begun, ended)
         self.assertEqual(set(begun.values()), {1})
         buckets = {name for _, _, name in begun}
@@ -95,14 +113,17 @@ class Merged(unittest.TestCase):
         names = {(event["name"], event["pid"], event["tid"]): event["args"]["name"]
                  for event in self.merged["traceEvents"] if event["ph"] == "M"}
         for rank in range(RANKS):
-            self.assertTrue(names["process_name", rank, 0].startswith(f"rank {rank} on "))
-            self.assertEqual(names["thread_name", rank, 0], "phases")
+            self.assertTrue(names["process_name", rank, PHASES].startswith(f"rank {rank} on "))
+            self.assertEqual(names["thread_name", rank, PHASES], "phases")
             self.assertEqual(names["thread_name", rank, REDUCTION], "reduction")
+            self.assertEqual(names["thread_name", rank, CHECKPOINT], "checkpoint writer")
+            for thread in {span["tid"] for span in self.named("load") if span["pid"] == rank}:
+                self.assertEqual(names["thread_name", rank, thread], f"prefetch {thread - PREFETCH[0]}")
             workers = {span["tid"] for span in self.named("shard") if span["pid"] == rank}  # chance gives them work
-            self.assertLessEqual(workers, {1, 2})
+            self.assertLessEqual(workers, set(WORKERS[:2]))
             for worker in workers:
-                self.assertEqual(names["thread_name", rank, worker], f"worker {worker - 1}")
-        self.assertEqual(names["process_name", RANKS, 0], "critical path")
+                self.assertEqual(names["thread_name", rank, worker], f"worker {worker - WORKERS[0]}")
+        self.assertEqual(names["process_name", RANKS, PHASES], "critical path")
         self.assertEqual({event["ph"] for event in self.merged["traceEvents"]}, {"X", "M", "b", "e"})
         self.assertEqual(min(span["ts"] for span in self.spans), 0)
 

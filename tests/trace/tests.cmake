@@ -3,3 +3,4 @@
 lockstep_script_test(trace.merge COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/merge_test.py)
 lockstep_script_test(trace.verdicts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/verdicts_test.py)
 lockstep_script_test(trace.verdicts_of_runs LABEL long COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/verdicts_test.py --run)
+lockstep_script_test(trace.perfetto COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/perfetto_test.py)

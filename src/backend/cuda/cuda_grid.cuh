@@ -32,6 +32,7 @@ class CudaGroup {
     for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) best = larger(best, from_lane(best, distance));
     return __shfl_sync(mask_, best, 0, kGroupLanes);  // +0 and -0 are equal: one of them for all lanes
   }
+  __device__ void barrier() const { __syncwarp(mask_); }
   template <class Function>
   __device__ void once(const Function& function) const {
     if (lane_ == 0) function();

@@ -97,6 +97,8 @@ class HostGroup {
     }
     return combine(lanes, larger);
   }
+  /// What any lane has written before is there for every lane after it. Here the lanes of a call are done anyway.
+  void barrier() const {}
   /// Calls function() in one lane only.
   template <class Function>
   void once(const Function& function) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/host_device.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -25,8 +26,12 @@ struct AttentionSizes {
         packed(inputs.size() == 1) {}
 
   /// Keys that the first `queries_end` queries see.
-  [[nodiscard]] std::int64_t seen(std::int64_t queries_end) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t seen(std::int64_t queries_end) const {
     return causal && offset + queries_end < keys ? offset + queries_end : keys;
+  }
+  /// The first query that sees the key; `queries` or more where none does.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first_seeing(std::int64_t key) const {
+    return causal && key > offset ? key - offset : 0;
   }
 };
 

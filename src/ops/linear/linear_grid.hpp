@@ -5,14 +5,10 @@
 #include <memory>
 
 #include "ops/elementwise.hpp"
+#include "ops/linear/linear_sizes.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
-
-/// x [rows, in], weight [out, in], y [rows, out]
-struct LinearSizes {
-  std::int64_t rows, in, out;
-};
 
 struct LinearBody {
   const float *x, *weight, *bias;  ///< bias is null where there is none
@@ -66,28 +62,35 @@ class LinearGrid final : public Kernel {
   }
 
   void backward(const BackwardCall& call) override {
-    const float *x = input(call), *dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr) {
-      const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::each(call.queue, sizes_.rows * sizes_.in, LinearInputGradientBody{dy, weight, dx, sizes_});
-    }
-    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody{x, dy, dw, sizes_});
-    }
+    input_gradient(call);
+    weight_gradient(call);
+    bias_gradient(call);
+  }
+
+  // Each, where it is wanted.
+  void input_gradient(const BackwardCall& call) const {
+    float* dx = ops::input_gradient(call);
+    if (dx == nullptr) return;
+    const auto* weight = static_cast<const float*>(call.parameters[0]);
+    Grid::each(call.queue, sizes_.rows * sizes_.in,
+               LinearInputGradientBody{output_gradient(call), weight, dx, sizes_});
+  }
+  void weight_gradient(const BackwardCall& call) const {
+    float* dw = call.parameter_gradients[0];
+    if (dw == nullptr) return;
+    Grid::each(call.queue, sizes_.out * sizes_.in,
+               LinearWeightGradientBody{input(call), output_gradient(call), dw, sizes_});
+  }
+  void bias_gradient(const BackwardCall& call) const {
     if (!bias_ || call.parameter_gradients[1] == nullptr) return;
-    Grid::each(call.queue, sizes_.out, SumRowsBody{dy, call.parameter_gradients[1], sizes_.rows, sizes_.out});
+    Grid::each(call.queue, sizes_.out,
+               SumRowsBody{output_gradient(call), call.parameter_gradients[1], sizes_.rows, sizes_.out});
   }
 
  private:
   LinearSizes sizes_;
   bool bias_;
 };
-
-inline LinearSizes linear_sizes(const KernelRequest& request) {
-  const Shape& weight = request.parameters[0].shape;
-  const std::int64_t in = weight[1], out = weight[0];
-  return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out};
-}
 
 template <class Grid>
 std::unique_ptr<Kernel> make_linear_grid(const KernelRequest& request) {

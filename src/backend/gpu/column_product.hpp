@@ -1,0 +1,22 @@
+// A matrix product as cuBLAS sees it: columns first.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::backend {
+
+/// A matrix in memory: element (i, j) is data[i + j * stride]. `transposed`: the product reads it as its transpose.
+struct ColumnMatrix {
+  std::int64_t rows, columns;  ///< as it lies in memory
+  bool transposed = false;
+};
+
+/// d[m, n] = a[m, k] * b[k, n], without gaps between columns.
+struct ColumnProduct {
+  ColumnMatrix a, b;
+  [[nodiscard]] std::int64_t m() const { return a.transposed ? a.columns : a.rows; }
+  [[nodiscard]] std::int64_t n() const { return b.transposed ? b.rows : b.columns; }
+  [[nodiscard]] std::int64_t k() const { return a.transposed ? a.rows : a.columns; }
+};
+
+}  // namespace lockstep::backend

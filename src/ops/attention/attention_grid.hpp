@@ -1,0 +1,305 @@
+// attention over a Grid, a group a row: a query's forward and for its own gradient, a key's for the gradients of keys
+// and values. A row walks the other side in blocks of kAttentionBlock; its lanes make the block's scores, each some of
+// them, into the workspace, and then add up the head's channels, each some of them. So no more than a block of scores
+// is kept for each row. As on the CPU, forward keeps a running maximum and sum (online softmax) and saves the logarithm
+// of the sum, and backward makes probabilities again from it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/float_math.hpp"
+#include "backend/gpu/grid.hpp"
+#include "ops/attention/attention_rows.hpp"
+#include "ops/attention/attention_sizes.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+/// One of q, k, v, the output, or a gradient of them: [batch, positions, stride], a head's channels side by side in it.
+/// Null data: not wanted.
+template <class Float>
+struct HeadTensor {
+  Float* data = nullptr;
+  std::int64_t positions = 0, stride = 0;
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE Float* row(std::int64_t sample, std::int64_t position,
+                                                std::int64_t channel) const {
+    return data + (sample * positions + position) * stride + channel;
+  }
+};
+
+template <class Float>
+struct QueryKeyValue {
+  HeadTensor<Float> q, k, v;
+};
+
+/// Row `i` of [batch, heads, positions].
+struct AttentionRow {
+  LOCKSTEP_HOST_DEVICE AttentionRow(std::int64_t i, std::int64_t positions, const AttentionSizes& sizes)
+      : position(i % positions),
+        head(i / positions % sizes.heads),
+        sample(i / positions / sizes.heads),
+        channel(head * sizes.size),
+        first_query((sample * sizes.heads + head) * sizes.queries) {}
+  std::int64_t position, head, sample;
+  std::int64_t channel;      ///< the head's first
+  std::int64_t first_query;  ///< row of the head's query 0 in [batch, heads, queries]
+};
+
+/// In order of the channels.
+LOCKSTEP_HOST_DEVICE inline float dot_of_heads(const float* a, const float* b, std::int64_t size) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+LOCKSTEP_HOST_DEVICE inline std::int64_t block_from(std::int64_t first, std::int64_t end) {
+  return end - first < kAttentionBlock ? end - first : kAttentionBlock;
+}
+
+struct AttentionForwardBody {
+  QueryKeyValue<const float> in;
+  HeadTensor<float> out;
+  float* log_sums;  ///< [batch, heads, queries]; null in inference
+  float* scratch;   ///< [batch, heads, queries, kAttentionBlock]
+  AttentionSizes sizes;
+  float scale;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const AttentionRow row(i, sizes.queries, sizes);
+    const std::int64_t size = sizes.size, seen = sizes.seen(row.position + 1);
+    const float* q = in.q.row(row.sample, row.position, row.channel);
+    float *y = out.row(row.sample, row.position, row.channel), *p = scratch + i * kAttentionBlock;
+    group.each(size, [=](std::int64_t c) { y[c] = 0; });
+    float maximum = -__builtin_inff(), total = 0;
+    for (std::int64_t first = 0; first < seen; first += kAttentionBlock) {
+      const std::int64_t keys = block_from(first, seen), stride = in.k.stride;
+      const float *k = in.k.row(row.sample, first, row.channel), *v = in.v.row(row.sample, first, row.channel);
+      const float factor_of_scores = scale;
+      const float largest = group.maximum(
+          keys, [=](std::int64_t s) { return p[s] = dot_of_heads(q, k + s * stride, size) * factor_of_scores; });
+      const float higher = largest > maximum ? largest : maximum;
+      const float sum = group.sum(keys, [=](std::int64_t s) { return p[s] = backend::vector_exp(p[s] - higher); });
+      const float factor = first == 0 ? 0.0F : backend::vector_exp(maximum - higher);
+      total = total * factor + sum;
+      maximum = higher;
+      group.barrier();
+      group.each(size, [=](std::int64_t c) {
+        float value = y[c] * factor;
+        for (std::int64_t s = 0; s < keys; ++s) value += p[s] * v[s * stride + c];
+        y[c] = value;
+      });
+      group.barrier();
+    }
+    finish(group, i, y, total, maximum);
+  }
+
+ private:
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void finish(Group& group, std::int64_t i, float* y, float total, float maximum) const {
+    const float factor = 1.0F / total;
+    group.each(sizes.size, [=](std::int64_t c) { y[c] *= factor; });
+    if (log_sums == nullptr) return;
+    float* to = log_sums + i;
+    group.once([=] { *to = backend::vector_log(total) + maximum; });
+  }
+};
+
+/// What gradients are made from.
+struct AttentionSeen {
+  QueryKeyValue<const float> in;
+  HeadTensor<const float> out, dout;
+  const float* log_sums;  ///< [batch, heads, queries]
+  AttentionSizes sizes;
+  float scale;
+
+  /// Of the score of a query and a key.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
+    return backend::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
+  }
+  /// Of the score, before the scale: what dq and dk multiply by.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float gradient(float probability, const float* dy, const float* v,
+                                                    float dot) const {
+    return probability * (dot_of_heads(dy, v, sizes.size) - dot) * scale;
+  }
+};
+
+/// dots[row] = sum of out * dout over the head's channels.
+struct AttentionDotsBody {
+  AttentionSeen seen;
+  float* dots;  ///< [batch, heads, queries]
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const AttentionRow row(i, seen.sizes.queries, seen.sizes);
+    const float* y = seen.out.row(row.sample, row.position, row.channel);
+    const float* dy = seen.dout.row(row.sample, row.position, row.channel);
+    const float dot = group.sum(seen.sizes.size, [=](std::int64_t c) { return y[c] * dy[c]; });
+    float* to = dots + i;
+    group.once([=] { *to = dot; });
+  }
+};
+
+struct AttentionQueryGradientBody {
+  AttentionSeen seen;
+  const float* dots;
+  HeadTensor<float> dq;
+  float* scratch;  ///< [batch, heads, queries, kAttentionBlock]
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const AttentionSeen from = seen;
+    const AttentionRow row(i, from.sizes.queries, from.sizes);
+    const float* q = from.in.q.row(row.sample, row.position, row.channel);
+    const float* dy = from.dout.row(row.sample, row.position, row.channel);
+    float *dx = dq.row(row.sample, row.position, row.channel), *g = scratch + i * kAttentionBlock;
+    const float log_sum = from.log_sums[i], dot = dots[i];
+    group.each(from.sizes.size, [=](std::int64_t c) { dx[c] = 0; });
+    const std::int64_t end = from.sizes.seen(row.position + 1), stride = from.in.k.stride;
+    for (std::int64_t first = 0; first < end; first += kAttentionBlock) {
+      const std::int64_t keys = block_from(first, end);
+      const float* k = from.in.k.row(row.sample, first, row.channel);
+      const float* v = from.in.v.row(row.sample, first, row.channel);
+      group.each(keys, [=](std::int64_t s) {
+        g[s] = from.gradient(from.probability(q, k + s * stride, log_sum), dy, v + s * stride, dot);
+      });
+      group.barrier();
+      group.each(from.sizes.size, [=](std::int64_t c) {
+        float sum = dx[c];
+        for (std::int64_t s = 0; s < keys; ++s) sum += g[s] * k[s * stride + c];
+        dx[c] = sum;
+      });
+      group.barrier();
+    }
+  }
+};
+
+struct AttentionKeyGradientBody {
+  AttentionSeen seen;
+  const float* dots;
+  HeadTensor<float> dk, dv;  ///< either may be unwanted
+  float* scratch;            ///< [batch, heads, keys, 2, kAttentionBlock]
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const AttentionSeen from = seen;
+    const AttentionRow row(i, from.sizes.keys, from.sizes);
+    const float* k = from.in.k.row(row.sample, row.position, row.channel);
+    const float* v = from.in.v.row(row.sample, row.position, row.channel);
+    float *p = scratch + 2 * i * kAttentionBlock, *g = p + kAttentionBlock;
+    clear(group, dk, row);
+    clear(group, dv, row);
+    const std::int64_t end = from.sizes.queries;
+    for (std::int64_t first = from.sizes.first_seeing(row.position); first < end; first += kAttentionBlock) {
+      const std::int64_t queries = block_from(first, end);
+      const float* q = from.in.q.row(row.sample, first, row.channel);
+      const float* dy = from.dout.row(row.sample, first, row.channel);
+      const float *log_sums = from.log_sums + row.first_query + first, *of_rows = dots + row.first_query + first;
+      group.each(queries, [=](std::int64_t t) {
+        p[t] = from.probability(q + t * from.in.q.stride, k, log_sums[t]);
+        g[t] = from.gradient(p[t], dy + t * from.dout.stride, v, of_rows[t]);
+      });
+      group.barrier();
+      add(group, dk, row, g, HeadRows{q, from.in.q.stride, queries});
+      add(group, dv, row, p, HeadRows{dy, from.dout.stride, queries});
+      group.barrier();
+    }
+  }
+
+ private:
+  struct HeadRows {
+    const float* data;
+    std::int64_t stride, count;
+  };
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void clear(Group& group, const HeadTensor<float>& gradient, const AttentionRow& row) const {
+    if (gradient.data == nullptr) return;
+    float* to = gradient.row(row.sample, row.position, row.channel);
+    group.each(seen.sizes.size, [=](std::int64_t c) { to[c] = 0; });
+  }
+  /// gradient += sum of factors[t] * rows[t], in order.
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void add(Group& group, const HeadTensor<float>& gradient, const AttentionRow& row,
+                                const float* factors, const HeadRows& rows) const {
+    if (gradient.data == nullptr) return;
+    float* to = gradient.row(row.sample, row.position, row.channel);
+    group.each(seen.sizes.size, [=](std::int64_t c) {
+      float sum = to[c];
+      for (std::int64_t t = 0; t < rows.count; ++t) sum += factors[t] * rows.data[t * rows.stride + c];
+      to[c] = sum;
+    });
+  }
+};
+
+template <class Grid>
+class AttentionGrid final : public Kernel {
+ public:
+  AttentionGrid(const AttentionSizes& sizes, double scale) : sizes_(sizes), scale_(static_cast<float>(scale)) {}
+
+  /// The dots of backward, then a block of scores a query, or two a key.
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    const std::int64_t scores = std::max(query_rows(), 2 * key_rows()) * kAttentionBlock;
+    return static_cast<std::size_t>(query_rows() + scores) * sizeof(float);
+  }
+
+  void forward(const ForwardCall& call) override {
+    auto* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    Grid::rows(call.queue, query_rows(),
+               AttentionForwardBody{in<const float>(call.inputs), queries(output(call)), log_sums,
+                                    static_cast<float*>(call.workspace) + query_rows(), sizes_, scale_});
+  }
+
+  void backward(const BackwardCall& call) override {
+    auto* dots = static_cast<float*>(call.workspace);
+    float* scores = dots + query_rows();
+    const AttentionSeen seen{in<const float>(call.inputs),
+                             queries(static_cast<const float*>(call.outputs[0])),
+                             queries(output_gradient(call)),
+                             static_cast<const float*>(call.saved[0]),
+                             sizes_,
+                             scale_};
+    const QueryKeyValue<float> gradients = in<float>(call.input_gradients);
+    Grid::rows(call.queue, query_rows(), AttentionDotsBody{seen, dots});
+    if (gradients.q.data != nullptr) {
+      Grid::rows(call.queue, query_rows(), AttentionQueryGradientBody{seen, dots, gradients.q, scores});
+    }
+    if (gradients.k.data == nullptr && gradients.v.data == nullptr) return;
+    Grid::rows(call.queue, key_rows(), AttentionKeyGradientBody{seen, dots, gradients.k, gradients.v, scores});
+  }
+
+ private:
+  [[nodiscard]] std::int64_t width() const { return sizes_.heads * sizes_.size; }
+  [[nodiscard]] std::int64_t query_rows() const { return sizes_.batch * sizes_.heads * sizes_.queries; }
+  [[nodiscard]] std::int64_t key_rows() const { return sizes_.batch * sizes_.heads * sizes_.keys; }
+
+  /// The output's shape.
+  template <class Float>
+  [[nodiscard]] HeadTensor<Float> queries(Float* data) const {
+    return {data, sizes_.queries, width()};
+  }
+
+  /// The inputs, or their gradients.
+  template <class Float, class Pointer>
+  [[nodiscard]] QueryKeyValue<Float> in(std::span<Pointer const> tensors) const {
+    auto* first = static_cast<Float*>(tensors[0]);
+    if (!sizes_.packed) {
+      return {queries(first),
+              {static_cast<Float*>(tensors[1]), sizes_.keys, width()},
+              {static_cast<Float*>(tensors[2]), sizes_.keys, width()}};
+    }
+    if (first == nullptr) return {};
+    const HeadTensor<Float> packed{first, sizes_.queries, 3 * width()};
+    return {packed,
+            {first + width(), packed.positions, packed.stride},
+            {first + 2 * width(), packed.positions, packed.stride}};
+  }
+
+  AttentionSizes sizes_;
+  float scale_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_attention_grid(const KernelRequest& request) {
+  const AttentionSizes sizes(*request.attributes, request.inputs);
+  return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)));
+}
+
+}  // namespace lockstep::ops
