@@ -136,8 +136,21 @@ class Life(unittest.TestCase):
 
 
 class Operators(unittest.TestCase):
-    def test_the_mpi_operator_makes_the_pods_of_the_hosts_file(self):
+    @classmethod
+    def setUpClass(cls):
         cluster.start_mpi_operator()
+
+    def test_a_launcher_that_may_not_fail_again_ends_the_mpi_job_and_its_pods(self):
+        release = Release("mpi-wrong", "mode=mpijob", "cluster.launcherBackoffLimit=0")
+        release.helm("install")
+        (launcher,) = (pod for pod in release.running(2) if pod["spec"]["hostname"].endswith("-launcher"))
+        release.end_pod(launcher, 78)
+        until(lambda: "Failed" in {condition["type"] for job in release.get("mpijobs")
+                                   for condition in job.get("status", {}).get("conditions", []) if condition["status"] == "True"},
+              release.describe)
+        until(lambda: not release.pods(), release.describe)
+
+    def test_the_mpi_operator_makes_the_pods_of_the_hosts_file(self):
         release = Release("mpi", "mode=mpijob", "cluster.replicas=3", "cluster.slots=2")
         release.helm("install")
         pods = release.running(3)
