@@ -1,7 +1,7 @@
 # The op driver: every src/ops/<op>/<op>_cases.cpp defines `OpCases lockstep::ops::make_<op>_cases()`. Their list
 # is written here. ops_test checks the cases, one ctest entry an op; ops_bench times those marked `benchmark`.
 include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
-lockstep_function_list(OpCases _cases _cases "list.push_back(@CALL@)" ${OP_CASES})
+lockstep_function_list(_cases "OpCases make_@NAME@_cases()" "list.push_back(make_@NAME@_cases())" ${OP_CASES})
 set(LOCKSTEP_CASE_LIST ${CMAKE_BINARY_DIR}/generated/case_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_CASE_LIST} CONTENT
 "#include \"ops/op_driver.hpp\"

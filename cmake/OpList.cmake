@@ -2,7 +2,7 @@
 # The list of them is written here, so that adding an op touches nothing outside its folder.
 file(GLOB OP_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*_op.cpp)
 include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
-lockstep_function_list(OpDef _op "" "registry.add(@CALL@)" ${OP_FILES})
+lockstep_function_list(_op "OpDef make_@NAME@()" "registry.add(make_@NAME@())" ${OP_FILES})
 set(LOCKSTEP_OP_LIST ${CMAKE_BINARY_DIR}/generated/op_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_OP_LIST} CONTENT
 "#include \"ops/registry.hpp\"
