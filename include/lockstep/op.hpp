@@ -69,6 +69,8 @@ struct KernelRequest {
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
   std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
   DType products = DType::f32;  ///< of Node
+  /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
+  GpuQueue* queue = nullptr;
 };
 
 struct ForwardCall {
@@ -97,6 +99,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  /// What it chose of a library's algorithms, for the record of a run; empty: there was nothing to choose.
+  [[nodiscard]] virtual std::string plan() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
   /// Whether backward can add the gradient of parameter i to what stands in its place, with the bits of writing it

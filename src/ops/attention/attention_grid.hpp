@@ -232,19 +232,21 @@ struct AttentionKeyGradientBody {
 template <class Grid>
 class AttentionGrid final : public Kernel {
  public:
-  AttentionGrid(const AttentionSizes& sizes, double scale) : sizes_(sizes), scale_(static_cast<float>(scale)) {}
+  AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode)
+      : sizes_(sizes), scale_(static_cast<float>(scale)), training_(mode == Mode::training) {}
 
-  /// The dots of backward, then a block of scores a query, or two a key.
+  /// A block of scores a query; backward holds two a key, too, and the dots before them.
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    const std::int64_t scores = std::max(query_rows(), 2 * key_rows()) * kAttentionBlock;
-    return static_cast<std::size_t>(query_rows() + scores) * sizeof(float);
+    const std::int64_t forward = query_rows() * kAttentionBlock;
+    const std::int64_t backward = query_rows() + std::max(forward, 2 * key_rows() * kAttentionBlock);
+    return static_cast<std::size_t>(training_ ? backward : forward) * sizeof(float);
   }
 
   void forward(const ForwardCall& call) override {
     auto* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
     Grid::rows(call.queue, query_rows(),
                AttentionForwardBody{in<const float>(call.inputs), queries(output(call)), log_sums,
-                                    static_cast<float*>(call.workspace) + query_rows(), sizes_, scale_});
+                                    static_cast<float*>(call.workspace), sizes_, scale_});
   }
 
   void backward(const BackwardCall& call) override {
@@ -294,12 +296,13 @@ class AttentionGrid final : public Kernel {
 
   AttentionSizes sizes_;
   float scale_;
+  bool training_;
 };
 
 template <class Grid>
 std::unique_ptr<Kernel> make_attention_grid(const KernelRequest& request) {
   const AttentionSizes sizes(*request.attributes, request.inputs);
-  return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)));
+  return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)), request.mode);
 }
 
 }  // namespace lockstep::ops

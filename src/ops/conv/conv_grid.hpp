@@ -128,16 +128,27 @@ class ConvGrid final : public Kernel {
   }
 
   void backward(const BackwardCall& call) override {
-    const float *x = input(call), *dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr) {
-      Grid::each(call.queue, inputs_, ConvInputGradientBody{dy, weight(call), dx, shape_});
-    }
-    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::rows(call.queue, weights_, ConvWeightGradientBody{x, dy, dw, shape_});
-    }
+    input_gradient(call);
+    weight_gradient(call);
+    bias_gradient(call);
+  }
+
+  // Each, where it is wanted.
+  void input_gradient(const BackwardCall& call) const {
+    float* dx = ops::input_gradient(call);
+    if (dx == nullptr) return;
+    Grid::each(call.queue, inputs_, ConvInputGradientBody{output_gradient(call), weight(call), dx, shape_});
+  }
+  void weight_gradient(const BackwardCall& call) const {
+    float* dw = call.parameter_gradients[0];
+    if (dw == nullptr) return;
+    Grid::rows(call.queue, weights_, ConvWeightGradientBody{input(call), output_gradient(call), dw, shape_});
+  }
+  void bias_gradient(const BackwardCall& call) const {
     if (!shape_.bias || call.parameter_gradients[1] == nullptr) return;
     Grid::rows(call.queue, shape_.filters,
-               ConvBiasGradientBody{dy, call.parameter_gradients[1], outputs_ / shape_.filters, shape_.filters});
+               ConvBiasGradientBody{output_gradient(call), call.parameter_gradients[1], outputs_ / shape_.filters,
+                                    shape_.filters});
   }
 
  private:

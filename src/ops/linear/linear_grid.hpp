@@ -72,8 +72,7 @@ class LinearGrid final : public Kernel {
     float* dx = ops::input_gradient(call);
     if (dx == nullptr) return;
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, sizes_.rows * sizes_.in,
-               LinearInputGradientBody{output_gradient(call), weight, dx, sizes_});
+    Grid::each(call.queue, sizes_.rows * sizes_.in, LinearInputGradientBody{output_gradient(call), weight, dx, sizes_});
   }
   void weight_gradient(const BackwardCall& call) const {
     float* dw = call.parameter_gradients[0];

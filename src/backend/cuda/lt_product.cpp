@@ -1,0 +1,132 @@
+#include "backend/cuda/lt_product.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+struct LtPreferenceTraits {
+  using Value = cublasLtMatmulPreference_t;
+  static void destroy(Value preference) noexcept {
+    report_gpu(cublasLtMatmulPreferenceDestroy(preference), "cublasLtMatmulPreferenceDestroy");
+  }
+};
+using LtPreference = Handle<LtPreferenceTraits>;
+
+template <class T>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const T& value, const GpuPlace& place) {
+  LOCKSTEP_GPU(place, cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof value));
+}
+template <class T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value,
+         const GpuPlace& place) {
+  LOCKSTEP_GPU(place, cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+}
+
+Handle<LtMatmulDescTraits> make_desc(const ColumnProduct& product, bool bias, const GpuPlace& place) {
+  cublasLtMatmulDesc_t raw = nullptr;
+  LOCKSTEP_GPU(place, cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  Handle<LtMatmulDescTraits> desc(raw);
+  const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(product.a.transposed), place);
+  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(product.b.transposed), place);
+  set(desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, place);
+  return desc;
+}
+
+Handle<LtLayoutTraits> make_layout(std::int64_t rows, std::int64_t columns, const GpuPlace& place) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  LOCKSTEP_GPU(place, cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                                 static_cast<std::uint64_t>(columns), rows));
+  return Handle<LtLayoutTraits>(layout);
+}
+
+LtPreference make_preference(const GpuPlace& place) {
+  cublasLtMatmulPreference_t raw = nullptr;
+  LOCKSTEP_GPU(place, cublasLtMatmulPreferenceCreate(&raw));
+  LtPreference preference(raw);
+  set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LtProduct::kMostWorkspace, place);
+  // Only algorithms that don't cut k into pieces: of those that do, the order of additions is the library's affair.
+  set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, place);
+  constexpr auto kBytes = static_cast<std::uint32_t>(LtProduct::kAlignment);
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(raw, attribute, kBytes, place);
+  }
+  return preference;
+}
+
+template <class T>
+T of_algorithm(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute,
+               const GpuPlace& place) {
+  T value{};
+  std::size_t written = 0;
+  LOCKSTEP_GPU(place, cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written));
+  return value;
+}
+
+std::string name_of(const cublasLtMatmulAlgo_t& algorithm, const GpuPlace& place) {
+  return fmt::format("cuBLASLt algorithm {}, tile {}, stages {}",
+                     of_algorithm<std::int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID, place),
+                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, place),
+                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID, place));
+}
+
+bool is_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % LtProduct::kAlignment == 0;
+}
+
+}  // namespace
+
+std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, bool bias) {
+  if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
+  const GpuPlace& place = queue.place();
+  LtProduct made;
+  made.desc_ = make_desc(product, bias, place);
+  made.a_ = make_layout(product.a.rows, product.a.columns, place);
+  made.b_ = make_layout(product.b.rows, product.b.columns, place);
+  made.d_ = make_layout(product.m(), product.n(), place);
+  if (!made.choose(queue)) return std::nullopt;
+  return made;
+}
+
+bool LtProduct::choose(const GpuQueue& queue) {
+  const GpuPlace& place = queue.place();
+  const LtPreference preference = make_preference(place);
+  std::array<cublasLtMatmulHeuristicResult_t, 8> proposed{};
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                                     preference.get(), static_cast<int>(proposed.size()), proposed.data(), &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  LOCKSTEP_GPU(place, status);
+  for (int i = 0; i < count; ++i) {
+    const auto& one = proposed[static_cast<std::size_t>(i)];
+    if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMostWorkspace) continue;
+    if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
+    chosen_ = one;
+    name_ = name_of(one.algo, place);
+    return true;
+  }
+  return false;
+}
+
+void LtProduct::run(const GpuQueue& queue, const Operands& operands, void* workspace) {
+  const auto [a, b, bias, d] = operands;
+  LOCKSTEP_CHECK(is_aligned(a) && is_aligned(b) && is_aligned(bias) && is_aligned(d),
+                 "operands of cuBLASLt are aligned as its algorithm was chosen for");
+  if (bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, queue.place());
+  constexpr float kOne = 1, kZero = 0;
+  LOCKSTEP_GPU(queue.place(),
+               cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, a, a_.get(), b, b_.get(), &kZero, d, d_.get(), d,
+                              d_.get(), &chosen_.algo, workspace, chosen_.workspaceSize, queue.stream()));
+}
+
+}  // namespace lockstep::backend

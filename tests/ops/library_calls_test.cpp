@@ -1,0 +1,161 @@
+// How GPU kernels hand their matrices and images to libraries: played through on the CPU, with the sizes and strides
+// that the library is given.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "ops/conv/conv_grid.hpp"
+#include "ops/conv/conv_layout.hpp"
+#include "ops/conv/conv_weight_grid.hpp"
+#include "ops/linear/linear_grid.hpp"
+#include "ops/op_driver.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+using backend::ColumnMatrix;
+using backend::ColumnProduct;
+using Floats = std::vector<float>;
+
+/// Small integers: products and sums are exact in any order.
+Floats integers(std::int64_t n, std::int64_t seed) {
+  Floats values(static_cast<std::size_t>(n));
+  for (auto& value : values) value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16 & 7) - 3;
+  return values;
+}
+
+float element(const ColumnMatrix& matrix, const Floats& data, std::int64_t row, std::int64_t column) {
+  if (matrix.transposed) std::swap(row, column);
+  return data.at(static_cast<std::size_t>(row + column * matrix.rows));
+}
+
+/// What cuBLAS makes of it.
+Floats product(const ColumnProduct& p, const Floats& a, const Floats& b) {
+  EXPECT_EQ(p.a.rows * p.a.columns, static_cast<std::int64_t>(a.size()));
+  EXPECT_EQ(p.b.rows * p.b.columns, static_cast<std::int64_t>(b.size()));
+  EXPECT_EQ(p.k(), p.b.transposed ? p.b.columns : p.b.rows);
+  Floats d(static_cast<std::size_t>(p.m() * p.n()));
+  for (std::int64_t i = 0; i < p.m(); ++i) {
+    for (std::int64_t j = 0; j < p.n(); ++j) {
+      for (std::int64_t k = 0; k < p.k(); ++k) {
+        d[static_cast<std::size_t>(i + j * p.m())] += element(p.a, a, i, k) * element(p.b, b, k, j);
+      }
+    }
+  }
+  return d;
+}
+
+}  // namespace
+
+TEST(LibraryCalls, LinearsProductsAreThoseOfItsOwnKernels) {
+  const LinearSizes sizes{5, 3, 4};
+  const Floats x = integers(15, 1), weight = integers(12, 2), dy = integers(20, 3);
+  Floats y(20), dx(15), dw(12);
+  using backend::HostGrid;
+  HostGrid::rows(nullptr, 20, LinearBody{x.data(), weight.data(), nullptr, y.data(), sizes});
+  HostGrid::each(nullptr, 15, LinearInputGradientBody{dy.data(), weight.data(), dx.data(), sizes});
+  HostGrid::each(nullptr, 12, LinearWeightGradientBody{x.data(), dy.data(), dw.data(), sizes});
+  EXPECT_EQ(product(output_product(sizes), weight, x), y);
+  EXPECT_EQ(product(input_gradient_product(sizes), weight, dy), dx);
+  EXPECT_EQ(product(weight_gradient_product(sizes), x, dy), dw);
+}
+
+TEST(LibraryCalls, ABiasIsAddedToTheColumnsThatCublasSees) {
+  EXPECT_EQ(output_product({5, 3, 4}).m(), 4);  // as many as the bias has, for CUBLASLT_EPILOGUE_BIAS
+}
+
+namespace {
+
+ConvShape grouped() {
+  ConvShape s;
+  s.window.height = {.kernel = 3, .stride = 2, .dilation = 1, .before = 1, .after = 1};
+  s.window.width = {.kernel = 2, .stride = 1, .dilation = 2, .before = 0, .after = 1};
+  s.image = {2, 5, 6, 4, 3, 5};
+  s.filters = 6;
+  s.groups = 2;
+  s.bias = false;
+  return s;
+}
+
+using Place = std::array<std::int64_t, 4>;
+
+float element(const backend::ImageLayout& layout, const Floats& data, const Place& at) {
+  return data.at(static_cast<std::size_t>(std::inner_product(at.begin(), at.end(), layout.strides.begin(), 0L)));
+}
+
+/// What cuDNN makes of the layout at one place of the output: cross-correlation.
+float output_at(const backend::ConvolutionLayout& l, const Floats& image, const Floats& weight, const Place& at) {
+  const auto [n, f, i, j] = at;
+  const auto [filters, channels, height, width] = l.weight.sizes;
+  const std::int64_t groups = l.image.sizes[1] / channels, first = f / (filters / groups) * channels;
+  float sum = 0;
+  for (std::int64_t tap = 0; tap < height * width; ++tap) {
+    const std::int64_t row = i * l.stride[0] - l.before[0] + tap / width * l.dilation[0];
+    const std::int64_t column = j * l.stride[1] - l.before[1] + tap % width * l.dilation[1];
+    if (row < 0 || row >= l.image.sizes[2] || column < 0 || column >= l.image.sizes[3]) continue;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      sum += element(l.image, image, {n, first + c, row, column}) *
+             element(l.weight, weight, {f, c, tap / width, tap % width});
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST(LibraryCalls, ConvsLayoutIsThatOfItsOwnKernel) {
+  const ConvShape s = grouped();
+  const backend::ConvolutionLayout layout = convolution_layout(s);
+  const FilterSizes filter{2, 6};
+  const Floats x = integers(2 * 5 * 6 * 4, 1), weight = integers(6 * 2 * 6, 2);
+  Floats packed(weight.size()), y(2 * 3 * 5 * 6);
+  using backend::HostGrid;
+  HostGrid::each(nullptr, 72, ChannelsLastBody{weight.data(), packed.data(), filter});
+  HostGrid::each(nullptr, static_cast<std::int64_t>(y.size()), ConvBody{x.data(), weight.data(), nullptr, y.data(), s});
+  const auto [batch, filters, height, width] = layout.output.sizes;
+  EXPECT_EQ(layout.output.sizes, (Place{2, 6, 3, 5}));
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.size()); ++i) {
+    const Place at{i / width / height / filters, i / width / height % filters, i / width % height, i % width};
+    ASSERT_EQ(output_at(layout, x, packed, at), element(layout.output, y, at)) << i;
+  }
+}
+
+TEST(LibraryCalls, PaddingGivesTheOutputsSize) {
+  const auto layout = convolution_layout(grouped());
+  for (std::size_t axis = 0; axis < 2; ++axis) {  // as cuDNN counts
+    const std::int64_t padded = layout.image.sizes[axis + 2] + layout.before[axis] + layout.after[axis];
+    const std::int64_t reach = layout.dilation[axis] * (layout.weight.sizes[axis + 2] - 1) + 1;
+    EXPECT_EQ((padded - reach) / layout.stride[axis] + 1, layout.output.sizes[axis + 2]);
+  }
+}
+
+TEST(LibraryCalls, AWeightWithChannelsLastComesBack) {
+  const FilterSizes filter{3, 4};
+  const Floats weight = integers(24, 5);
+  Floats packed(24), back(24);
+  backend::HostGrid::each(nullptr, 24, ChannelsLastBody{weight.data(), packed.data(), filter});
+  backend::HostGrid::each(nullptr, 24, ChannelsFirstBody{packed.data(), back.data(), filter});
+  EXPECT_EQ(back, weight);
+  EXPECT_NE(packed, weight);
+}
+
+TEST(LibraryCalls, AWeightThatNeedsNoCopyIsTheSameBothWays) {
+  ConvShape s = grouped();
+  EXPECT_FALSE(weight_needs_no_copy(s));
+  s.groups = 4;  // depthwise
+  EXPECT_TRUE(weight_needs_no_copy(s));
+  s.groups = 1;
+  s.window.height.kernel = s.window.width.kernel = 1;
+  EXPECT_TRUE(weight_needs_no_copy(s));
+}
+
+TEST(LibraryCalls, ABiasAfterwards) {
+  Floats y = integers(6, 7);
+  const Floats before = y, bias = {10, 20, 30};
+  backend::HostGrid::each(nullptr, 6, AddBiasBody{bias.data(), y.data(), 3});
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(y[i], before[i] + bias[i % 3]);
+}
+
+}  // namespace lockstep::ops
