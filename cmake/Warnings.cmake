@@ -16,7 +16,7 @@ endif()
 if(LOCKSTEP_SANITIZE)
   # g++ 12 then takes the members of a std::variant that are not in use for uninitialised ones, and copies of no bytes
   # for reads beyond an array.
-  lockstep_flags_of_cxx(-Wno-maybe-uninitialized -Wno-array-bounds)
+  lockstep_flags_of_cxx(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 if(LOCKSTEP_SANITIZE STREQUAL "address")
   lockstep_flags_of_cxx(-fsanitize=address,undefined -fno-omit-frame-pointer)
