@@ -2,10 +2,17 @@
 """The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node is
 drained, the Job is scaled, a job is wrong; whatever happens, the bits are those of the run without Kubernetes."""
 import json
+import pathlib
+import sys
+import tempfile
 import unittest
 
-from cluster import PATIENCE, Cluster, Run, quiet_hash
-from kube_tools import CHART
+import yaml
+from cluster import PATIENCE, Cluster, Run, quiet_hash, wait_until
+from kube_tools import CHART, ROOT, programs
+
+sys.path.insert(0, str(ROOT / "tests/observability"))
+from servers import Prometheus  # noqa: E402
 
 STEPS = 1500
 
@@ -109,6 +116,36 @@ class OnACluster(unittest.TestCase):
         log = self.cluster.kubectl("logs", pod["metadata"]["name"])
         self.assertEqual(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], code, log)
         return log
+
+    def test_prometheus(self):
+        """Every rank of a run that goes on is found by the sample's own rules, with the rights of the sample's account."""
+        prometheus = self.prometheus()
+        run = self.install(values=["cluster.replicas=2", "cluster.slots=2"], job=["telemetry.prometheus.linger=120"])
+        ranks = {(run.pod(pod), str(2 * pod + slot)) for pod in (0, 1) for slot in (0, 1)}
+        found = wait_until(lambda: (rows := prometheus.query('lockstep_steps_total{run="prometheus"} > 0')) and
+                           len(rows) == len(ranks) and rows, "all ranks' steps")
+        self.assertEqual({(row["metric"]["host"], row["metric"]["rank"]) for row in found}, ranks)
+        self.assertEqual({row["metric"]["job"] for row in found}, {"lockstep"})
+        targets = [target for target in prometheus.ask("targets")["activeTargets"] if target["labels"]["run"] == run.name]
+        self.assertEqual(sorted(target["discoveredLabels"]["__meta_kubernetes_pod_container_port_name"] for target in targets),
+                         ["metrics-0", "metrics-0", "metrics-1", "metrics-1"])
+        self.check_bits(run)
+
+    def prometheus(self):
+        """A Prometheus on the node, with what k8s/samples has for it: its configuration and its account."""
+        cluster = self.cluster
+        try:
+            program = programs("prometheus") / "prometheus-kubernetes"
+        except SystemExit:  # the other tests need none
+            self.skipTest("Prometheus could not be built")
+        cluster.kubectl("apply", "-f", ROOT / "k8s/samples/prometheus-rights.yaml")
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        scrape = yaml.safe_load((ROOT / "k8s/samples/prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+        token = cluster.kubectl("-n", "monitoring", "create", "token", "prometheus").strip()
+        scrape[0]["kubernetes_sd_configs"] = [{"role": "pod", "kubeconfig_file": cluster.kubeconfig(folder, token)}]
+        server = Prometheus(pathlib.Path(folder) / "prometheus", scrape=scrape, program=program)
+        self.addCleanup(server.stop)
+        return server
 
 
 if __name__ == "__main__":

@@ -42,22 +42,26 @@ def fetch(url):
         return answer.read().decode()
 
 
-class Prometheus:
-    """A server of its own folder that scrapes every second what `targets` (a glob) names."""
+def file_targets(targets):
+    """What scrapes the targets in files (a glob)."""
+    return [{"job_name": "lockstep", "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}]}]
 
-    def __init__(self, folder, targets, rules=None):
+
+class Prometheus:
+    """A server of its own folder that scrapes every second: what `targets` (a glob) names, or `scrape` says."""
+
+    def __init__(self, folder, targets=None, rules=None, *, scrape=None, program="prometheus"):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
                   "rule_files": [str(rules)] if rules else [],
-                  "scrape_configs": [{"job_name": "lockstep", "file_sd_configs": [
-                      {"files": [str(targets)], "refresh_interval": "1s"}]}]}
+                  "scrape_configs": scrape or file_targets(targets)}
         (self.folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
         self.log = open(self.folder / "log", "w", encoding="utf-8")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
+            [program, f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
              f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
         wait_until(self.ready, "Prometheus")
 

@@ -16,14 +16,15 @@ using cudnn_frontend::NumericalNote_t;
 using Tensor = std::shared_ptr<graphs::Tensor_attributes>;
 using Direction = CudnnConvolution::Direction;
 
-enum Name : std::int64_t { kFirst = 1, kSecond = 2, kResult = 3 };
+// What operands are called in the graph.
+constexpr std::int64_t kFirst = 1, kSecond = 2, kResult = 3;
 
 template <std::size_t kCount>
 std::vector<std::int64_t> list(const std::array<std::int64_t, kCount>& values) {
   return {values.begin(), values.end()};
 }
 
-Tensor operand(graphs::Graph& graph, const ImageLayout& layout, Name name) {
+Tensor operand(graphs::Graph& graph, const ImageLayout& layout, std::int64_t name) {
   return graph.tensor(
       graphs::Tensor_attributes().set_uid(name).set_dim(list(layout.sizes)).set_stride(list(layout.strides)));
 }

@@ -7,7 +7,7 @@ namespace lockstep::backend {
 
 /// A matrix in memory: element (i, j) is data[i + j * stride]. `transposed`: the product reads it as its transpose.
 struct ColumnMatrix {
-  std::int64_t rows, columns;  ///< as it lies in memory
+  std::int64_t rows = 0, columns = 0;  ///< as it lies in memory
   bool transposed = false;
 };
 

@@ -61,10 +61,10 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t block_from(std::int64_t first, std::int
 struct AttentionForwardBody {
   QueryKeyValue<const float> in;
   HeadTensor<float> out;
-  float* log_sums;  ///< [batch, heads, queries]; null in inference
-  float* scratch;   ///< [batch, heads, queries, kAttentionBlock]
+  float* log_sums = nullptr;  ///< [batch, heads, queries]; null in inference
+  float* scratch = nullptr;   ///< [batch, heads, queries, kAttentionBlock]
   AttentionSizes sizes;
-  float scale;
+  float scale = 0;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionRow row(i, sizes.queries, sizes);
@@ -110,9 +110,9 @@ struct AttentionForwardBody {
 struct AttentionSeen {
   QueryKeyValue<const float> in;
   HeadTensor<const float> out, dout;
-  const float* log_sums;  ///< [batch, heads, queries]
+  const float* log_sums = nullptr;  ///< [batch, heads, queries]
   AttentionSizes sizes;
-  float scale;
+  float scale = 0;
 
   /// Of the score of a query and a key.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
@@ -128,7 +128,7 @@ struct AttentionSeen {
 /// dots[row] = sum of out * dout over the head's channels.
 struct AttentionDotsBody {
   AttentionSeen seen;
-  float* dots;  ///< [batch, heads, queries]
+  float* dots = nullptr;  ///< [batch, heads, queries]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionRow row(i, seen.sizes.queries, seen.sizes);
@@ -142,9 +142,9 @@ struct AttentionDotsBody {
 
 struct AttentionQueryGradientBody {
   AttentionSeen seen;
-  const float* dots;
+  const float* dots = nullptr;
   HeadTensor<float> dq;
-  float* scratch;  ///< [batch, heads, queries, kAttentionBlock]
+  float* scratch = nullptr;  ///< [batch, heads, queries, kAttentionBlock]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionSeen from = seen;
@@ -175,9 +175,9 @@ struct AttentionQueryGradientBody {
 
 struct AttentionKeyGradientBody {
   AttentionSeen seen;
-  const float* dots;
+  const float* dots = nullptr;
   HeadTensor<float> dk, dv;  ///< either may be unwanted
-  float* scratch;            ///< [batch, heads, keys, 2, kAttentionBlock]
+  float* scratch = nullptr;  ///< [batch, heads, keys, 2, kAttentionBlock]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionSeen from = seen;
