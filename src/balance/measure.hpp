@@ -14,16 +14,17 @@ struct RankMeasure {
   double exchange = 0;  ///< after its last shard: waiting for other ranks, and the exposed exchange
   double fixed = 0;     ///< the update of the step before
   double gpu = 0;       ///< a GpuCause; decides on nothing, but stands beside what was decided
+  double joules = -1;   ///< that its GPU has drawn since the start; -1: not measured. Decides on nothing
 };
 
-inline constexpr int kMeasures = 7;
+inline constexpr int kMeasures = 8;
 using MeasureValues = std::array<double, kMeasures>;
 
 [[nodiscard]] inline MeasureValues to_values(const RankMeasure& m) {
-  return {m.shards, m.compute, m.typical, m.data, m.exchange, m.fixed, m.gpu};
+  return {m.shards, m.compute, m.typical, m.data, m.exchange, m.fixed, m.gpu, m.joules};
 }
 [[nodiscard]] inline RankMeasure from_values(const double* v) {
-  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
 }
 
 }  // namespace lockstep::balance

@@ -89,6 +89,7 @@ std::string tiles(const RunEvents& run) {
   }
   text += tile(telemetry::grouped(std::llround(number_of(run.start, "ranks", 1))), "ranks");
   text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
+  if (!run.metered.empty()) text += tile(fmt::format("{:.3g}", run.joules / kHour), "Wh, drawn by GPUs");
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
@@ -187,7 +188,17 @@ std::string events(const RunEvents& run) {
          rows + "</table></div>\n";
 }
 
-std::string environment(const EventJson& start) {
+/// "12.3 Wh, of the GPUs of ranks 0, 1"
+std::string energy(const RunEvents& run) {
+  if (run.metered.empty()) return "not measured";
+  std::string ranks;
+  for (const std::string& rank : run.metered) ranks += (ranks.empty() ? "" : ", ") + rank;
+  return fmt::format("{:.3g} Wh, of the GPU{} of rank{} {}", run.joules / kHour, run.metered.size() == 1 ? "" : "s",
+                     run.metered.size() == 1 ? "" : "s", ranks);
+}
+
+std::string environment(const RunEvents& run) {
+  const EventJson& start = run.start;
   std::string rows;
   for (const char* name : {"device", "ranks", "hosts", "threads", "shards", "batch_size", "parameters", "samples",
                            "validation_samples", "exactness", "fingerprint", "version"}) {
@@ -195,7 +206,7 @@ std::string environment(const EventJson& start) {
     const std::string value = start[name].is_string() ? start[name].get<std::string>() : start[name].dump();
     rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", telemetry::spaced(name), escaped(value));
   }
-  rows += "<tr><th>energy</th><td>not measured</td></tr>";
+  rows += fmt::format("<tr><th>energy</th><td>{}</td></tr>", energy(run));
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }
 
@@ -243,7 +254,7 @@ std::string report_page(const std::string& run_directory, const RunEvents& run) 
       "<p class=\"about\">{2}; {3}</p>\n",
       escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
   page += tiles(run) + curves(run) + ranks(run) + phases(run.end) + timeline(run_directory) + events(run) +
-          environment(run.start) + configuration(run_directory);
+          environment(run) + configuration(run_directory);
   if (run.end.is_object()) {
     page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", text_of(run.end, "parameters_sha256"));
   }

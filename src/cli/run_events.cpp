@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <utility>
 
 #include "lockstep/error.hpp"
 
@@ -20,6 +21,15 @@ void add(std::vector<EventJson>& events, EventJson event) {
   events.push_back(std::move(event));
 }
 
+/// Joules by rank since its start, as a start's last step told them, go to the run.
+void add_energy(const EventJson& joules, RunEvents& run) {
+  if (!joules.is_object()) return;
+  for (const auto& [rank, value] : joules.items()) {
+    run.joules += value.is_number() ? value.get<double>() : 0;
+    run.metered.insert(rank);
+  }
+}
+
 }  // namespace
 
 RunEvents read_run_events(const std::string& run_directory) {
@@ -27,8 +37,10 @@ RunEvents read_run_events(const std::string& run_directory) {
   std::ifstream file(path);
   RunEvents run;
   double began = 0, last = 0;
+  EventJson joules;
   const auto close_start = [&] {
     if (!run.start.is_null()) run.rank_seconds += (last - began) * run.start.value("ranks", 1.0);
+    add_energy(std::exchange(joules, nullptr), run);
   };
   for (std::string line; std::getline(file, line);) {
     auto event = EventJson::parse(line, nullptr, false);
@@ -43,6 +55,7 @@ RunEvents read_run_events(const std::string& run_directory) {
     }
     last = time;
     if (name == "step") {
+      if (event.contains("energy_joules")) joules = event["energy_joules"];
       add(run.steps, std::move(event));
     } else if (name == "eval") {
       add(run.evals, std::move(event));

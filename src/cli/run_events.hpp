@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct RunEvents {
   std::vector<EventJson> evals;   ///< likewise
   std::vector<EventJson> others;  ///< starts, balance, checkpoint, restart, warning, ...: as they came
   double rank_seconds = 0;        ///< ranks by the time from a start to the last event that it told
+  double joules = 0;              ///< of the ranks' GPUs, until the last step of each start
+  std::set<std::string> metered;  ///< the ranks that it is of
 };
 
 /// Throws Error(usage) where the directory holds no run.

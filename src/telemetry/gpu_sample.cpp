@@ -1,9 +1,6 @@
 #include "telemetry/gpu_sample.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
-#include <charconv>
 #include <limits>
 
 namespace lockstep::telemetry {
@@ -31,21 +28,8 @@ std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device
 
 std::unique_ptr<GpuSample> GpuSample::open(std::shared_ptr<const nvml::Library> library, const std::string& device,
                                            std::string& problem) {
-  const nvml::Functions& nvml = library->functions();
-  nvml::Device handle = nullptr;
-  int result = nvml::not_supported;
-  if (device.find(':') != std::string::npos) {
-    if (nvml.device_by_pci != nullptr) result = nvml.device_by_pci(device.c_str(), &handle);
-  } else {
-    unsigned index = 0;
-    std::from_chars(device.data(), device.data() + device.size(), index);
-    if (nvml.device_by_index != nullptr) result = nvml.device_by_index(index, &handle);
-  }
-  if (result != nvml::success) {
-    problem = fmt::format("NVML knows no GPU {}: {}", device, library->error_text(result));
-    return nullptr;
-  }
-  return std::unique_ptr<GpuSample>(new GpuSample(std::move(library), handle));
+  nvml::Device gpu = nvml::find_gpu(*library, device, problem);
+  return gpu == nullptr ? nullptr : std::unique_ptr<GpuSample>(new GpuSample(std::move(library), gpu));
 }
 
 GpuSample::GpuSample(std::shared_ptr<const nvml::Library> library, nvml::Device device)

@@ -13,8 +13,7 @@ namespace lockstep::telemetry {
 
 class GpuSample {
  public:
-  /// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA tells it. Null where there is no such GPU;
-  /// `problem` says why.
+  /// `device`: as nvml::find_gpu() has it. Null where there is no such GPU; `problem` says why.
   [[nodiscard]] static std::unique_ptr<GpuSample> open(std::shared_ptr<const nvml::Library> library,
                                                        const std::string& device, std::string& problem);
   ~GpuSample();

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <charconv>
 #include <initializer_list>
 
 namespace lockstep::telemetry::nvml {
@@ -83,6 +84,22 @@ std::shared_ptr<const Library> Library::load(const std::string& path, std::strin
 std::string Library::error_text(int result) const {
   const char* text = functions_.error_text == nullptr ? nullptr : functions_.error_text(result);
   return text == nullptr ? fmt::format("error {}", result) : text;
+}
+
+Device find_gpu(const Library& library, const std::string& device, std::string& problem) {
+  const Functions& nvml = library.functions();
+  Device gpu = nullptr;
+  int result = not_supported;
+  if (device.find(':') != std::string::npos) {
+    if (nvml.device_by_pci != nullptr) result = nvml.device_by_pci(device.c_str(), &gpu);
+  } else {
+    unsigned index = 0;
+    std::from_chars(device.data(), device.data() + device.size(), index);
+    if (nvml.device_by_index != nullptr) result = nvml.device_by_index(index, &gpu);
+  }
+  if (result == success) return gpu;
+  problem = fmt::format("NVML knows no GPU {}: {}", device, library.error_text(result));
+  return nullptr;
 }
 
 }  // namespace lockstep::telemetry::nvml

@@ -108,4 +108,8 @@ class Library {
   Functions functions_;
 };
 
+/// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA tells it. Null where there is no such GPU;
+/// `problem` says why.
+[[nodiscard]] Device find_gpu(const Library& library, const std::string& device, std::string& problem);
+
 }  // namespace lockstep::telemetry::nvml

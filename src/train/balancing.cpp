@@ -258,6 +258,9 @@ bool Balancing::after_scalars(const StepSums& sums, std::int64_t step, double se
   if (run_.leads()) {
     waiting_->add(ranks);
     note_gpus(ranks);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (ranks[r].joules >= 0) energy_[std::to_string(r)] = ranks[r].joules;
+    }
     shard_seconds_.clear();
     for (std::size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) {
       if (ranks[r].shards > 0) shard_seconds_[std::to_string(r)] = ranks[r].compute / ranks[r].shards;

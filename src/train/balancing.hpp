@@ -45,6 +45,8 @@ class Balancing {
   void updated(double seconds) { measure_.fixed = seconds; }
   /// What this rank's GPU is slowed by; told beside decisions.
   void gpu_cause(GpuCause cause) { measure_.gpu = static_cast<double>(cause); }
+  /// That this rank's GPU has drawn since the start; told to all.
+  void joules(double joules) { measure_.joules = joules; }
   [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
   [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
   /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
@@ -55,6 +57,8 @@ class Balancing {
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
   /// Seconds a shard of each rank in the last step, by rank; ranks without one are left out.
   [[nodiscard]] const std::map<std::string, double>& shard_seconds() const { return shard_seconds_; }
+  /// Joules by rank since the start; of those that measure them.
+  [[nodiscard]] const std::map<std::string, double>& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
  private:
@@ -89,7 +93,7 @@ class Balancing {
   balance::RankMeasure measure_;
   double data_seconds_ = 0;  // of the steps before
   int idle_steps_ = 0, moves_ = 0;
-  std::map<std::string, double> shard_seconds_;
+  std::map<std::string, double> shard_seconds_, energy_;
   std::vector<GpuCause> gpu_causes_;  // rank 0: by rank
   std::string evidence_;              // rank 0: what the speeds of the next decision are from
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "telemetry/process_sample.hpp"
 #include "telemetry/scrape_targets.hpp"
 #include "telemetry/unix_time.hpp"
+#include "train/rank_gpu.hpp"
 #include "train/workload.hpp"
 
 namespace lockstep::train {
@@ -179,18 +179,13 @@ void RunMetrics::begin_job(const RunFacts& facts) {
   }
 }
 
-// Ranks on CPUs have none; $LOCKSTEP_NVML names a library to ask nevertheless.
 void RunMetrics::open_gpu() {
-  const char* library_path = std::getenv("LOCKSTEP_NVML");
-  if (library_path == nullptr || *library_path == '\0') return;
-  std::string problem;
-  const auto library = telemetry::nvml::Library::load(library_path, problem);
-  const int local = run_.communicator.topology().local_rank(run_.communicator.rank());
-  if (library) gpu_ = telemetry::GpuSample::open(library, std::to_string(local), problem);
+  RankGpu gpu = rank_gpu(run_);
+  if (gpu.library) gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, gpu.problem);
   if (gpu_) {
     gpu_->describe(*metrics_);
-  } else {
-    run_.emit("warning", {{"message", "no metrics of the GPU: " + problem}});
+  } else if (!gpu.problem.empty()) {
+    run_.emit("warning", {{"message", "no metrics of the GPU: " + gpu.problem}});
   }
 }
 

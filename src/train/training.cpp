@@ -11,6 +11,7 @@
 #include "train/device_choice.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
+#include "train/rank_gpu.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
 #include "train/workload.hpp"
@@ -44,6 +45,9 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       tracing_(context_),
       signals_(options.handle_signals) {
   metrics_ = RunMetrics::make(context_);
+  if (const RankGpu gpu = rank_gpu(context_); gpu.library) {
+    energy_ = telemetry::GpuEnergy::open(gpu.library, gpu.device);
+  }
   if (metrics_) options_.sink = metrics_->through(options.sink);
   progress_ = begin_progress(context_, data_);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
@@ -180,6 +184,7 @@ void Training::step() {
     exchange_->finish();
     balancing_.exchanged(seconds_since(computed));
     if (metrics_) balancing_.gpu_cause(metrics_->gpu_cause());
+    if (energy_) balancing_.joules(energy_->joules());
     const std::uint32_t flags = wishes() | balancing_.flags();
     sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
     report.exchange = seconds_since(computed);

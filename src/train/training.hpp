@@ -15,6 +15,7 @@
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/trainer.hpp"
+#include "telemetry/gpu_energy.hpp"
 #include "train/balancing.hpp"
 #include "train/board.hpp"
 #include "train/checkpointing.hpp"
@@ -92,8 +93,9 @@ class Training {
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
-  std::unique_ptr<Board> board_;         ///< on rank 0, where the job asks for it
-  std::unique_ptr<RunMetrics> metrics_;  ///< null where nobody asked; last, since it is served from the above
+  std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
+  std::unique_ptr<Board> board_;                  ///< on rank 0, where the job asks for it
+  std::unique_ptr<RunMetrics> metrics_;           ///< null where nobody asked; last, since it is served from the above
 };
 
 }  // namespace lockstep::train

@@ -63,6 +63,7 @@ void Training::emit_step(const StepSums& sums) {
                               {"data_wait_seconds", wait - reported_wait_},
                               {"seconds", seconds}};
   if (communicator_.size() > 1) record.emplace_back("shard_seconds", balancing_.shard_seconds());
+  if (!balancing_.energy().empty()) record.emplace_back("energy_joules", balancing_.energy());
   context_.emit("step", record);
   reported_wait_ = wait;
 }
@@ -103,6 +104,7 @@ void Training::emit_end(TrainResult& result) {
   if (result.steps == first_step_) std::erase_if(record, [](const auto& field) { return field.first == "loss"; });
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) record.emplace_back("checkpoint", path);
   if (checkpointing_->failures() > 0) record.emplace_back("checkpoints_failed", checkpointing_->failures());
+  if (!balancing_.energy().empty()) record.emplace_back("energy_joules_by_rank", balancing_.energy());
   if (communicator_.size() > 1) add_waiting(record);
   context_.emit("end", record);
 }

@@ -4,6 +4,8 @@ lockstep_script_test(observability.dashboards COMMAND python3 ${CMAKE_CURRENT_LI
 lockstep_script_test(observability.prometheus COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/prometheus_test.py
   $<TARGET_FILE:nvml_stand_in>)
 lockstep_script_test(observability.targets COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/targets_test.py)
+lockstep_script_test(observability.energy COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/energy_test.py
+  $<TARGET_FILE:nvml_stand_in>)
 lockstep_script_test(observability.earlier_runs COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/earlier_runs_test.py)
 # What TensorBoard reads, and it reads it itself.
 lockstep_script_test(observability.tensorboard COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/tensorboard_test.py)
