@@ -48,7 +48,7 @@ double sum_in_order(const float* values, std::int64_t n) {
 Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered)
     : graph_(lowered ? lower(graph, device.kind()) : graph), device_(std::move(device)), pool_(pool), seed_(seed) {
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_);
+  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i));
   program_ = compile(graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
   workers_.resize(sets.size());
   if (device_.is_gpu()) {

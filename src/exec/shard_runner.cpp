@@ -96,7 +96,13 @@ const KernelFactory& factory_of(const OpDef& op, const Device& device, const std
 
 }  // namespace
 
-KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device) {
+KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker) {
+  GpuQueue* queue = nullptr;
+  if (device.is_gpu()) {
+    const backend::GpuLane& lane = device.lanes->at(worker);
+    lane.gpu.make_current();  // kernels may ask its libraries for plans
+    queue = lane.gpu.queue(lane.compute);
+  }
   for (const Node& node : graph.nodes) {
     labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
     if (node.op->view) {
@@ -114,6 +120,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device) {
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     request.products = node.products;
+    request.queue = queue;
     const KernelFactory& make = factory_of(*node.op, device, labels_.back());
     kernels_.push_back(ops::wants_widening(request) ? ops::make_widening(make, request) : make(request));
   }

@@ -35,7 +35,7 @@ struct ShardBinding {
 class KernelSet {
  public:
   /// Throws Error(configuration) for an op that has none for this device.
-  KernelSet(const Graph& graph, Mode mode, const Device& device);
+  KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker = 0);
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
   /// For errors: "conv 'stem'".
