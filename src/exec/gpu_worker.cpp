@@ -10,15 +10,6 @@ namespace lockstep::exec {
 
 using backend::InputStage;
 
-namespace {
-
-// As a bucket of its own, each slot would need no more.
-std::size_t padded_bytes(const Slot& slot) {
-  return static_cast<std::size_t>((slot.elements + 15) / 16 * 16) * sizeof(float);
-}
-
-}  // namespace
-
 std::size_t GpuWorker::input_bytes(const Graph& graph) {
   std::size_t bytes = 0;
   for (const ValueId id : graph.inputs) bytes = InputStage::up_to_part(bytes) + graph.at(id).spec.bytes();
@@ -26,9 +17,9 @@ std::size_t GpuWorker::input_bytes(const Graph& graph) {
 }
 
 std::size_t GpuWorker::gradient_bytes(const Program& program) {
-  std::size_t bytes = 0;
-  for (const Slot& slot : program.slots) bytes += padded_bytes(slot);
-  return bytes;
+  std::int64_t elements = 0;  // however they are cut into buckets
+  for (const Bucket& bucket : make_gradient_layout(program, 1).buckets) elements += bucket.elements;
+  return static_cast<std::size_t>(elements) * sizeof(float);
 }
 
 GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane)

@@ -139,8 +139,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   counts_tokens_ = kind == "text" || kind == "tokens";
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
-  on_gpu_ = run_.device.is_gpu();
-  if (!on_gpu_) peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
+  if (!run_.device.is_gpu()) peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;
@@ -244,7 +243,7 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
     throttled = throttled || metrics.get(Metric::gpu_throttled, i) > 0;
   }
   gpu_watch_.add({.utilization = metrics.get(Metric::gpu_utilization),
-                  .own = on_gpu_ ? (own - seconds_on_gpu_) / seconds : 0,
+                  .own = run_.device.is_gpu() ? (own - seconds_on_gpu_) / seconds : 0,
                   .watts = metrics.get(Metric::gpu_power),
                   .shard_seconds = metrics.get(Metric::shard_compute),
                   .throttled = throttled});

@@ -102,7 +102,6 @@ class RunMetrics {
   telemetry::GpuWatch gpu_watch_;
   Clock::time_point looked_ = Clock::now();
   double seconds_on_gpu_ = 0;  // when it was looked at last
-  bool on_gpu_ = false;
   std::atomic<GpuCause> gpu_cause_{GpuCause::none};
   const data::Loader* loader_ = nullptr;
   std::function<double()> bytes_read_;

@@ -8,29 +8,14 @@
 #include "backend/gpu/grid.hpp"
 #include "ops/concat/concat_runs.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/gather_grid.hpp"
 
 namespace lockstep::ops {
 
-/// An input's runs inside the output's.
+/// Where an input's elements stand in the output.
 struct RunPlace {
   std::int64_t run, total, first;  ///< elements: of the input's run, of the output's, and before it
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t in_output(std::int64_t i) const {
-    return i / run * total + first + i % run;
-  }
-};
-
-struct ConcatBody {
-  const float* x;
-  float* y;
-  RunPlace place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[place.in_output(i)] = x[i]; }
-};
-
-struct ConcatGradientBody {
-  const float* dy;
-  float* dx;
-  RunPlace place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = dy[place.in_output(i)]; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
 };
 
 template <class Grid>
@@ -48,14 +33,14 @@ class ConcatGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(call.queue, outer_ * places_[i].run, ConcatBody{input(call, i), output(call), places_[i]});
+      Grid::each(call.queue, outer_ * places_[i].run, ScatterBody<RunPlace>{input(call, i), output(call), places_[i]});
     }
   }
   void backward(const BackwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       float* dx = input_gradient(call, i);
       if (dx == nullptr) continue;
-      Grid::each(call.queue, outer_ * places_[i].run, ConcatGradientBody{output_gradient(call), dx, places_[i]});
+      Grid::each(call.queue, outer_ * places_[i].run, GatherBody<RunPlace>{output_gradient(call), dx, places_[i]});
     }
   }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "ops/gather_grid.hpp"
 
 namespace lockstep::ops {
 
@@ -12,25 +13,15 @@ namespace lockstep::ops {
 struct FilterSizes {
   std::int64_t channels, taps;
   /// Where element i of a weight with channels last stands in ours.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t in_ours(std::int64_t i) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     const std::int64_t channel = i % channels, tap = i / channels % taps, filter = i / channels / taps;
     return (filter * channels + channel) * taps + tap;
   }
 };
 
-struct ChannelsLastBody {
-  const float* weight;
-  float* packed;
-  FilterSizes sizes;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { packed[i] = weight[sizes.in_ours(i)]; }
-};
-
-struct ChannelsFirstBody {
-  const float* packed;
-  float* weight;
-  FilterSizes sizes;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { weight[sizes.in_ours(i)] = packed[i]; }
-};
+/// weight -> packed, and packed -> weight.
+using ChannelsLastBody = GatherBody<FilterSizes>;
+using ChannelsFirstBody = ScatterBody<FilterSizes>;
 
 /// y [pixels, filters] += bias
 struct AddBiasBody {

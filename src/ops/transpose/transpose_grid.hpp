@@ -6,6 +6,7 @@
 
 #include "backend/gpu/grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/gather_grid.hpp"
 #include "ops/transpose/transpose_walk.hpp"
 
 namespace lockstep::ops {
@@ -24,7 +25,7 @@ struct TransposePlace {
       strides[d] = walk.strides[rank - 1 - d];
     }
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t in_input(std::int64_t i) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     std::int64_t place = 0;
     for (std::size_t d = 0; d < rank; ++d) {
       place += i % sizes[d] * strides[d];
@@ -34,31 +35,17 @@ struct TransposePlace {
   }
 };
 
-struct TransposeBody {
-  const float* x;
-  float* y;
-  TransposePlace place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[place.in_input(i)]; }
-};
-
-struct TransposeGradientBody {
-  const float* dy;
-  float* dx;
-  TransposePlace place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[place.in_input(i)] = dy[i]; }
-};
-
 template <class Grid>
 class TransposeGrid final : public Kernel {
  public:
   explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, TransposeBody{input(call), output(call), place_});
+    Grid::each(call.queue, n_, GatherBody<TransposePlace>{input(call), output(call), place_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.queue, n_, TransposeGradientBody{output_gradient(call), input_gradient(call), place_});
+    Grid::each(call.queue, n_, ScatterBody<TransposePlace>{output_gradient(call), input_gradient(call), place_});
   }
 
  private:

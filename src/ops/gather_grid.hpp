@@ -1,0 +1,29 @@
+// Bodies that move elements and compute nothing. A Place has `std::int64_t of(std::int64_t i) const`: where element i
+// stands in the other tensor.
+#pragma once
+
+#include <cstdint>
+
+#include "core/host_device.hpp"
+
+namespace lockstep::ops {
+
+/// to[i] = from[place.of(i)]
+template <class Place>
+struct GatherBody {
+  const float* from;
+  float* to;
+  Place place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[place.of(i)]; }
+};
+
+/// to[place.of(i)] = from[i]; no two elements have one place.
+template <class Place>
+struct ScatterBody {
+  const float* from;
+  float* to;
+  Place place;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[place.of(i)] = from[i]; }
+};
+
+}  // namespace lockstep::ops
