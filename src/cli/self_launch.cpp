@@ -14,7 +14,7 @@
 namespace lockstep::cli {
 
 int rank_count(const std::string& text) {
-  if (text == "auto") return 1;  // no GPU backend in this build: one rank with all cores
+  if (text == "auto") return 1;  // with all cores; GPUs are not counted here yet
   int ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (error != std::errc{} || end != text.data() + text.size() || ranks < 1) {
