@@ -66,7 +66,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   options.timeout = train::timeout_of(job);
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
                                device, pool, options);
-  const auto metrics = evaluation.run(model.parameters, model.states, 0);
+  const auto metrics = evaluation.run({model.parameters, model.states}, 0);
   if (communicator.rank() == 0) {
     const auto print = arguments.log == "json" ? print_json : print_people;
     print(arguments, model, set->size(), metrics, seconds_since(start));

@@ -121,7 +121,7 @@ std::vector<Scores> run(const PredictContext& context, const Graph& graph, const
   const auto workers = train::worker_count(context.job, *make_single_communicator(), context.device, samples.size());
   exec::WorkerPool pool(workers);
   exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
-  executor.use(model.parameters, model.states);
+  executor.use({model.parameters, model.states});
   executor.evaluate(samples, source, [&](const exec::EvaluatedShard& shard) {
     scores[static_cast<std::size_t>(shard.shard)] =
         classes ? probabilities(shard.prediction, width) : Scores(shard.prediction, shard.prediction + width);

@@ -93,7 +93,7 @@ int predict_text(const PredictContext& context) {
 
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
-  executor.use(model.parameters, model.states);
+  executor.use({model.parameters, model.states});
   const Shape& shape = graph.at(graph.output).spec.shape;
   Window window(shape[1]);
   RandomStream random(mix(options.seed, hash_name("predict")), 0);

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/gpu/gpu.hpp"
 #include "comm/assignment.hpp"
 #include "comm/slices.hpp"
 #include "lockstep/communicator.hpp"
@@ -51,6 +52,9 @@ struct Scalars {
 struct Leaf {
   float* memory = nullptr;
   bool add = false;  ///< the sum of its sibling stands there, to be added to: saves a pass over the memory
+  /// On a GPU (GpuExchange), where `memory` is. The stream that writes it waits for `free` before, and records `written`
+  /// after, before ready() is called.
+  backend::Gpu::Event free{}, written{};
 };
 
 class Exchange {
@@ -64,7 +68,7 @@ class Exchange {
   virtual void ready(int shard, int bucket) = 0;
   /// Waits for every slice of every bucket. By the main thread, after its workers have called ready().
   virtual void finish() = 0;
-  /// The sum over all shards, after finish().
+  /// The sum over all shards, after finish(). On a GPU it is there when GpuExchange::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. `rank_values`: as
   /// many from each rank. By the main thread, between begin_step and the next one; as often as wanted.

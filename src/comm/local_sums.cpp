@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/add.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -57,7 +56,7 @@ MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
   return std::move(builder.plan);
 }
 
-LocalSums::LocalSums(const std::vector<std::int64_t>& bucket_elements) {
+LocalSums::LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory& memory) : memory_(memory) {
   for (const std::int64_t elements : bucket_elements) {
     buckets_.push_back(std::make_unique<Bucket>());
     buckets_.back()->elements = elements;
@@ -74,10 +73,7 @@ void LocalSums::begin(const MergePlan& plan, std::function<float*(int root, int 
 }
 
 float* LocalSums::take(Bucket& bucket) {
-  if (bucket.free.empty()) {
-    bucket.blocks.emplace_back(static_cast<std::size_t>(std::max<std::int64_t>(bucket.elements, 1)) * sizeof(float));
-    bucket.free.push_back(reinterpret_cast<float*>(bucket.blocks.back().data()));
-  }
+  if (bucket.free.empty()) bucket.free.push_back(memory_.allocate(bucket.elements));
   float* memory = bucket.free.back();
   bucket.free.pop_back();
   const std::int64_t alive = alive_ += bucket.elements;
@@ -99,13 +95,19 @@ Leaf LocalSums::leaf(int shard, int bucket_index) {
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
   LOCKSTEP_CHECK(memory == nullptr, "leaf() once for a shard and bucket");
-  if (place.parent >= 0 && !place.is_left && bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
+  if (memory_.takes_more() && place.parent >= 0 && !place.is_left && bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
     memory = bucket.memory[static_cast<std::size_t>(place.sibling)];
     return {memory, true};
   }
   const int root = plan_.memory_of_leaf[static_cast<std::size_t>(shard)];
   memory = root >= 0 ? root_memory_(root, bucket_index) : take(bucket);
   return {memory, false};
+}
+
+float* LocalSums::memory_of(int shard, int bucket_index) {
+  Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  const std::lock_guard lock(bucket.mutex);
+  return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_shard.at(static_cast<std::size_t>(shard)))];
 }
 
 std::optional<int> LocalSums::ready(int shard, int bucket_index) {
@@ -125,7 +127,7 @@ std::optional<int> LocalSums::ready(int shard, int bucket_index) {
     float *left = place.is_left ? sum : other, *right = place.is_left ? other : sum;
     if (left != right) {  // else the leaf was added while it was computed
       lock.unlock();
-      accumulate(left, right, bucket.elements);
+      memory_.add(left, right, bucket.elements);
       lock.lock();
       give_back(bucket, right);
     }

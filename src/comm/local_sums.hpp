@@ -17,7 +17,6 @@
 
 #include "comm/exchange.hpp"
 #include "comm/tree.hpp"
-#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -40,12 +39,30 @@ struct MergePlan {
 /// One root: the sum of the shards one after the other, as listed.
 [[nodiscard]] MergePlan chain_plan(int all_shards, const std::vector<int>& shards);
 
+/// Where sums stand, and who adds them: the host, or a GPU.
+class SumMemory {
+ public:
+  SumMemory() = default;
+  SumMemory(const SumMemory&) = delete;
+  SumMemory& operator=(const SumMemory&) = delete;
+  virtual ~SumMemory() = default;
+  /// 64-byte aligned, not cleared; it lives as long as this does. By any thread.
+  [[nodiscard]] virtual float* allocate(std::int64_t elements) = 0;
+  /// left += right; `right` may be given away afterwards. By several threads, for other memory.
+  virtual void add(float* left, float* right, std::int64_t elements) = 0;
+  /// Whether a sum that is done may be added to by whoever computes its sibling.
+  [[nodiscard]] virtual bool takes_more() const = 0;
+};
+
 class LocalSums {
  public:
-  explicit LocalSums(const std::vector<std::int64_t>& bucket_elements);
+  /// `memory` outlives it.
+  LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory& memory);
   /// Starts a step. `root_memory(root, bucket)` is called from leaf().
   void begin(const MergePlan& plan, std::function<float*(int root, int bucket)> root_memory);
   [[nodiscard]] Leaf leaf(int shard, int bucket);
+  /// What leaf() gave for them in this step.
+  [[nodiscard]] float* memory_of(int shard, int bucket);
   /// The root that this gradient finished, if any: all its shards are in.
   [[nodiscard]] std::optional<int> ready(int shard, int bucket);
   /// Most elements that pool buffers held at once.
@@ -57,12 +74,12 @@ class LocalSums {
     std::int64_t elements = 0;
     std::vector<float*> memory;  ///< by node; of leaves from leaf() on, of others once summed
     std::vector<char> done;      ///< by node: its sum is complete
-    std::vector<AlignedBytes> blocks;
     std::vector<float*> free;
   };
   float* take(Bucket& bucket);
   void give_back(Bucket& bucket, float* memory);
 
+  SumMemory& memory_;
   MergePlan plan_;
   std::function<float*(int, int)> root_memory_;
   std::vector<std::unique_ptr<Bucket>> buckets_;

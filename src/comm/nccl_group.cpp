@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/cuda/gpu_queue.hpp"
 #include "comm/nccl_check.hpp"
 #include "lockstep/error.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr Milliseconds kPoll{1};
+constexpr std::chrono::microseconds kPoll{20};
 constexpr Milliseconds kPatienceAtEnd{5'000};
 
 /// NCCL's verdict on what is under way, asked until there is one or the time is over (then ncclInProgress).
@@ -62,8 +63,8 @@ class GroupScope {
 
 }  // namespace
 
-NcclGroup::NcclGroup(Communicator& ranks, backend::GpuPlace place, Milliseconds timeout)
-    : place_(std::move(place)), timeout_(timeout) {
+NcclGroup::NcclGroup(Communicator& ranks, backend::Gpu& gpu, backend::GpuPlace place, Milliseconds timeout)
+    : gpu_(gpu), place_(std::move(place)), timeout_(timeout) {
   try {
     initialize(ranks, timeout);
   } catch (...) {
@@ -111,38 +112,41 @@ void NcclGroup::settle(const char* call) {
   check_nccl(state, call, communicator_, place_);
 }
 
-void NcclGroup::exchange(const SlicePlan& plan, std::span<const float* const> roots, float* received,
-                         cudaStream_t stream) {
+cudaStream_t NcclGroup::at(Stream stream) const {
+  return gpu_.queue(stream)->stream();
+}
+
+void NcclGroup::exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) {
   GroupScope group(communicator_, place_);
   for (const auto& send : plan.sends) {
     const float* from = roots[static_cast<std::size_t>(send.root)] + send.first;
-    check_nccl(ncclSend(from, static_cast<std::size_t>(send.count), ncclFloat, send.to, communicator_, stream),
+    check_nccl(ncclSend(from, static_cast<std::size_t>(send.count), ncclFloat, send.to, communicator_, at(stream)),
                "ncclSend", communicator_, place_);
   }
   for (const auto& receive : plan.receives) {
     check_nccl(ncclRecv(received + receive.at, static_cast<std::size_t>(plan.count), ncclFloat, receive.from,
-                        communicator_, stream),
+                        communicator_, at(stream)),
                "ncclRecv", communicator_, place_);
   }
   group.end();
   settle("the exchange of slices");
 }
 
-void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, cudaStream_t stream) {
+void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) {
   GroupScope group(communicator_, place_);
   for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner) {
     float* slice = bucket + bounds[owner];
     const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
     if (count == 0) continue;
-    check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, stream),
+    check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, at(stream)),
                "ncclBroadcast", communicator_, place_);
   }
   group.end();
   settle("the gathering of slices");
 }
 
-void NcclGroup::all_reduce_sum(float* values, std::int64_t count, cudaStream_t stream) {
-  check_nccl(ncclAllReduce(values, values, static_cast<std::size_t>(count), ncclFloat, ncclSum, communicator_, stream),
+void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream) {
+  check_nccl(ncclAllReduce(values, values, static_cast<std::size_t>(count), ncclFloat, ncclSum, communicator_, at(stream)),
              "ncclAllReduce", communicator_, place_);
   settle("ncclAllReduce");
 }
@@ -154,3 +158,10 @@ void NcclGroup::check(const Operation& operation) {
 }
 
 }  // namespace lockstep::comm
+
+/// The caller owns them.
+extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuMessages* lockstep_cuda_make_messages(
+    lockstep::Communicator& ranks, lockstep::backend::Gpu& gpu, const lockstep::backend::GpuPlace& place,
+    std::chrono::milliseconds timeout) {
+  return new lockstep::comm::NcclGroup(ranks, gpu, place, timeout);
+}

@@ -1,11 +1,14 @@
 #include "comm/rank_exchange.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
+#include "comm/add.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -20,16 +23,34 @@ void check_assignment(const Assignment& assignment, int shards, int ranks) {
   LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
 }
 
+class HostSums final : public SumMemory {
+ public:
+  float* allocate(std::int64_t elements) override {
+    AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back(std::move(block));
+    return reinterpret_cast<float*>(blocks_.back().data());
+  }
+  void add(float* left, float* right, std::int64_t elements) override { accumulate(left, right, elements); }
+  [[nodiscard]] bool takes_more() const override { return true; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<AlignedBytes> blocks_;
+};
+
 }  // namespace
 
-RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
+RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options,
+                           std::unique_ptr<SumMemory> memory)
     : communicator_(communicator),
       recorder_(communicator.recorder() ? communicator.recorder() : std::make_shared<FlightRecorder>()),
       layout_(std::move(layout)),
       options_(options),
       tree_(layout_.shards),
       local_rank_(communicator.topology().local_rank(communicator.rank())),
-      sums_(layout_.bucket_elements),
+      sum_memory_(std::move(memory)),
+      sums_(layout_.bucket_elements, *sum_memory_),
       scalar_exchange_(communicator, *recorder_) {
   layout_.cuts.resize(layout_.bucket_elements.size());
 }
@@ -51,14 +72,23 @@ void RankExchange::map_regions(int partials, bool with_sums) {
   room_ = partials;
 }
 
+std::unique_ptr<SumMemory> RankExchange::host_sums() {
+  return std::make_unique<HostSums>();
+}
+
 void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan) {
+  begin_sums(step, assignment, plan, [this](int root, int bucket) { return own_region().partial(root, bucket); });
+}
+
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan,
+                              const std::function<float*(int root, int bucket)>& root_memory) {
   step_ = step;
   recorder_->set_step(step);
   if (assignment != assignment_) {
     check_assignment(assignment, layout_.shards, ranks());
     assignment_ = assignment;
   }
-  sums_.begin(plan, [this](int root, int bucket) { return own_region().partial(root, bucket); });
+  sums_.begin(plan, root_memory);
 }
 
 Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,

@@ -1,6 +1,7 @@
 // What every kind of exchange has: the host's regions, the sums inside this rank, the scalars.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,15 +18,21 @@ namespace lockstep::comm {
 
 class RankExchange : public Exchange {
  public:
-  RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options);
+  RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options,
+               std::unique_ptr<SumMemory> memory = host_sums());
   [[nodiscard]] Leaf leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
   [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                 std::span<const double> rank_values) override;
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
+  /// The memory of this process, added to by the thread that asks for it.
+  [[nodiscard]] static std::unique_ptr<SumMemory> host_sums();
   /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank.
   void map_regions(int partials, bool with_sums);
+  void begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan,
+                  const std::function<float*(int root, int bucket)>& root_memory);
+  /// Roots in the own region.
   void begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
@@ -47,6 +54,7 @@ class RankExchange : public Exchange {
   std::unique_ptr<HostMemory> memory_;
   std::vector<Region> regions_;  ///< by local rank
   int room_ = -1;                ///< partial sums that regions have room for
+  std::unique_ptr<SumMemory> sum_memory_;
   LocalSums sums_;
   ScalarExchange scalar_exchange_;
   Assignment assignment_;

@@ -1,8 +1,7 @@
 // CpuWorker: gradients are computed where they are exchanged, in the leaves' own memory.
 #pragma once
 
-#include <vector>
-
+#include "exec/bucket_walk.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/shard_worker.hpp"
 
@@ -11,7 +10,9 @@ namespace lockstep::exec {
 class CpuWorker final : public ShardWorker {
  public:
   CpuWorker(const Program& program, KernelSet kernels)
-      : program_(program), runner_(program, std::move(kernels)), slots_(program.slots.size()) {}
+      : program_(program), runner_(program, std::move(kernels)) {
+    buckets_.slots.resize(program.slots.size());
+  }
 
   void run(const ShardCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
@@ -19,7 +20,7 @@ class CpuWorker final : public ShardWorker {
  private:
   const Program& program_;
   ShardRunner runner_;
-  std::vector<SlotMemory> slots_;
+  BucketMemory buckets_;
 };
 
 }  // namespace lockstep::exec

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/device.hpp"
+#include "backend/gpu/cuda_module.hpp"
 #include "backend/gpu/gpu_lane.hpp"
 #include "lockstep/op.hpp"
 
@@ -15,14 +16,16 @@ struct Device {
   backend::DeviceInfo info;
   std::shared_ptr<backend::GpuLanes> lanes;       ///< null on the CPU
   std::shared_ptr<const OpRegistry> gpu_kernels;  ///< the CUDA module's, for the built-in ops; null on the CPU
-  std::string place;                              ///< of a GPU, for errors: "node7, rank 3, GPU 1 (...)"
+  std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
+  backend::GpuPlace gpu_place;                        ///< for errors, before the first step
+  std::string place;                                  ///< the same, without a step: "node7, rank 3, GPU 1 (...)"
 
   [[nodiscard]] DeviceKind kind() const { return info.kind; }
   [[nodiscard]] bool is_gpu() const { return lanes != nullptr; }
 };
 
 [[nodiscard]] inline Device cpu_device() {
-  return {backend::cpu_info(), nullptr, nullptr, ""};
+  return {.info = backend::cpu_info()};
 }
 
 }  // namespace lockstep::exec

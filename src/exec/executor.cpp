@@ -2,17 +2,12 @@
 
 #include "core/spans.hpp"
 #include "exec/cpu_worker.hpp"
-#include "exec/gpu_memory.hpp"
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
 
 namespace lockstep::exec {
 
 namespace {
-
-std::int64_t batch_of(const Graph& graph) {
-  return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
-}
 
 /// A bucket's way from a worker to the exchange, timed.
 class ExchangeSink final : public BucketSink {
@@ -60,26 +55,32 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
   }
 }
 
-void Executor::use(const TensorBlock& parameters, const TensorBlock& states) {
-  host_parameters_ = &parameters;
-  host_states_ = &states;
-  if (device_.is_gpu()) {
-    if (!gpu_kernels_.empty()) make_gpu_workers();
-    return;
-  }
+void Executor::use(const ModelValues& model) {
   parameters_.clear();
   states_.clear();
-  for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i).data());
-  for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i).data());
+  if (device_.is_gpu()) {
+    gpu_parameters_ = model.on_gpu ? model.on_gpu : copy_to_gpu(model);
+    return use_gpu();
+  }
+  for (std::size_t i = 0; i < model.parameters.size(); ++i) parameters_.push_back(model.parameters.at(i).data());
+  for (std::size_t i = 0; i < model.states.size(); ++i) states_.push_back(model.states.at(i).data());
 }
 
-void Executor::make_gpu_workers() {
+std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) const {
+  auto needs = gpu_needs();
+  needs.insert(needs.begin(), {"parameters and states", GpuParameters::bytes(model.parameters, model.states)});
   backend::Gpu& gpu = device_.lanes->gpu();
   gpu.make_current();
-  require_gpu_memory();
-  gpu_parameters_ = std::make_unique<GpuParameters>(gpu, *host_parameters_, *host_states_);
-  parameters_.assign(gpu_parameters_->parameters().begin(), gpu_parameters_->parameters().end());
-  states_.assign(gpu_parameters_->states().begin(), gpu_parameters_->states().end());
+  require_gpu_memory(device_.place, gpu.free_memory(), needs, shard_samples(), pool_.size());
+  return std::make_shared<GpuParameters>(gpu, model.parameters, model.states);
+}
+
+void Executor::use_gpu() {
+  const GpuTensors &parameters = gpu_parameters_->parameters(), &states = gpu_parameters_->states();
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i));
+  for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i));
+  if (gpu_kernels_.empty()) return;
+  device_.lanes->gpu().make_current();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].computes =
         std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]), device_.lanes->at(i));
@@ -87,28 +88,30 @@ void Executor::make_gpu_workers() {
   gpu_kernels_.clear();
 }
 
-void Executor::require_gpu_memory() const {
-  const int workers = static_cast<int>(workers_.size());
+std::vector<MemoryNeed> Executor::gpu_needs() const {
+  const int workers = pool_.size();
   const std::size_t arena = ShardRunner::arena_bytes(program_), there = device_.lanes->at(0).arena.bytes();
-  exec::require_gpu_memory(device_.place, device_.lanes->gpu().free_memory(),
-                           {{"parameters and states", GpuParameters::bytes(*host_parameters_, *host_states_)},
-                            {"activations", arena > there ? arena : 0, workers},
-                            {"gradients", GpuWorker::gradient_bytes(program_), workers},
-                            {"inputs", GpuWorker::input_bytes(graph_), workers}},
-                           batch_of(graph_), workers);
+  return {{"activations", arena > there ? arena : 0, workers}, {"inputs", GpuWorker::input_bytes(graph_), workers}};
+}
+
+std::int64_t Executor::shard_samples() const {
+  return graph_.inputs.empty() ? 0 : graph_.at(graph_.inputs.front()).spec.shape.front();
 }
 
 void Executor::begin() {
   ++version_;  // an update may have changed the parameters
-  if (gpu_parameters_) gpu_parameters_->update(*host_parameters_, *host_states_);
 }
 
 StepContext Executor::context(std::uint64_t step, int shard) const {
-  return {.seed = seed_, .step = step, .first_position = shard * batch_of(graph_), .parameters_version = version_};
+  return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
 ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) const {
-  return {.inputs = inputs, .parameters = parameters_, .states = states_, .step = step};
+  return {.inputs = inputs,
+          .parameters = parameters_,
+          .states = states_,
+          .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : backend::Gpu::Event{},
+          .step = step};
 }
 
 void Executor::add_up(const Worker& worker, ShardScalars& sums) const {

@@ -11,7 +11,8 @@
 #include "comm/exchange.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
-#include "exec/gpu_parameters.hpp"
+#include "exec/gpu_memory.hpp"
+#include "exec/gpu_tensors.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
 #include "exec/parameters.hpp"
@@ -48,15 +49,24 @@ struct EvaluatedShard {
   const float* prediction = nullptr;
 };
 
+/// Where the parameters and states are. The host's outlive their use.
+struct ModelValues {
+  const TensorBlock &parameters, &states;
+  std::shared_ptr<GpuParameters> on_gpu = {};  ///< null: not yet, or the device is the CPU
+};
+
 /// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
   Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
 
   [[nodiscard]] const Program& program() const { return program_; }
-  /// What it computes with from now on; both must outlive their use. On a GPU throws Error(configuration) where they
-  /// and what a step needs do not fit.
-  void use(const TensorBlock& parameters, const TensorBlock& states);
+  /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet, it is
+  /// copied there now; throws Error(configuration) where it does not fit with what a shard needs.
+  void use(const ModelValues& model);
+  /// What it still has to allocate on its GPU, beside parameters and states.
+  [[nodiscard]] std::vector<MemoryNeed> gpu_needs() const;
+  [[nodiscard]] std::int64_t shard_samples() const;
 
   /// Where the spans of train() go from now on; null: nowhere.
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
@@ -87,8 +97,8 @@ class Executor {
     ShardTimes times;
   };
 
-  void make_gpu_workers();
-  void require_gpu_memory() const;
+  [[nodiscard]] std::shared_ptr<GpuParameters> copy_to_gpu(const ModelValues& model) const;
+  void use_gpu();
   /// The parameters may have changed since.
   void begin();
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
@@ -105,8 +115,7 @@ class Executor {
   Program program_;
   std::vector<KernelSet> gpu_kernels_;  ///< until use() has made the workers of a GPU
   std::vector<Worker> workers_;
-  const TensorBlock *host_parameters_ = nullptr, *host_states_ = nullptr;
-  std::unique_ptr<GpuParameters> gpu_parameters_;
+  std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
   std::vector<const float*> parameters_, states_;  ///< where kernels read them
   std::uint64_t version_ = 0;
   TraceRecorder* trace_ = nullptr;

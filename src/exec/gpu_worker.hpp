@@ -1,10 +1,7 @@
-// GpuWorker: a shard on a stream of the rank's GPU. The host only puts work on streams until the last kernel of the
-// shard is there; then it hands over the gradients, bucket by bucket, as they arrive in its memory. So a bucket is
-// exchanged while the GPU still computes later ones, and another worker's shard runs while this one hands over.
-//
-//   in       inputs -> the GPU's memory (InputStage)
-//   compute  kernels; each finished bucket is an event
-//   out      waits for that event; bucket -> the host's memory, again an event
+// GpuWorker: a shard on a stream of the rank's GPU. Gradients are computed where they are exchanged, in the leaves' own
+// memory on the GPU: a leaf is an event to wait for before it is written, and one to record after (comm/gpu_exchange.hpp).
+// So siblings are added, and buckets leave, while the GPU computes on; the host waits for the shard's results only, and
+// another worker's shard runs meanwhile.
 #pragma once
 
 #include <memory>
@@ -12,6 +9,7 @@
 
 #include "backend/gpu/gpu_lane.hpp"
 #include "backend/gpu/input_stage.hpp"
+#include "exec/bucket_walk.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/shard_worker.hpp"
 
@@ -29,9 +27,8 @@ class GpuWorker final : public ShardWorker {
   void run(const ShardCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override;
 
-  /// Bytes on the GPU beside the arena: inputs, gradients.
+  /// Bytes on the GPU beside the arena.
   [[nodiscard]] static std::size_t input_bytes(const Graph& graph);
-  [[nodiscard]] static std::size_t gradient_bytes(const Program& program);
 
  private:
   struct Result {
@@ -39,16 +36,8 @@ class GpuWorker final : public ShardWorker {
     std::size_t bytes = 0;
     std::byte* pinned = nullptr;
   };
-  /// Gradients of all slots, once on the GPU and once pinned.
-  struct Gradients {
-    std::byte *device = nullptr, *pinned = nullptr;
-  };
-
   void want_result(const Location& location, std::size_t bytes);
   void put_inputs(const ShardInputs& inputs);
-  void use_layout(const GradientLayout& layout);
-  void send_out(std::size_t bucket);
-  void hand_over(const GradientLayout& layout, BucketSink& sink);
 
   const Graph& graph_;
   const Program& program_;
@@ -58,11 +47,7 @@ class GpuWorker final : public ShardWorker {
   backend::InputStage stage_;
   std::vector<std::span<const std::byte>> parts_;
   std::vector<const void*> inputs_;
-  Gradients gradients_;
-  std::vector<SlotMemory> slots_;
-  std::vector<std::size_t> bucket_start_;  ///< bytes
-  std::vector<std::size_t> bucket_bytes_;
-  std::vector<backend::Gpu::Event> computed_, arrived_;  ///< by bucket
+  BucketMemory buckets_;
   std::vector<Result> results_;
   backend::Gpu::Event all_computed_;
 };

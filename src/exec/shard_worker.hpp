@@ -16,7 +16,7 @@ namespace lockstep::exec {
 class BucketSink {
  public:
   virtual ~BucketSink() = default;
-  [[nodiscard]] virtual comm::Leaf leaf(int bucket) = 0;  ///< the host's memory
+  [[nodiscard]] virtual comm::Leaf leaf(int bucket) = 0;  ///< where the worker computes
   virtual void ready(int bucket) = 0;
 };
 
@@ -24,6 +24,7 @@ struct ShardCall {
   const ShardInputs& inputs;                 ///< the host's memory
   std::span<const float* const> parameters;  ///< per Graph::parameters, where the worker's kernels can read them
   std::span<const float* const> states;
+  backend::Gpu::Event parameters_there{};  ///< on a GPU: when both may be read
   const StepContext& step;
   const GradientLayout* layout = nullptr;  ///< of training
   BucketSink* sink = nullptr;              ///< of training

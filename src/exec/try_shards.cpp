@@ -17,22 +17,35 @@ AlignedBytes zeros(std::int64_t bytes) {
 /// Gradients that nobody wants.
 class NoSink final : public BucketSink {
  public:
-  explicit NoSink(const GradientLayout& layout) {
+  /// `gpu`: null on the CPU.
+  NoSink(const GradientLayout& layout, backend::Gpu* gpu) {
     std::int64_t elements = 0;
     for (const Bucket& bucket : layout.buckets) {
       starts_.push_back(elements);
       elements += bucket.elements;
     }
-    memory_ = zeros(elements * static_cast<std::int64_t>(sizeof(float)));
+    const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
+    if (gpu == nullptr) {
+      host_ = zeros(bytes);
+      leaf_.memory = reinterpret_cast<float*>(host_.data());
+    } else {
+      gpu->make_current();
+      device_ = backend::GpuBlock(*gpu, static_cast<std::size_t>(bytes));
+      leaf_ = {device_.as<float>(), false, gpu->make_event(), gpu->make_event()};
+    }
   }
   comm::Leaf leaf(int bucket) override {
-    return {reinterpret_cast<float*>(memory_.data()) + starts_[static_cast<std::size_t>(bucket)], false};
+    comm::Leaf leaf = leaf_;
+    leaf.memory += starts_[static_cast<std::size_t>(bucket)];
+    return leaf;
   }
   void ready(int /*bucket*/) override {}
 
  private:
   std::vector<std::int64_t> starts_;
-  AlignedBytes memory_;
+  AlignedBytes host_;
+  backend::GpuBlock device_;
+  comm::Leaf leaf_;  ///< of the first bucket
 };
 
 }  // namespace
@@ -46,9 +59,10 @@ std::vector<double> Executor::try_shards(int count, const GradientLayout& layout
     shard_inputs.tensors.push_back(inputs.back().data());
     shard_inputs.valid = graph_.at(id).spec.shape.front();
   }
+  backend::Gpu* const gpu = device_.is_gpu() ? &device_.lanes->gpu() : nullptr;
   std::vector<NoSink> sinks;
   sinks.reserve(workers_.size());
-  for (std::size_t i = 0; i < workers_.size(); ++i) sinks.emplace_back(layout);
+  for (std::size_t i = 0; i < workers_.size(); ++i) sinks.emplace_back(layout, gpu);
   std::vector<double> seconds(static_cast<std::size_t>(count));
   pool_.run(count, [&](int index, int task) {
     const auto worker = static_cast<std::size_t>(index);

@@ -76,9 +76,8 @@ void Board::event(const std::string& name, const telemetry::Record& record) {
   if (board_) board_->event(name, record);
 }
 
-void Board::step_done(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
-                      exec::WorkerPool& pool) {
-  if (histogram_period_ == 0 || step % histogram_period_ != 0) return;
+void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
+                 exec::WorkerPool& pool) {
   struct Shown {
     const char* what;
     const exec::TensorBlock& block;

@@ -26,9 +26,11 @@ class Board final : public telemetry::Sink {
   void start(std::int64_t steps, std::int64_t steps_per_epoch);
   void event(const std::string& name, const telemetry::Record& record) override;
 
-  /// After each step: histograms of weights and gradients where the job asks for them at this one.
-  void step_done(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
-                 exec::WorkerPool& pool);
+  /// Whether the job asks for the model at this step: then show() follows.
+  [[nodiscard]] bool shows(std::int64_t step) const { return histogram_period_ != 0 && step % histogram_period_ == 0; }
+  /// Histograms of weights and gradients, and the first filters.
+  void show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
+            exec::WorkerPool& pool);
 
  private:
   void tell_job();

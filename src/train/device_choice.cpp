@@ -122,20 +122,22 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
   const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank)};
-  const auto module = backend::open_module();
-  const GpuFacts facts = facts_with(module);
+  const auto module = std::make_shared<const backend::CudaModule>(backend::open_module());
+  const GpuFacts facts = facts_with(*module);
   const backend::GpuInfo gpu = choose_gpu(job, facts, place);
   const backend::GpuPlace named{place.host, rank,
                                 fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);
-  ops::add_gpu_kernels(module, *kernels);
-  return {
-      {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
-       fmt::format("{}, driver for CUDA {}", module.libraries, backend::cuda_version_text(facts.driver.cuda_version))},
-      std::make_shared<backend::GpuLanes>(backend::make_gpu(module, gpu.ordinal, named)),
-      std::move(kernels),
-      fmt::format("{}, rank {}, {}", named.host, rank, named.gpu)};
+  ops::add_gpu_kernels(*module, *kernels);
+  return {.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
+                   fmt::format("{}, driver for CUDA {}", module->libraries,
+                               backend::cuda_version_text(facts.driver.cuda_version))},
+          .lanes = std::make_shared<backend::GpuLanes>(backend::make_gpu(*module, gpu.ordinal, named)),
+          .gpu_kernels = std::move(kernels),
+          .module = module,
+          .gpu_place = named,
+          .place = fmt::format("{}, rank {}, {}", named.host, rank, named.gpu)};
 }
 
 }  // namespace lockstep::train

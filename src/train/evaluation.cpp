@@ -48,8 +48,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
   loader_.assign(0, mine_);
 }
 
-std::map<std::string, double> Evaluation::run(const exec::TensorBlock& parameters, const exec::TensorBlock& states,
-                                              std::uint64_t step) {
+std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, std::uint64_t step) {
   const std::size_t columns = 2 * (1 + graph_.metrics.size());
   const auto b = static_cast<std::size_t>(options_.shard_samples);
   const int ranks = communicator_.size();
@@ -58,7 +57,7 @@ std::map<std::string, double> Evaluation::run(const exec::TensorBlock& parameter
 
   // Sample s of this rank's i-th shard: columns (loss, count, metric, count, ...).
   std::vector<float> local(block);
-  executor_.use(parameters, states);
+  executor_.use(model);
   executor_.evaluate(mine_, source_, [&](const exec::EvaluatedShard& shard) {
     const auto index = static_cast<std::size_t>(shard.shard / ranks);
     for (std::size_t s = 0; s < static_cast<std::size_t>(shard.valid); ++s) {

@@ -26,8 +26,7 @@ class Evaluation {
              const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
   /// "loss" and the graph's metrics by name. Every rank calls it.
-  std::map<std::string, double> run(const exec::TensorBlock& parameters, const exec::TensorBlock& states,
-                                    std::uint64_t step);
+  std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step);
 
  private:
   const Graph& graph_;

@@ -81,7 +81,7 @@ std::string hash_of_kernels(const exec::Device& device) {
   const auto communicator = make_single_communicator();
   const auto exchange = comm::make_exchange(*communicator, exec::exchange_layout(layout, 1));
   const auto parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
-  executor.use(parameters, states);
+  executor.use({parameters, states});
   ProbeSource source;
   exchange->begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
   const std::vector<int> shards = {0};

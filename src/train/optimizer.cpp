@@ -4,7 +4,6 @@
 
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
-#include "train/optimizer_formulas.hpp"
 
 namespace lockstep::train {
 
@@ -24,11 +23,13 @@ class Sgd final : public Optimizer {
   [[nodiscard]] std::vector<std::string> state_names() const override {
     return options_.momentum > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
   }
-  void begin_step(const UpdateScalars& scalars) override { rate_ = static_cast<float>(scalars.learning_rate); }
+  void begin_step(const UpdateScalars& scalars) override {
+    decayed_ = sgd_scalars(options_, scalars, true);
+    plain_ = sgd_scalars(options_, scalars, false);
+  }
   void update(std::span<float> parameter, std::span<const float> gradient, std::span<float* const> states,
               bool decay) const override {
-    const SgdScalars scalars{rate_, static_cast<float>(options_.momentum),
-                             decay ? static_cast<float>(options_.weight_decay) : 0.0F, options_.nesterov};
+    const SgdScalars& scalars = decay ? decayed_ : plain_;
     const auto n = static_cast<std::int64_t>(parameter.size());
     if (states.empty()) {
       run_sgd_plain(parameter.data(), gradient.data(), n, scalars);
@@ -39,7 +40,7 @@ class Sgd final : public Optimizer {
 
  private:
   OptimizerOptions options_;
-  float rate_ = 0;
+  SgdScalars decayed_{}, plain_{};
 };
 
 LOCKSTEP_VECTORIZED void run_adam(float* p, const float* g, float* m, float* v, std::int64_t n, AdamScalars s) {
@@ -48,39 +49,49 @@ LOCKSTEP_VECTORIZED void run_adam(float* p, const float* g, float* m, float* v, 
 
 class Adam final : public Optimizer {
  public:
-  Adam(const OptimizerOptions& options, bool decoupled) : options_(options), decoupled_(decoupled) {}
+  explicit Adam(const OptimizerOptions& options) : options_(options) {}
   [[nodiscard]] std::vector<std::string> state_names() const override { return {"first_moment", "second_moment"}; }
   void begin_step(const UpdateScalars& scalars) override {
-    const auto t = static_cast<double>(scalars.step + 1);
-    scalars_.beta1 = static_cast<float>(options_.beta1);
-    scalars_.beta2 = static_cast<float>(options_.beta2);
-    scalars_.epsilon = static_cast<float>(options_.epsilon);
-    scalars_.first_correction = static_cast<float>(1 / (1 - std::pow(options_.beta1, t)));
-    scalars_.second_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
-    scalars_.rate = static_cast<float>(scalars.learning_rate);
+    decayed_ = adam_scalars(options_, scalars, true);
+    plain_ = adam_scalars(options_, scalars, false);
   }
   void update(std::span<float> parameter, std::span<const float> gradient, std::span<float* const> states,
               bool decay) const override {
-    AdamScalars scalars = scalars_;
-    const double weight_decay = decay ? options_.weight_decay : 0.0;
-    scalars.coupled_decay = decoupled_ ? 0.0F : static_cast<float>(weight_decay);
-    scalars.keep = decoupled_ ? static_cast<float>(1 - static_cast<double>(scalars.rate) * weight_decay) : 1.0F;
     run_adam(parameter.data(), gradient.data(), states[0], states[1], static_cast<std::int64_t>(parameter.size()),
-             scalars);
+             decay ? decayed_ : plain_);
   }
 
  private:
   OptimizerOptions options_;
-  bool decoupled_;
-  AdamScalars scalars_{};
+  AdamScalars decayed_{}, plain_{};
 };
 
 }  // namespace
 
+SgdScalars sgd_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay) {
+  return {static_cast<float>(step.learning_rate), static_cast<float>(options.momentum),
+          decay ? static_cast<float>(options.weight_decay) : 0.0F, options.nesterov};
+}
+
+AdamScalars adam_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay) {
+  const bool decoupled = options.kind == "adamw";
+  const auto t = static_cast<double>(step.step + 1);
+  const double weight_decay = decay ? options.weight_decay : 0.0;
+  AdamScalars scalars{};
+  scalars.beta1 = static_cast<float>(options.beta1);
+  scalars.beta2 = static_cast<float>(options.beta2);
+  scalars.epsilon = static_cast<float>(options.epsilon);
+  scalars.first_correction = static_cast<float>(1 / (1 - std::pow(options.beta1, t)));
+  scalars.second_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, t)));
+  scalars.rate = static_cast<float>(step.learning_rate);
+  scalars.coupled_decay = decoupled ? 0.0F : static_cast<float>(weight_decay);
+  scalars.keep = decoupled ? static_cast<float>(1 - static_cast<double>(scalars.rate) * weight_decay) : 1.0F;
+  return scalars;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.kind == "sgd") return std::make_unique<Sgd>(options);
-  if (options.kind == "adam") return std::make_unique<Adam>(options, false);
-  if (options.kind == "adamw") return std::make_unique<Adam>(options, true);
+  if (options.kind == "adam" || options.kind == "adamw") return std::make_unique<Adam>(options);
   throw Error(ExitCode::configuration, "job.optimizer: expected sgd, adam or adamw, found '" + options.kind + "'");
 }
 

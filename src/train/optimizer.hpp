@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/job.hpp"
+#include "train/optimizer_formulas.hpp"
 
 namespace lockstep::train {
 
@@ -17,6 +18,10 @@ struct UpdateScalars {
   double learning_rate = 0;
   std::int64_t step = 0;  ///< from 0
 };
+
+/// What the formulas take in one step, for parameters with weight decay or without it.
+[[nodiscard]] SgdScalars sgd_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay);
+[[nodiscard]] AdamScalars adam_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay);
 
 class Optimizer {
  public:

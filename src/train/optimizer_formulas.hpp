@@ -1,4 +1,4 @@
-// The optimizers' formulas for one element, for the CPU's loops (optimizer.cpp) and for GPUs (update_grid.hpp).
+// The optimizers' formulas for one element, for the CPU's loops (optimizer.cpp) and for GPUs (update_kernels.hpp).
 #pragma once
 
 #include <cmath>

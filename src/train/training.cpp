@@ -8,7 +8,9 @@
 #include "comm/expected_bytes.hpp"
 #include "lockstep/error.hpp"
 #include "train/balance_record.hpp"
+#include "train/cpu_updater.hpp"
 #include "train/device_choice.hpp"
+#include "train/gpu_step.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
 #include "train/rank_gpu.hpp"
@@ -54,10 +56,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
-  exchange_ = comm::make_exchange(communicator, exchange_layout_,
-                                  {.exact = job.exact != "never", .timeout = context_.timeout()});
-  updater_ = std::make_unique<Updater>(graph_, executor_->program(), layout_, job.optimizer, job.clip_norm,
-                                       static_cast<int>(job.shards));
+  make_step();
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);
   resumed_ = checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_);
@@ -67,7 +66,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
   first_step_ = progress_.step;
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
-  executor_->use(model_.parameters, model_.states);
+  put_model();
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
   const bool recorded = resumed_ && context_.leads();
   balancing_.start(*executor_, layout_, workload_of(graph_),
@@ -78,6 +77,29 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
     board_ = std::make_unique<Board>(context_, data_, graph_, options_.sink);
     options_.sink = board_.get();
   }
+}
+
+void Training::make_step() {
+  const UpdaterSetup setup{graph_,         executor_->program(), layout_, job_.optimizer,
+                           job_.clip_norm, static_cast<int>(job_.shards)};
+  if (device_.is_gpu()) {
+    GpuStep step = make_gpu_step(context_, setup, exchange_layout_);
+    exchange_ = std::move(step.exchange);
+    updater_ = std::move(step.updater);
+  } else {
+    exchange_ = comm::make_exchange(communicator_, exchange_layout_,
+                                    {.exact = job_.exact != "never", .timeout = context_.timeout()});
+    updater_ = std::make_unique<CpuUpdater>(setup, *exchange_, *pool_);
+  }
+}
+
+void Training::put_model() {
+  if (device_.is_gpu()) {
+    require_gpu_memory(context_, *updater_, model_, *executor_, exchange_layout_,
+                       static_cast<int>(balancing_.own_shards().size()), pool_->size());
+  }
+  updater_->begin(model_);
+  executor_->use(updater_->values(model_));
 }
 
 void Training::serve_metrics() {
@@ -144,6 +166,7 @@ TrainResult Training::run() {
   result.samples_per_second = training_seconds_ > 0 ? static_cast<double>(result.samples) / training_seconds_ : 0;
   result.loss = last_loss_;
   result.metrics = progress_.metrics;
+  updater_->fetch(model_);
   result.parameters_sha256 = exec::sha256_of(model_.parameters);
   result.interrupted = interrupted_;
   emit_end(result);
@@ -195,8 +218,8 @@ void Training::step() {
     const ActivityScope activity(recorder_.get(), "update", number);
     const TraceScope span(trace_, "update", number);
     const auto exchanged = Clock::now();
-    gradient_norm_ = updater_->update(model_, *exchange_, sums.count,
-                                      {.learning_rate = schedule_.at(progress_.step), .step = progress_.step}, *pool_);
+    gradient_norm_ = updater_->update(
+        model_, sums.count, {.learning_rate = schedule_.at(progress_.step), .step = progress_.step});
     report.update = seconds_since(exchanged);
     balancing_.updated(report.update);
   }
@@ -256,7 +279,10 @@ std::int64_t Training::keep_every() const {
 
 void Training::after_step(const StepSums& sums) {
   emit_step(sums);
-  if (board_) board_->step_done(progress_.step, model_.parameters, updater_->gradient(), *pool_);
+  if (board_ && board_->shows(progress_.step)) {
+    updater_->fetch(model_);
+    board_->show(progress_.step, model_.parameters, updater_->gradient(), *pool_);
+  }
   if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
   checkpointing_->report();
   if (validation_->wanted() && due(job_.evaluate.every)) evaluate();
@@ -276,7 +302,7 @@ void Training::evaluate() {
     const PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
     const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
     const TraceScope span(trace_, "evaluate", static_cast<std::uint64_t>(progress_.step - 1));
-    best = validation_->run(model_, progress_);
+    best = validation_->run(updater_->values(model_), progress_);
   }
   if (best) write_checkpoint(true);
 }
@@ -285,6 +311,7 @@ void Training::write_checkpoint(bool best) {
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
   const TraceScope span(trace_, "checkpoint", static_cast<std::uint64_t>(progress_.step - 1));
   const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
+  updater_->fetch(model_);
   checkpointing_->write(progress_, best, phases_);
   if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());
 }

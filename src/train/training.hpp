@@ -39,6 +39,8 @@ class Training {
   TrainResult run();
 
  private:
+  void make_step();
+  void put_model();
   void make_loader();
   void use_shares(std::uint64_t from_step);
   void serve_metrics();

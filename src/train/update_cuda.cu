@@ -1,14 +1,8 @@
-// The update's kernels for GPUs. Nothing calls them yet: training on GPUs is not in this version (docs/gpu.md).
+// The update's kernels for GPUs.
 #include "backend/cuda/cuda_grid.cuh"
-#include "train/update_grid.hpp"
+#include "train/update_kernels.hpp"
 
-namespace lockstep::backend {
-
-template __global__ void run_elements(std::int64_t, train::DivideBody);
-template __global__ void run_elements(std::int64_t, train::ScaleBody);
-template __global__ void run_elements(std::int64_t, train::BlendBody);
-template __global__ void run_elements(std::int64_t, train::SgdPlainBody);
-template __global__ void run_elements(std::int64_t, train::SgdMomentumBody);
-template __global__ void run_elements(std::int64_t, train::AdamBody);
-
-}  // namespace lockstep::backend
+/// The caller owns them.
+extern "C" __attribute__((visibility("default"))) lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
+  return new lockstep::train::GridUpdateKernels<lockstep::backend::CudaGrid>;
+}

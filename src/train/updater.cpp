@@ -1,66 +1,22 @@
 #include "train/updater.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "core/vectorize.hpp"
 
 namespace lockstep::train {
 
-namespace {
-
-constexpr int kPiecesPerTask = 16;
-
-LOCKSTEP_VECTORIZED void divide(const float* sum, float count, float* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = sum[i] / count;
-}
-LOCKSTEP_VECTORIZED void accumulate(float* into, const float* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) into[i] += from[i];
-}
-LOCKSTEP_VECTORIZED void scale(float* values, float factor, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
-}
-LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, float shards, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
-}
-
-// Eight lanes with a fixed order of combination.
-LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
-  double lanes[8] = {};
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) {
-      const double value = static_cast<double>(values[i + lane]);
-      lanes[lane] += value * value;
-    }
-  }
-  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
-int tasks_for(std::size_t pieces) {
-  return static_cast<int>((pieces + kPiecesPerTask - 1) / kPiecesPerTask);
-}
-
-}  // namespace
-
-Updater::Updater(const Graph& graph, const Program& program, const exec::GradientLayout& layout,
-                 const OptimizerOptions& options, double clip_norm, int shards)
-    : graph_(graph),
-      program_(program),
-      layout_(layout),
-      optimizer_(make_optimizer(options)),
-      clip_norm_(clip_norm),
-      decay_all_(options.decay_all),
-      shards_(shards),
-      gradient_(graph, graph.parameters),
-      uses_(graph.parameters.size()) {
+Updater::Updater(const UpdaterSetup& setup)
+    : graph_(setup.graph),
+      program_(setup.program),
+      layout_(setup.layout),
+      options_(setup.options),
+      optimizer_(make_optimizer(setup.options)),
+      clip_norm_(setup.clip_norm),
+      shards_(setup.shards),
+      gradient_(setup.graph, setup.graph.parameters),
+      uses_(setup.graph.parameters.size()) {
   // Slots are in order of backward, the reverse of graph order.
-  for (std::size_t i = program.slots.size(); i-- > 0;) {
-    const Slot& slot = program.slots[i];
+  for (std::size_t i = program_.slots.size(); i-- > 0;) {
+    const Slot& slot = program_.slots[i];
     if (slot.kind == Slot::Kind::gradient) uses_[static_cast<std::size_t>(slot.target)].push_back(i);
   }
   for (std::size_t p = 0; p < uses_.size(); ++p) {
@@ -70,7 +26,6 @@ Updater::Updater(const Graph& graph, const Program& program, const exec::Gradien
       pieces_.push_back({p, at, std::min(exec::kChunk, elements - at)});
     }
   }
-  squares_.resize(pieces_.size());
 }
 
 Model Updater::make_model(std::uint64_t seed) const {
@@ -88,79 +43,6 @@ Model Updater::make_model(std::uint64_t seed) const {
     model.optimizer.emplace_back(graph_, graph_.parameters);
   }
   return model;
-}
-
-void Updater::gather(const comm::Exchange& exchange, float count, std::size_t index) {
-  const Piece& piece = pieces_[index];
-  float* out = gradient_.at(piece.parameter).data() + piece.first;
-  bool first = true;
-  for (const std::size_t slot : uses_[piece.parameter]) {
-    const exec::SlotPlace& place = layout_.slots[slot];
-    const float* sum = exchange.reduced(place.bucket).data() + place.offset + piece.first;
-    if (first) {
-      std::copy_n(sum, piece.elements, out);
-    } else {
-      accumulate(out, sum, piece.elements);
-    }
-    first = false;
-  }
-  divide(out, count, out, piece.elements);
-  if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, piece.elements);
-}
-
-double Updater::norm() const {
-  double sum = 0;
-  for (const double square : squares_) sum += square;
-  return std::sqrt(sum);
-}
-
-double Updater::update(Model& model, const comm::Exchange& exchange, double count, const UpdateScalars& scalars,
-                       exec::WorkerPool& pool) {
-  optimizer_->begin_step(scalars);
-  const auto for_each_piece = [&](const auto& body) {
-    pool.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
-      const std::size_t first = static_cast<std::size_t>(task) * kPiecesPerTask;
-      for (std::size_t i = first; i < std::min(pieces_.size(), first + kPiecesPerTask); ++i) body(i);
-    });
-  };
-  const auto apply = [&](std::size_t index) {
-    const Piece& piece = pieces_[index];
-    const auto at = [&](const exec::TensorBlock& block) { return block.at(piece.parameter).data() + piece.first; };
-    std::array<float*, 2> states{};
-    for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
-    const auto n = static_cast<std::size_t>(piece.elements);
-    optimizer_->update({at(model.parameters), n}, {at(gradient_), n}, {states.data(), model.optimizer.size()},
-                       decay_all_ || graph_.at(graph_.parameters[piece.parameter]).decay);
-  };
-  const auto divisor = static_cast<float>(count);
-  double gradient_norm = 0;
-  if (clip_norm_ > 0) {
-    for_each_piece([&](std::size_t i) { gather(exchange, divisor, i); });
-    gradient_norm = norm();
-    const auto factor = static_cast<float>(std::min(1.0, clip_norm_ / (gradient_norm + 1e-6)));
-    for_each_piece([&](std::size_t i) {
-      if (factor < 1) scale(gradient_.at(pieces_[i].parameter).data() + pieces_[i].first, factor, pieces_[i].elements);
-      apply(i);
-    });
-  } else {
-    for_each_piece([&](std::size_t i) {
-      gather(exchange, divisor, i);
-      apply(i);
-    });
-  }
-  update_states(model, exchange);
-  return gradient_norm;
-}
-
-void Updater::update_states(Model& model, const comm::Exchange& exchange) const {
-  for (std::size_t i = 0; i < program_.slots.size(); ++i) {
-    const Slot& slot = program_.slots[i];
-    if (slot.kind != Slot::Kind::statistic) continue;
-    const exec::SlotPlace& place = layout_.slots[i];
-    const auto target = static_cast<std::size_t>(slot.target);
-    blend(model.states.at(target).data(), exchange.reduced(place.bucket).data() + place.offset,
-          static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
-  }
 }
 
 }  // namespace lockstep::train

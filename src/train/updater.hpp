@@ -2,17 +2,16 @@
 //
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
 // tokens. The norm for clipping adds the squares of chunks in (parameter, chunk) order. Every rank updates
-// everything, chunk by chunk on its workers.
+// everything: on the CPU chunk by chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "comm/exchange.hpp"
+#include "exec/executor.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/parameters.hpp"
-#include "exec/worker_pool.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 #include "train/optimizer.hpp"
@@ -24,41 +23,59 @@ struct Model {
   std::vector<exec::TensorBlock> optimizer;  ///< per state name of the optimizer, shaped as the parameters
 };
 
+/// What an updater is made for; references must outlive it.
+struct UpdaterSetup {
+  const Graph& graph;
+  const Program& program;
+  const exec::GradientLayout& layout;
+  const OptimizerOptions& options;
+  double clip_norm = 0;  ///< 0: no clipping
+  int shards = 1;
+};
+
 class Updater {
  public:
-  Updater(const Graph& graph, const Program& program, const exec::GradientLayout& layout,
-          const OptimizerOptions& options, double clip_norm, int shards);
+  explicit Updater(const UpdaterSetup& setup);
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+  virtual ~Updater() = default;
 
   [[nodiscard]] Model make_model(std::uint64_t seed) const;
   [[nodiscard]] std::vector<std::string> optimizer_state_names() const { return optimizer_->state_names(); }
 
-  /// Returns the gradient's global norm before clipping (0 when clipping is off).
-  double update(Model& model, const comm::Exchange& exchange, double count, const UpdateScalars& scalars,
-                exec::WorkerPool& pool);
-
+  /// What begin() will allocate on a GPU.
+  [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_needs(const Model& /*model*/) const { return {}; }
+  /// The model as it stands on the host is what the first update starts from.
+  virtual void begin(const Model& /*model*/) {}
+  /// Returns the gradient's global norm before clipping (0 when clipping is off). On a GPU, what the host has of the model
+  /// is older afterwards: fetch().
+  virtual double update(Model& model, double count, const UpdateScalars& scalars) = 0;
+  /// Makes the host's copy of the model what update() has made of it.
+  virtual void fetch(Model& /*model*/) {}
+  /// Where kernels read the model. After begin().
+  [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
   /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set.
-  [[nodiscard]] const exec::TensorBlock& gradient() const { return gradient_; }
+  [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
 
- private:
+ protected:
   struct Piece {  // a chunk of a parameter
     std::size_t parameter;
     std::int64_t first, elements;
   };
-  void gather(const comm::Exchange& exchange, float count, std::size_t index);
-  [[nodiscard]] double norm() const;
-  void update_states(Model& model, const comm::Exchange& exchange) const;
+  [[nodiscard]] bool decays(std::size_t parameter) const {
+    return options_.decay_all || graph_.at(graph_.parameters[parameter]).decay;
+  }
 
   const Graph& graph_;
   const Program& program_;
   const exec::GradientLayout& layout_;
+  const OptimizerOptions& options_;
   std::unique_ptr<Optimizer> optimizer_;
   double clip_norm_;
-  bool decay_all_;
   int shards_;
-  exec::TensorBlock gradient_;
+  exec::TensorBlock gradient_;                   // on the host
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
   std::vector<Piece> pieces_;
-  std::vector<double> squares_;  // by piece
 };
 
 }  // namespace lockstep::train

@@ -23,7 +23,7 @@ bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
 }
 
-bool Validation::run(const Model& model, Progress& progress) {
+bool Validation::run(const exec::ModelValues& model, Progress& progress) {
   const Job& job = run_.job;
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
@@ -32,7 +32,7 @@ bool Validation::run(const Model& model, Progress& progress) {
         EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
                           run_.timeout()});
   }
-  progress.metrics = evaluation_->run(model.parameters, model.states, static_cast<std::uint64_t>(progress.step));
+  progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();
   run_.emit("eval", {{"step", progress.step}, {"set", std::string("validation")}, {"loss", loss}, {"metrics", shown}});

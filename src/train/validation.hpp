@@ -9,7 +9,6 @@
 #include "train/evaluation.hpp"
 #include "train/prepared_data.hpp"
 #include "train/run_context.hpp"
-#include "train/updater.hpp"
 
 namespace lockstep::train {
 
@@ -22,7 +21,7 @@ class Validation {
   [[nodiscard]] bool wanted() const;
   /// Evaluates and sets progress.metrics; every rank calls it. Returns whether the metric of `checkpoint.best` is the
   /// best so far; sets progress.finished when that of `early_stop` has not improved for `patience` evaluations.
-  bool run(const Model& model, Progress& progress);
+  bool run(const exec::ModelValues& model, Progress& progress);
 
  private:
   bool note(const std::string& metric, const Progress& progress, BestValue& best) const;

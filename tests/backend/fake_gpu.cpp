@@ -75,6 +75,11 @@ void FakeGpu::wait(Event event) {
   join(clocks_[0], events_.at(static_cast<std::size_t>(event)));
 }
 
+bool FakeGpu::done(Event event) {
+  wait(event);
+  return true;
+}
+
 std::byte* FakeGpu::add_block(std::size_t bytes, bool pinned) {
   const std::lock_guard lock(mutex_);
   Block block;
@@ -154,6 +159,16 @@ void FakeGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned,
 void FakeGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
   access({{timeline(stream), device, bytes, false, false}, {timeline(stream), pinned, bytes, true, true}});
   std::memcpy(pinned, device, bytes);
+}
+
+void FakeGpu::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  access({{timeline(stream), from, bytes, false, false}, {timeline(stream), to, bytes, true, false}});
+  std::memcpy(to, from, bytes);
+}
+
+void FakeGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
+  kernel_writes(stream, device, bytes);
+  std::memset(device, 0, bytes);
 }
 
 void FakeGpu::kernel_reads(Stream stream, const std::byte* device, std::size_t bytes) {

@@ -42,6 +42,8 @@ class FakeGpu final : public Gpu {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void wait(Event event) override;
+  /// As if the GPU were always fast: true, and the host has waited.
+  [[nodiscard]] bool done(Event event) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add_block(bytes, false); }
   void free(std::byte* memory) override { remove(memory, false); }
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override { return add_block(bytes, true); }
@@ -49,6 +51,8 @@ class FakeGpu final : public Gpu {
   void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
   void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
   void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   void reads(const std::byte* pinned, std::size_t bytes) override;
   [[nodiscard]] GpuQueue* queue(Stream stream) override;
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;

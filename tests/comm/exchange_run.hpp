@@ -41,9 +41,25 @@ struct Case {
   }
 };
 
+/// A rank whose gradients are in the host's memory: the exchange, and how a test writes leaves and reads sums.
+class HostSide {
+ public:
+  explicit HostSide(Exchange& exchange) : exchange_(&exchange) {}
+  HostSide(Communicator& communicator, const Case& c, ExchangeOptions options)
+      : made_(make_exchange(communicator, c.layout, options)), exchange_(made_.get()) {}
+  [[nodiscard]] Exchange& exchange() { return *exchange_; }
+  void write(unsigned /*worker*/, Leaf leaf, const std::vector<float>& values) { fill(leaf, values); }
+  [[nodiscard]] std::span<const float> read(int bucket) { return exchange_->reduced(bucket); }
+  void have_read() {}
+
+ private:
+  std::unique_ptr<Exchange> made_;
+  Exchange* exchange_;
+};
+
 /// One rank's part of a step: workers take shards in the given order and finish their buckets in random order.
-inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const std::vector<int>& shards,
-                    unsigned seed) {
+template <class Side>
+void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<int>& shards, unsigned seed) {
   std::mutex mutex;
   std::size_t next = 0;
   const auto work = [&](unsigned worker) {
@@ -60,17 +76,23 @@ inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const
       std::shuffle(order.begin(), order.end(), random);
       for (const int bucket : order) {
         const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
-        const Leaf leaf = exchange.leaf(shard, bucket);
+        const Leaf leaf = side.exchange().leaf(shard, bucket);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf.memory) % 64, 0U);
-        fill(leaf, values);
+        side.write(worker, leaf, values);
         if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
-        exchange.ready(shard, bucket);
+        side.exchange().ready(shard, bucket);
       }
     }
   };
   std::vector<std::thread> threads;
   for (int w = 0; w < c.workers; ++w) threads.emplace_back(work, static_cast<unsigned>(w));
   for (std::thread& thread : threads) thread.join();
+}
+
+inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const std::vector<int>& shards,
+                    unsigned seed) {
+  HostSide side(exchange);
+  compute(side, c, step, shards, seed);
 }
 
 /// What any way of computing the same gradients must come to.
@@ -108,7 +130,8 @@ inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_
 }
 
 /// Runs the case; the first thing that is wrong with it, with the rank that saw it. Empty: nothing.
-inline std::string wrong(const Case& c, const Expected& expected, ExchangeOptions options = {}) {
+template <class Side = HostSide>
+std::string wrong(const Case& c, const Expected& expected, ExchangeOptions options = {}) {
   std::mutex mutex;
   std::string first;
   const auto complain = [&](int rank, const std::string& what) {
@@ -119,7 +142,8 @@ inline std::string wrong(const Case& c, const Expected& expected, ExchangeOption
     if (found != wanted) complain(rank, fmt::format("{}: expected {}, found {}", what, wanted, found));
   };
   const auto body = [&](Communicator& communicator) {
-    const auto exchange = make_exchange(communicator, c.layout, options);
+    Side side(communicator, c, options);
+    Exchange* const exchange = &side.exchange();
     const int rank = communicator.rank();
     TrafficFormula formula;
     std::uint64_t product_formula = 0;
@@ -127,12 +151,13 @@ inline std::string wrong(const Case& c, const Expected& expected, ExchangeOption
     for (std::size_t s = 0; s < c.assignments.size(); ++s) {
       const Assignment& assignment = c.assignments[s];
       exchange->begin_step(c.step(s), assignment);
-      compute(*exchange, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
+      compute(side, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
               c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
       exchange->finish();
       for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
-        hash.add(std::as_bytes(exchange->reduced(static_cast<int>(b))));
+        hash.add(std::as_bytes(side.read(static_cast<int>(b))));
       }
+      side.have_read();
       complain(rank, wrong_scalars(*exchange, c, c.step(s), rank));
       formula.add(communicator, c.layout, assignment, expected.more_partials);
       if (c.ranks > 1) product_formula += expected_bytes(c.layout, assignment, communicator.topology(), rank);

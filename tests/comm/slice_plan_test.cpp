@@ -1,5 +1,5 @@
 // The exchange as messages, played through between made-up ranks: each message is delivered by order alone, the owner
-// adds by the GPU kernel's body over its whole grid, and the bits are those of the tree, however shards are placed.
+// adds as it does on its GPU, and the bits are those of the tree, however shards are placed.
 #include "comm/slice_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 #include <map>
 
 #include "comm/exchange_cases.hpp"
-#include "comm/tree_add_grid.hpp"
+#include "comm/gpu_exchange.hpp"
+#include "cuda/host_gpu.hpp"
 
 namespace lockstep::comm {
 
@@ -65,7 +66,8 @@ Values play(const Tree& tree, const Assignment& assignment, const std::vector<st
     }
     std::vector<float*> roots;
     for (Values& root : rank.roots) roots.push_back(root.data());
-    add_slices<backend::HostGrid>(nullptr, rank.plan, roots, rank.received.data(), whole.data() + rank.plan.first);
+    backend::HostGpu gpu;
+    add_slices(gpu, gpu.make_stream(), rank.plan, roots, rank.received.data(), whole.data() + rank.plan.first);
   }
   for (const auto& [ends, wire] : wires) EXPECT_TRUE(wire.empty()) << "a message that nobody receives";
   return whole;

@@ -128,8 +128,10 @@ class Memory(Place):
             rf"^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, 0000:70:00.0\): expected [0-9.]+ MiB of free memory, found "
             r"3.8 MiB; try more shards \(one has 40 samples now\), or threads: 1\n"
             r"  parameters and states +[0-9.]+ MiB\n"
+            r"  gradient +[0-9.]+ MiB\n"
+            r"  optimizer +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
+            r"  exchange of gradients +[0-9.]+ MiB\n"
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
-            r"  gradients +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n$")
 
 

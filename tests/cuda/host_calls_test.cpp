@@ -6,6 +6,7 @@
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/driver.hpp"
 #include "comm/nccl_group.hpp"
+#include "cuda/host_gpu.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -61,7 +62,10 @@ TEST_F(HostCalls, EachLibrarySaysWhatIsWrong) {
 
 TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
   run_in_threads(2, [](Communicator& ranks) {
-    const std::string message = refusal([&] { const comm::NcclGroup group(ranks, kPlace, milliseconds(20'000)); });
+    const std::string message = refusal([&] {
+      backend::HostGpu gpu;  // nothing is asked of it
+      const comm::NcclGroup group(ranks, gpu, kPlace, milliseconds(20'000));
+    });
     EXPECT_TRUE(message.starts_with(std::string(kWhere) + "ncclCommInitRankConfig failed with ")) << message;
   });
 }

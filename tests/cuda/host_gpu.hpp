@@ -17,6 +17,7 @@ class HostGpu final : public Gpu {
   void record(Event /*event*/, Stream /*stream*/) override {}
   void wait(Stream /*stream*/, Event /*event*/) override {}
   void wait(Event /*event*/) override {}
+  bool done(Event /*event*/) override { return true; }
   std::byte* allocate(std::size_t bytes) override {
     constexpr std::size_t kAlignment = 256;
     return static_cast<std::byte*>(std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment));
@@ -31,6 +32,10 @@ class HostGpu final : public Gpu {
   void copy_out(Stream /*stream*/, std::byte* pinned, const std::byte* device, std::size_t bytes) override {
     std::memcpy(pinned, device, bytes);
   }
+  void copy(Stream /*stream*/, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void clear(Stream /*stream*/, std::byte* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
   GpuQueue* queue(Stream /*stream*/) override { return nullptr; }
   void enter(Stream /*stream*/, std::uint64_t /*step*/, const std::string& /*op*/) override {}
   void add(Stream /*stream*/, const float* left, const float* right, float* out, std::int64_t n) override {

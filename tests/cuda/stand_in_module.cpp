@@ -5,9 +5,11 @@
 #include "backend/gpu/build_id.hpp"
 #include "backend/gpu/gpu_place.hpp"
 #include "cuda/host_gpu.hpp"
+#include "cuda/host_messages.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
+#include "train/update_kernels.hpp"
 
 extern "C" const char* lockstep_cuda_build_id() {
   return STAND_IN_BUILD_ID;
@@ -24,6 +26,17 @@ extern "C" void lockstep_cuda_libraries(std::string& text) {
 extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
                                                           const lockstep::backend::GpuPlace& /*place*/) {
   return new lockstep::backend::HostGpu;
+}
+
+extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Communicator& ranks,
+                                                                    lockstep::backend::Gpu& /*gpu*/,
+                                                                    const lockstep::backend::GpuPlace& /*place*/,
+                                                                    std::chrono::milliseconds timeout) {
+  return new lockstep::comm::HostMessages(ranks, timeout);
+}
+
+extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
+  return new lockstep::train::GridUpdateKernels<lockstep::backend::HostGrid>;
 }
 
 extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {

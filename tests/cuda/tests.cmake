@@ -7,7 +7,7 @@ foreach(KIND this_build other_build grids)
   add_library(stand_in_${KIND} MODULE ${CMAKE_CURRENT_LIST_DIR}/stand_in_module.cpp)
   set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
   target_include_directories(stand_in_${KIND} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(stand_in_${KIND} PRIVATE lockstep_ops lockstep_flags)
+  target_link_libraries(stand_in_${KIND} PRIVATE lockstep_train lockstep_flags)
   add_dependencies(backend_test stand_in_${KIND})
 endforeach()
 target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
@@ -37,6 +37,7 @@ if(LOCKSTEP_CUDA_FOUND)
   file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
     ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
   add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${MODULE_HOST_SOURCES})
+  target_include_directories(cuda_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
     ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)

@@ -102,7 +102,7 @@ struct Bench {
     exchange = comm::make_exchange(*communicator, exchange_layout, {});
     parameters = TensorBlock(graph, graph.parameters);
     states = TensorBlock(graph, graph.states);
-    executor->use(parameters, states);
+    executor->use({parameters, states});
     assignment = comm::place_shards(comm::equal_counts(kShards, 1));
   }
   /// Returns the allocations made after begin_step, which may plan anew.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/fake_gpu.hpp"
+#include "comm/gpu_exchange.hpp"
 #include "exec/checked_kernel.hpp"
 #include "exec/executor.hpp"
 #include "exec/gpu_memory.hpp"
@@ -80,10 +81,10 @@ struct Bench {
   Bench() { ops::add_built_in(registry); }
 
   Device gpu() {
-    return {{DeviceKind::cuda, "a fake", "sm_00", "none"},
-            std::make_shared<backend::GpuLanes>(fake),
-            checked_kernels(registry),
-            "node7, rank 0, GPU 0 (a fake)"};
+    return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
+            .lanes = std::make_shared<backend::GpuLanes>(fake),
+            .gpu_kernels = checked_kernels(registry),
+            .place = "node7, rank 0, GPU 0 (a fake)"};
   }
 
   // Two steps of training, between which parameters change, and an evaluation after each.
@@ -93,9 +94,9 @@ struct Bench {
     Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
-    const auto exchange = comm::make_exchange(*communicator, exchange_layout(layout, kShards));
+    const auto exchange = make_exchange(device, *communicator, exchange_layout(layout, kShards));
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
-    training.use(parameters, states);
+    training.use({parameters, states});
     EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
     const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
     RandomSource source;
@@ -106,6 +107,7 @@ struct Bench {
         results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
       }
       exchange->finish();
+      if (device.is_gpu()) fake->wait(dynamic_cast<comm::GpuExchange&>(*exchange).whole());
       for (std::size_t s = 0; s < layout.slots.size(); ++s) {
         const auto sum = exchange->reduced(layout.slots[s].bucket)
                              .subspan(static_cast<std::size_t>(layout.slots[s].offset),
@@ -115,10 +117,17 @@ struct Bench {
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         for (float& value : parameters.at(i)) value *= 0.5F;
       }
-      inference.use(parameters, states);
+      training.use({parameters, states});
+      inference.use({parameters, states});
       evaluate(inference, source, results);
     }
     return results;
+  }
+
+  std::unique_ptr<comm::Exchange> make_exchange(const Device& device, Communicator& communicator,
+                                                const comm::ExchangeLayout& layout) {
+    if (!device.is_gpu()) return comm::make_exchange(communicator, layout);
+    return std::make_unique<comm::GpuExchange>(communicator, layout, comm::ExchangeOptions{}, *fake, nullptr);
   }
 
   static void evaluate(Executor& inference, RandomSource& source, Results& results) {

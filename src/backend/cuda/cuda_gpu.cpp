@@ -25,8 +25,11 @@ Gpu::Stream CudaGpu::make_kernel_stream() {
 }
 
 Gpu::Event CudaGpu::make_event() {
-  events_.push_back(backend::make_event(place_));
-  return static_cast<Event>(events_.size() - 1);
+  CudaEvent event = backend::make_event(place_);
+  const auto address = reinterpret_cast<std::uintptr_t>(event.get());
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  return Event{address};
 }
 
 void CudaGpu::record(Event event, Stream stream) {
@@ -41,25 +44,36 @@ void CudaGpu::wait(Event event) {
   LOCKSTEP_GPU(place_, cudaEventSynchronize(at(event)));
 }
 
+bool CudaGpu::done(Event event) {
+  const cudaError_t state = cudaEventQuery(at(event));
+  if (state == cudaErrorNotReady) return false;
+  check_gpu(state, "cudaEventQuery(at(event))", place_);
+  return true;
+}
+
 std::byte* CudaGpu::allocate(std::size_t bytes) {
   DeviceMemory memory = make_device_memory(bytes, place_);
   auto* const address = static_cast<std::byte*>(memory.get());
+  const std::lock_guard lock(mutex_);
   device_.emplace(address, std::move(memory));
   return address;
 }
 
 void CudaGpu::free(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
   device_.erase(memory);
 }
 
 std::byte* CudaGpu::allocate_pinned(std::size_t bytes) {
   PinnedMemory memory = make_pinned_memory(bytes, place_);
   auto* const address = static_cast<std::byte*>(memory.get());
+  const std::lock_guard lock(mutex_);
   pinned_.emplace(address, std::move(memory));
   return address;
 }
 
 void CudaGpu::free_pinned(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
   pinned_.erase(memory);
 }
 
@@ -73,6 +87,14 @@ void CudaGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned,
 
 void CudaGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
   LOCKSTEP_GPU(place_, cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, at(stream)));
+}
+
+void CudaGpu::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  LOCKSTEP_GPU(place_, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, at(stream)));
+}
+
+void CudaGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
+  LOCKSTEP_GPU(place_, cudaMemsetAsync(device, 0, bytes, at(stream)));
 }
 
 std::size_t CudaGpu::free_memory() {

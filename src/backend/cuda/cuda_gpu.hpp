@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,7 @@ class CudaGpu final : public Gpu {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void wait(Event event) override;
+  [[nodiscard]] bool done(Event event) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
   void free(std::byte* memory) override;
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
@@ -30,6 +32,8 @@ class CudaGpu final : public Gpu {
   void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override;
   void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) override;
   void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   [[nodiscard]] GpuQueue* queue(Stream stream) override { return queues_.at(static_cast<std::size_t>(stream)).get(); }
   void enter(Stream stream, std::uint64_t step, const std::string& op) override { queue(stream)->enter(step, op); }
   void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
@@ -37,12 +41,13 @@ class CudaGpu final : public Gpu {
 
  private:
   [[nodiscard]] cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
-  [[nodiscard]] cudaEvent_t at(Event event) const { return events_.at(static_cast<std::size_t>(event)).get(); }
+  [[nodiscard]] static cudaEvent_t at(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
 
   int ordinal_;
   GpuPlace place_;
   std::vector<CudaStream> streams_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
+  std::mutex mutex_;  ///< of what follows
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;
   std::unordered_map<std::byte*, PinnedMemory> pinned_;

@@ -2,7 +2,7 @@
 // does it on the CPU and checks what a GPU leaves unchecked: the order of accesses, and the life of memory.
 //
 // Work put on one stream runs in that order; across streams, and for the host, only events order anything. What makes
-// something (streams, events, memory) is for one thread at a time, with none of the others at work.
+// something may be called by any thread, but streams are made before the others are at work.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace backend {
 class Gpu {
  public:
   enum class Stream : std::uint32_t {};
-  enum class Event : std::uint32_t {};
+  enum class Event : std::uintptr_t {};
 
   Gpu() = default;
   Gpu(const Gpu&) = delete;
@@ -40,6 +40,8 @@ class Gpu {
   virtual void wait(Stream stream, Event event) = 0;
   /// The calling thread waits.
   virtual void wait(Event event) = 0;
+  /// Whether that wait would be over at once.
+  [[nodiscard]] virtual bool done(Event event) = 0;
 
   /// 256-byte aligned, not cleared. Nothing may be using the memory when it is freed.
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
@@ -53,6 +55,9 @@ class Gpu {
   /// Put on the stream: from pinned memory to the GPU's, or back.
   virtual void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) = 0;
   virtual void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) = 0;
+  /// Put on the stream: within the GPU's memory; `clear` sets all bytes to zero.
+  virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  virtual void clear(Stream stream, std::byte* device, std::size_t bytes) = 0;
   /// The calling thread is about to read pinned memory: nothing to do for a GPU, something to check for a fake.
   virtual void reads(const std::byte* /*pinned*/, std::size_t /*bytes*/) {}
 

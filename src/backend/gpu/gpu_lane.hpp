@@ -1,5 +1,4 @@
-// A worker's part of its rank's GPU: a stream for kernels, one for what goes back to the host, and working memory.
-// Training and evaluation use the same lanes, one after the other, so that their memory is needed once.
+// A worker's part of its rank's GPU: a stream for kernels, and working memory. Training and evaluation use the same lanes, one after the other, so that their memory is needed once.
 #pragma once
 
 #include <memory>
@@ -11,9 +10,9 @@
 namespace lockstep::backend {
 
 struct GpuLane {
-  explicit GpuLane(Gpu& device) : gpu(device), compute(gpu.make_kernel_stream()), out(gpu.make_stream()), arena(gpu) {}
+  explicit GpuLane(Gpu& device) : gpu(device), compute(gpu.make_kernel_stream()), arena(gpu) {}
   Gpu& gpu;
-  Gpu::Stream compute, out;
+  Gpu::Stream compute;
   GpuArena arena;
 };
 

@@ -1,0 +1,54 @@
+// GpuMessages: what moves bytes between GPUs. NcclGroup (in the CUDA module) does it; a stand-in for tests sends them over
+// the Communicator. Not a Communicator itself: what it moves lies on GPUs, and a call only puts work on a stream.
+//
+// Every rank makes the same calls in the same order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "backend/gpu/cuda_module.hpp"
+#include "backend/gpu/gpu.hpp"
+#include "backend/gpu/gpu_place.hpp"
+#include "comm/slice_plan.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+class GpuMessages {
+ public:
+  using Stream = backend::Gpu::Stream;
+
+  GpuMessages() = default;
+  GpuMessages(const GpuMessages&) = delete;
+  GpuMessages& operator=(const GpuMessages&) = delete;
+  virtual ~GpuMessages() = default;
+
+  /// All messages of a plan. `roots`: this rank's partial sums of the bucket, by root; `received`: plan.receive_elements
+  /// floats. The additions are the caller's, on the same stream.
+  virtual void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) = 0;
+  /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
+  virtual void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) = 0;
+  /// Not exact: the association is the library's.
+  virtual void all_reduce_sum(float* values, std::int64_t count, Stream stream) = 0;
+
+  /// Throws if it has been found out, meanwhile, that something is wrong: a peer that is gone, a network that is down.
+  /// For those who wait for a stream, which would wait for ever.
+  virtual void check(const Operation& operation) = 0;
+  /// Ends what is under way, on this rank. Afterwards only destruction is allowed.
+  virtual void abort() noexcept = 0;
+};
+
+/// The function of the module that makes them: GpuMessages*(Communicator&, backend::Gpu&, const backend::GpuPlace&,
+/// std::chrono::milliseconds).
+inline constexpr const char* kModuleMakeMessages = "lockstep_cuda_make_messages";
+
+/// By NCCL. Every rank calls it, each with its own GPU; rank 0's unique id goes over `ranks`. Throws
+/// Error(infrastructure) where it is not done by the deadline.
+[[nodiscard]] std::unique_ptr<GpuMessages> make_gpu_messages(const backend::CudaModule& module, Communicator& ranks,
+                                                             backend::Gpu& gpu, const backend::GpuPlace& place,
+                                                             std::chrono::milliseconds timeout);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,63 @@
+// The gradients of a shard on their way out: a bucket is opened when its first slot is about to be written, and handed
+// over when its last one is.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "exec/shard_runner.hpp"
+#include "exec/shard_worker.hpp"
+#include "graph/program.hpp"
+
+namespace lockstep::exec {
+
+/// A worker's, kept from shard to shard so that a step allocates nothing.
+struct BucketMemory {
+  std::vector<SlotMemory> slots;   ///< per Program::slots
+  std::vector<comm::Leaf> leaves;  ///< by bucket
+};
+
+/// For one run of a program; of evaluation it does nothing.
+class BucketWalk {
+ public:
+  BucketWalk(const Program& program, const ShardCall& call, BucketMemory& memory)
+      : program_(program), call_(call), memory_(memory) {
+    memory_.leaves.clear();
+  }
+
+  /// Before instruction i: opened(leaf) for each bucket that begins with it.
+  template <class Opened>
+  void before(std::size_t i, const Opened& opened) {
+    if (call_.sink == nullptr) return;
+    const auto& buckets = call_.layout->buckets;
+    const auto slots_after = program_.instructions[i].slots_done;
+    for (; opened_ < buckets.size() && buckets[opened_].first_slot < slots_after; ++opened_) {
+      const comm::Leaf leaf = call_.sink->leaf(static_cast<int>(opened_));
+      for (auto s = buckets[opened_].first_slot; s < buckets[opened_].last_slot; ++s) {
+        const auto slot = static_cast<std::size_t>(s);
+        memory_.slots[slot] = {leaf.memory + call_.layout->slots[slot].offset, leaf.add};
+      }
+      opened(leaf);
+      memory_.leaves.push_back(leaf);
+    }
+  }
+  /// After it: closing(leaf) for each that ends with it, and then it is handed over.
+  template <class Closing>
+  void after(std::size_t i, const Closing& closing) {
+    if (call_.sink == nullptr) return;
+    const auto& buckets = call_.layout->buckets;
+    const auto slots_done = program_.instructions[i].slots_done;
+    for (; closed_ < buckets.size() && buckets[closed_].last_slot <= slots_done; ++closed_) {
+      closing(memory_.leaves[closed_]);
+      call_.sink->ready(static_cast<int>(closed_));
+    }
+  }
+
+ private:
+  const Program& program_;
+  const ShardCall& call_;
+  BucketMemory& memory_;
+  std::size_t opened_ = 0, closed_ = 0;
+};
+
+}  // namespace lockstep::exec

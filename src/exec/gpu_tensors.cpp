@@ -1,0 +1,109 @@
+#include "exec/gpu_tensors.hpp"
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+using backend::Gpu;
+
+constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
+
+std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts) {
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    starts.push_back(at);
+    at += GpuTensors::parts_of(static_cast<std::int64_t>(block.at(i).size())) * GpuTensors::kPart;
+  }
+  return at;
+}
+
+/// copy(bytes of the tensor, where they are on the GPU, how many) for pieces that fit into the staging memory.
+template <class Copy>
+void in_pieces(std::span<float> tensor, float* device, const Copy& copy) {
+  const auto host = std::as_writable_bytes(tensor);
+  for (std::size_t at = 0; at < host.size(); at += kStagingBytes) {
+    copy(host.data() + at, reinterpret_cast<std::byte*>(device) + at, std::min(kStagingBytes, host.size() - at));
+  }
+}
+
+}  // namespace
+
+std::size_t GpuTensors::bytes(const TensorBlock& like) {
+  std::vector<std::int64_t> starts;
+  return static_cast<std::size_t>(lay_out(like, starts)) * sizeof(float);
+}
+
+GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like)
+    : gpu_(gpu),
+      stream_(stream),
+      copied_(gpu.make_event()),
+      elements_(lay_out(like, starts_)),
+      device_(gpu, static_cast<std::size_t>(elements_) * sizeof(float)) {
+  if (elements_ > 0) gpu.clear(stream, device_.get(), static_cast<std::size_t>(elements_) * sizeof(float));
+}
+
+GpuTensors::~GpuTensors() {
+  try {
+    gpu_.make_current();
+    gpu_.record(copied_, stream_);
+    gpu_.wait(copied_);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
+  }
+}
+
+void GpuTensors::upload(const TensorBlock& block) {
+  const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  for (std::size_t i = 0; i < size(); ++i) {
+    in_pieces(block.at(i), at(i), [&](const std::byte* host, std::byte* device, std::size_t bytes) {
+      gpu_.fill(staging.get(), host, bytes);
+      gpu_.copy_in(stream_, device, staging.get(), bytes);
+      gpu_.record(copied_, stream_);
+      gpu_.wait(copied_);
+    });
+  }
+}
+
+void GpuTensors::download(TensorBlock& block) {
+  const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  for (std::size_t i = 0; i < size(); ++i) {
+    in_pieces(block.at(i), at(i), [&](std::byte* host, const std::byte* device, std::size_t bytes) {
+      gpu_.copy_out(stream_, staging.get(), device, bytes);
+      gpu_.record(copied_, stream_);
+      gpu_.wait(copied_);
+      gpu_.reads(staging.get(), bytes);
+      std::copy_n(staging.get(), bytes, host);
+    });
+  }
+}
+
+GpuParameters::GpuParameters(Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states)
+    : gpu_(gpu),
+      stream_(gpu.make_kernel_stream()),
+      changed_(gpu.make_event()),
+      parameters_(gpu, stream_, parameters),
+      states_(gpu, stream_, states) {
+  upload(parameters, states);
+}
+
+void GpuParameters::upload(const TensorBlock& parameters, const TensorBlock& states) {
+  gpu_.make_current();
+  parameters_.upload(parameters);
+  states_.upload(states);
+  record_change();
+}
+
+void GpuParameters::download(TensorBlock& parameters, TensorBlock& states) {
+  gpu_.make_current();
+  parameters_.download(parameters);
+  states_.download(states);
+}
+
+std::size_t GpuParameters::bytes(const TensorBlock& parameters, const TensorBlock& states) {
+  return GpuTensors::bytes(parameters) + GpuTensors::bytes(states);
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,77 @@
+// Tensors on a GPU: a block that is laid out as a TensorBlock of the host is, and copied from there and back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/gpu/gpu.hpp"
+#include "backend/gpu/gpu_block.hpp"
+#include "exec/parameters.hpp"
+
+namespace lockstep::exec {
+
+class GpuTensors {
+ public:
+  /// Each tensor starts at a multiple of this many floats; what is between them is zero, and nobody's.
+  static constexpr std::int64_t kPart = 64;
+  static constexpr std::int64_t parts_of(std::int64_t elements) { return (elements + kPart - 1) / kPart; }
+
+  /// Zeros, when the stream is there. The Gpu outlives it; `like` need not.
+  GpuTensors(backend::Gpu& gpu, backend::Gpu::Stream stream, const TensorBlock& like);
+  GpuTensors(const GpuTensors&) = delete;
+  GpuTensors& operator=(const GpuTensors&) = delete;
+  ~GpuTensors();
+
+  /// Both return when all is copied; what is on the stream before comes first.
+  void upload(const TensorBlock& block);
+  void download(TensorBlock& block);
+
+  [[nodiscard]] std::size_t size() const { return starts_.size(); }
+  /// Of tensor i, in floats.
+  [[nodiscard]] std::int64_t start(std::size_t i) const { return starts_[i]; }
+  [[nodiscard]] float* data() const { return device_.as<float>(); }
+  [[nodiscard]] float* at(std::size_t i) const { return data() + starts_[i]; }
+  /// Of all tensors, with what is between them.
+  [[nodiscard]] std::int64_t elements() const { return elements_; }
+  [[nodiscard]] static std::size_t bytes(const TensorBlock& like);
+
+ private:
+  backend::Gpu& gpu_;
+  backend::Gpu::Stream stream_;
+  backend::Gpu::Event copied_;
+  std::vector<std::int64_t> starts_;
+  std::int64_t elements_ = 0;
+  backend::GpuBlock device_;
+};
+
+/// The parameters and states that kernels read.
+class GpuParameters {
+ public:
+  /// As the host has them. The Gpu outlives it.
+  GpuParameters(backend::Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states);
+  /// What uses it is done.
+  ~GpuParameters() = default;
+  GpuParameters(const GpuParameters&) = delete;
+  GpuParameters& operator=(const GpuParameters&) = delete;
+
+  void upload(const TensorBlock& parameters, const TensorBlock& states);
+  void download(TensorBlock& parameters, TensorBlock& states);
+
+  [[nodiscard]] GpuTensors& parameters() { return parameters_; }
+  [[nodiscard]] GpuTensors& states() { return states_; }
+  /// Where what changes them is put. Who reads them on another stream waits for changed().
+  [[nodiscard]] backend::Gpu::Stream stream() const { return stream_; }
+  [[nodiscard]] backend::Gpu::Event changed() const { return changed_; }
+  void record_change() { gpu_.record(changed_, stream_); }
+  [[nodiscard]] static std::size_t bytes(const TensorBlock& parameters, const TensorBlock& states);
+
+ private:
+  backend::Gpu& gpu_;
+  backend::Gpu::Stream stream_;
+  backend::Gpu::Event changed_;
+  GpuTensors parameters_, states_;
+};
+
+}  // namespace lockstep::exec

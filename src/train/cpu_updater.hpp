@@ -1,0 +1,31 @@
+// CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time.
+#pragma once
+
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "exec/worker_pool.hpp"
+#include "train/updater.hpp"
+
+namespace lockstep::train {
+
+class CpuUpdater final : public Updater {
+ public:
+  /// Exchange and pool outlive it.
+  CpuUpdater(const UpdaterSetup& setup, const comm::Exchange& exchange, exec::WorkerPool& pool)
+      : Updater(setup), exchange_(exchange), pool_(pool), squares_(pieces_.size()) {}
+
+  double update(Model& model, double count, const UpdateScalars& scalars) override;
+  [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
+
+ private:
+  void gather(float count, std::size_t index);
+  [[nodiscard]] double norm() const;
+  void update_states(Model& model) const;
+
+  const comm::Exchange& exchange_;
+  exec::WorkerPool& pool_;
+  std::vector<double> squares_;  // by piece
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,196 @@
+// What an update on a GPU is made of: the bodies of its kernels, and who runs them. The model lies there as
+// exec::GpuTensors, so each kernel goes over all tensors at once, 64 floats of one tensor at a time (a part). The
+// formulas are the CPU's (updater.cpp, optimizer_formulas.hpp), element for element, and so are the bits.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/gpu/grid.hpp"
+#include "core/host_device.hpp"
+#include "exec/gpu_tensors.hpp"
+#include "train/optimizer_formulas.hpp"
+
+namespace lockstep::train {
+
+/// Of the parameters' block.
+struct UpdatePart {
+  std::int64_t use = 0;       ///< in the list of uses: the first one's
+  std::int32_t uses = 0;      ///< 0: frozen
+  std::int32_t elements = 0;  ///< of kPart; the rest is nobody's
+  bool decay = false;
+};
+
+/// Of the states' block: a running statistic.
+struct StatePart {
+  const float* sum = nullptr;  ///< where the sum of the shards' values is
+  std::int32_t elements = 0;  ///< 0: nothing is added to it
+  float momentum = 0;
+};
+
+/// gradient[i] = the sum over the uses of its parameter, in their order, divided once
+struct GatherBody {
+  const float* const* uses;  ///< where a part's sum is, use by use
+  const UpdatePart* parts;
+  float* gradient;
+  float count;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at >= part.elements || part.uses == 0) return;
+    float sum = uses[part.use][at];
+    for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
+    gradient[i] = sum / count;
+  }
+};
+
+/// A chunk of a tensor; the norm adds the chunks' squares in their order.
+struct NormChunk {
+  std::int64_t first = 0;
+  std::int64_t elements = 0;
+};
+
+/// squares[c] = the squares of chunk c: eight lanes, added one after the other.
+struct SquaresBody {
+  static constexpr int kLanes = 8;
+  const float* gradient;
+  const NormChunk* chunks;
+  double* lanes;  ///< [chunks, kLanes]
+  double* squares;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
+    const NormChunk& chunk = chunks[c];
+    double* mine = lanes + c * kLanes;
+    group.each(kLanes, [&](std::int64_t lane) {
+      double sum = 0;
+      for (std::int64_t i = lane; i < chunk.elements; i += kLanes) {
+        const auto value = static_cast<double>(gradient[chunk.first + i]);
+        sum += value * value;
+      }
+      mine[lane] = sum;
+    });
+    group.barrier();
+    group.once([&] {
+      double sum = 0;
+      for (int lane = 0; lane < kLanes; ++lane) sum += mine[lane];
+      squares[c] = sum;
+    });
+  }
+};
+
+struct ClipScalars {
+  double norm = 0;
+  float factor = 1;
+};
+
+/// The norm of all chunks, and what gradients are multiplied by. One thread.
+struct ClipBody {
+  const double* squares;
+  std::int64_t chunks;
+  double most;
+  ClipScalars* clip;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
+    double sum = 0;
+    for (std::int64_t c = 0; c < chunks; ++c) sum += squares[c];
+    clip->norm = std::sqrt(sum);
+    const double factor = most / (clip->norm + 1e-6);
+    clip->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
+  }
+};
+
+/// What all optimizers' kernels have: which element, and its gradient.
+struct UpdateOperands {
+  const UpdatePart* parts;
+  float *parameter, *gradient;
+  const ClipScalars* clip;  ///< null: gradients are not clipped
+
+  LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
+  }
+  LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
+    if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
+    return gradient[i];
+  }
+};
+
+struct SgdPlainBody {
+  UpdateOperands of;
+  SgdScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part != nullptr) sgd_plain(of.parameter[i], of.clipped(i), part->decay ? decayed : plain);
+  }
+};
+
+struct SgdMomentumBody {
+  UpdateOperands of;
+  float* momentum;
+  SgdScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part == nullptr) return;
+    sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], part->decay ? decayed : plain);
+  }
+};
+
+struct AdamBody {
+  UpdateOperands of;
+  float *first, *second;
+  AdamScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part == nullptr) return;
+    adam(of.parameter[i], of.clipped(i), first[i], second[i], part->decay ? decayed : plain);
+  }
+};
+
+/// A running statistic, from the shards' sum.
+struct BlendBody {
+  float* state;
+  const StatePart* parts;
+  float shards;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const StatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at >= part.elements) return;
+    state[i] = (1.0F - part.momentum) * state[i] + part.momentum * (part.sum[at] / shards);
+  }
+};
+
+/// Puts them on a queue: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+class UpdateKernels {
+ public:
+  UpdateKernels() = default;
+  UpdateKernels(const UpdateKernels&) = delete;
+  UpdateKernels& operator=(const UpdateKernels&) = delete;
+  virtual ~UpdateKernels() = default;
+
+  /// body(i) for i = 0 ... n - 1
+  virtual void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const = 0;
+  /// body(group, c) for c = 0 ... chunks - 1
+  virtual void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const = 0;
+};
+
+/// By the grids of backend/gpu/grid.hpp.
+template <class Grid>
+class GridUpdateKernels final : public UpdateKernels {
+ public:
+  void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SquaresBody& body) const override { Grid::rows(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const ClipBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override { Grid::each(queue, n, body); }
+};
+
+/// The function of the module that makes them: UpdateKernels*().
+inline constexpr const char* kModuleMakeUpdateKernels = "lockstep_cuda_make_update_kernels";
+
+}  // namespace lockstep::train

@@ -1,0 +1,223 @@
+// The update on a GPU: its kernels' bodies over their whole grids have the bits of the CPU's, through several steps, and a
+// fake finds every access that nothing orders.
+#include "train/gpu_updater.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/fake_gpu.hpp"
+#include "core/philox.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "ops/registry.hpp"
+#include "train/cpu_updater.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+using backend::FakeGpu;
+using Int = std::int64_t;
+
+constexpr int kShards = 3, kSteps = 3;
+
+template <class Element>
+std::byte* bytes_of(const Element* memory) {
+  return reinterpret_cast<std::byte*>(const_cast<Element*>(memory));
+}
+
+/// The grids on the CPU, which tell the fake what they read and write.
+class CheckedKernels final : public UpdateKernels {
+ public:
+  void put(GpuQueue* queue, Int n, const GatherBody& body) const override {
+    const Int parts = n / exec::GpuTensors::kPart;
+    read(queue, body.parts, parts);
+    for (const UpdatePart* part = body.parts; part < body.parts + parts; ++part) {
+      read(queue, body.uses + part->use, part->uses);
+      for (int use = 0; use < part->uses; ++use) read(queue, body.uses[part->use + use], part->elements);
+    }
+    write(queue, body.gradient, n);
+    grids_.put(queue, n, body);
+  }
+  void put(GpuQueue* queue, Int chunks, const SquaresBody& body) const override {
+    read(queue, body.chunks, chunks);
+    for (Int c = 0; c < chunks; ++c) read(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
+    write(queue, body.lanes, chunks * SquaresBody::kLanes);
+    write(queue, body.squares, chunks);
+    grids_.put(queue, chunks, body);
+  }
+  void put(GpuQueue* queue, Int one, const ClipBody& body) const override {
+    read(queue, body.squares, body.chunks);
+    write(queue, body.clip, 1);
+    grids_.put(queue, one, body);
+  }
+  void put(GpuQueue* queue, Int n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
+  void put(GpuQueue* queue, Int n, const SgdMomentumBody& body) const override { update(queue, n, body, {body.momentum}); }
+  void put(GpuQueue* queue, Int n, const AdamBody& body) const override {
+    update(queue, n, body, {body.first, body.second});
+  }
+  void put(GpuQueue* queue, Int n, const BlendBody& body) const override {
+    const Int parts = n / exec::GpuTensors::kPart;
+    read(queue, body.parts, parts);
+    for (const StatePart* part = body.parts; part < body.parts + parts; ++part) read(queue, part->sum, part->elements);
+    write(queue, body.state, n);
+    grids_.put(queue, n, body);
+  }
+
+ private:
+  static FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<FakeGpu&>(queue->gpu); }
+  template <class Element>
+  static void read(GpuQueue* queue, const Element* memory, Int count) {
+    if (count == 0) return;
+    fake(queue).kernel_reads(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+  }
+  template <class Element>
+  static void write(GpuQueue* queue, Element* memory, Int count) {
+    if (count == 0) return;
+    fake(queue).kernel_writes(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+  }
+  template <class Body>
+  void update(GpuQueue* queue, Int n, const Body& body, std::initializer_list<float*> states) const {
+    read(queue, body.of.parts, n / exec::GpuTensors::kPart);
+    if (body.of.clip != nullptr) read(queue, body.of.clip, 1);
+    write(queue, body.of.gradient, n);
+    write(queue, body.of.parameter, n);
+    for (float* state : states) write(queue, state, n);
+    grids_.put(queue, n, body);
+  }
+  GridUpdateKernels<backend::HostGrid> grids_;
+};
+
+// Every kind of parameter: used twice, without decay, longer than a chunk, shorter than a part; and statistics.
+Graph net(const OpRegistry& ops) {
+  GraphBuilder b(ops, 2);
+  ValueId x = b.input("image", {DType::f32, {70}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("linear", {x}, Attributes({{"features", Int{70}}}), "twice");
+  x = b.apply("batch_norm", {x});
+  x = b.apply("linear", {x}, Attributes({{"features", Int{70}}, {"tied", std::string("twice")}}));
+  x = b.apply("linear", {b.apply("relu", {x})}, Attributes({{"features", Int{5}}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  return std::move(b.graph());
+}
+
+/// A run of updates from made-up sums, on the host or on a fake.
+class Bench {
+ public:
+  Bench() {
+    ops::add_built_in(registry_);
+    graph_ = net(registry_);
+    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
+    layout_ = exec::make_gradient_layout(executor_->program(), 8192);
+  }
+
+  struct Result {
+    std::vector<float> values;
+    std::vector<double> norms;
+    bool operator==(const Result& other) const {
+      return norms == other.norms && values.size() == other.values.size() &&
+             std::memcmp(values.data(), other.values.data(), values.size() * sizeof(float)) == 0;
+    }
+  };
+
+  Result on_host(const OptimizerOptions& options, double clip_norm) {
+    const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kShards));
+    CpuUpdater updater(setup(options, clip_norm), *exchange, pool_);
+    return run(updater, *exchange, [](const comm::Leaf& leaf, const std::vector<float>& values) {
+      for (std::size_t i = 0; i < values.size(); ++i) leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+    });
+  }
+
+  Result on_fake(const OptimizerOptions& options, double clip_norm) {
+    FakeGpu gpu;
+    Result result;
+    {
+      const auto worker = gpu.make_stream();
+      comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kShards), {}, gpu, nullptr);
+      GpuUpdater updater(setup(options, clip_norm), gpu, exchange, std::make_unique<CheckedKernels>());
+      result = run(updater, exchange, [&](const comm::Leaf& leaf, const std::vector<float>& values) {
+        gpu.wait(worker, leaf.free);
+        gpu.kernel_writes(worker, bytes_of(leaf.memory), values.size() * sizeof(float));
+        std::copy(values.begin(), values.end(), leaf.memory);
+        gpu.record(leaf.written, worker);
+      });
+    }
+    EXPECT_EQ(gpu.blocks_alive(), 0U);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] UpdaterSetup setup(const OptimizerOptions& options, double clip_norm) const {
+    return {graph_, executor_->program(), layout_, options, clip_norm, kShards};
+  }
+
+  template <class Write>
+  Result run(Updater& updater, comm::Exchange& exchange, const Write& write) {
+    Model model = updater.make_model(7);
+    updater.begin(model);
+    Result result;
+    const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
+    for (int step = 0; step < kSteps; ++step) {
+      exchange.begin_step(static_cast<std::uint64_t>(step), assignment);
+      for (int shard = 0; shard < kShards; ++shard) {
+        for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
+          write(exchange.leaf(shard, b), gradient(step, shard, b));
+          exchange.ready(shard, b);
+        }
+      }
+      exchange.finish();
+      result.norms.push_back(updater.update(model, 6, {.learning_rate = 0.1, .step = step}));
+      if (step == 1) take(updater.gradient(), result);
+    }
+    updater.fetch(model);
+    take(model.parameters, result);
+    take(model.states, result);
+    for (const auto& state : model.optimizer) take(state, result);
+    return result;
+  }
+
+  static void take(const exec::TensorBlock& block, Result& result) {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      result.values.insert(result.values.end(), block.at(i).begin(), block.at(i).end());
+    }
+  }
+
+  [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket) const {
+    RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
+                        static_cast<std::uint64_t>(bucket));
+    std::vector<float> values(static_cast<std::size_t>(layout_.buckets[static_cast<std::size_t>(bucket)].elements));
+    for (float& value : values) value = random.between(-1, 1);
+    return values;
+  }
+
+  OpRegistry registry_;
+  Graph graph_;
+  exec::WorkerPool pool_{1};
+  std::unique_ptr<exec::Executor> executor_;
+  exec::GradientLayout layout_;
+  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
+};
+
+}  // namespace
+
+TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0, .weight_decay = 0.1},
+      {.kind = "sgd", .momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+      {.kind = "sgd", .momentum = 0.9, .weight_decay = 0.1, .decay_all = true},
+      {.kind = "adam", .weight_decay = 0.1},
+      {.kind = "adamw", .weight_decay = 0.1},
+  };
+  for (const OptimizerOptions& options : all) {
+    for (const double clip_norm : {0.0, 0.5, 1e9}) {
+      Bench bench;
+      const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+      EXPECT_GT(expected.values.size(), 10'000U);
+      EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm " << clip_norm;
+      EXPECT_EQ(expected.norms.back() > 0, clip_norm > 0);
+    }
+  }
+}
+
+}  // namespace lockstep::train
