@@ -43,10 +43,12 @@ void check_world(const RankOptions& options, int found) {
   }
 }
 
-Job load(const RankOptions& options, JobArgument& argument, const Registries& registries, int ranks) {
-  Job job = argument.load(train::catalogue_of(registries), options.need_data);
+Job load(const RankOptions& options, JobArgument& argument, const Registries& registries) {
+  return argument.load(train::catalogue_of(registries), options.need_data);
+}
+
+void check_job(const RankOptions& options, const Job& job, int ranks) {
   if (options.limited_by_shards) config::check_world_size(job, ranks);
-  return job;
 }
 
 int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
@@ -77,7 +79,7 @@ void RunArguments::add_to(CLI::App& command, const std::string& json) {
 
 int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body) {
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
-    const int ranks = rank_count(options.ranks);
+    const int ranks = rank_count(options.ranks, 1);
     if (ranks > 1) return run_under_mpirun(ranks);
   }
   return run_here(options, body);
@@ -86,10 +88,16 @@ int run_on_ranks(const RankOptions& options, const std::function<int(Communicato
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
   const Registries registries = Registries::built_in();
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
-    (void)load(options, argument, registries, rank_count(options.ranks));
+    (void)rank_count(options.ranks, 1);  // a mistake there is told before those of the job
+    const Job job = load(options, argument, registries);
+    const int ranks = rank_count(options.ranks, automatic_ranks(job));
+    check_job(options, job, ranks);
+    if (ranks > 1) return run_under_mpirun(ranks);
   }
-  return run_on_ranks(options, [&](Communicator& communicator) {
-    return body(communicator, load(options, argument, registries, communicator.size()), registries);
+  return run_here(options, [&](Communicator& communicator) {
+    const Job job = load(options, argument, registries);
+    check_job(options, job, communicator.size());
+    return body(communicator, job, registries);
   });
 }
 

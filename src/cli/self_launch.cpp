@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 
+#include "backend/gpu/driver.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/stop_signals.hpp"
@@ -13,8 +15,14 @@
 
 namespace lockstep::cli {
 
-int rank_count(const std::string& text) {
-  if (text == "auto") return 1;  // with all cores; GPUs are not counted here yet
+int automatic_ranks(const Job& job) {
+  if (job.device != "cuda") return 1;
+  const std::size_t gpus = job.devices.empty() ? backend::ask_driver().gpus.size() : job.devices.size();
+  return static_cast<int>(std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.shards, 1)));
+}
+
+int rank_count(const std::string& text, int automatic) {
+  if (text == "auto") return automatic;
   int ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (error != std::errc{} || end != text.data() + text.size() || ranks < 1) {

@@ -123,8 +123,7 @@ void GpuExchange::make_memory() {
   };
   for (int b = static_cast<int>(reduced_.size()); b < buckets(); ++b) reduced_.push_back(block(elements(b)));
   if (receive <= received_elements_) return;
-  gpu_.wait(whole_);
-  received_ = block(receive);
+  received_ = block(receive);  // finish() has waited for what the one before was used for
   received_elements_ = receive;
 }
 
@@ -290,6 +289,18 @@ std::span<const float> GpuExchange::reduced(int bucket) const {
   const bool gathered = messages_ && options_.exact;
   const float* memory = gathered ? reduced_[static_cast<std::size_t>(bucket)].as<float>() : root(0, bucket);
   return {memory, static_cast<std::size_t>(elements(bucket))};
+}
+
+std::vector<float> GpuExchange::fetch(int bucket) const {
+  const auto sums = reduced(bucket);
+  const backend::PinnedBlock pinned(gpu_, sums.size_bytes());
+  gpu_.copy_out(message_stream_, pinned.get(), reinterpret_cast<const std::byte*>(sums.data()), sums.size_bytes());
+  const Event copied = gpu_.make_event();
+  gpu_.record(copied, message_stream_);
+  gpu_.wait(copied);
+  gpu_.reads(pinned.get(), sums.size_bytes());
+  const auto* const first = pinned.as<float>();
+  return {first, first + sums.size()};
 }
 
 ExchangeStatistics GpuExchange::statistics() const {

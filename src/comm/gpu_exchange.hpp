@@ -52,6 +52,9 @@ class GpuExchange final : public RankExchange {
   /// What reads reduced() has been put on this stream: the next step may write it after that.
   void release(Stream stream) { gpu_.record(released_, stream); }
 
+  /// A copy of reduced() for the host. After finish().
+  [[nodiscard]] std::vector<float> fetch(int bucket) const;
+
   /// The most bytes on the GPU of a rank with `shards` of the layout's shards, computed by `workers` at a time in their
   /// order.
   [[nodiscard]] static std::size_t bytes(const ExchangeLayout& layout, int shards, int ranks, int workers);

@@ -6,6 +6,7 @@
 
 #include "backend/device.hpp"
 #include "backend/gpu/cuda_module.hpp"
+#include "backend/gpu/driver.hpp"
 #include "backend/gpu/gpu_lane.hpp"
 #include "lockstep/op.hpp"
 
@@ -16,6 +17,8 @@ struct Device {
   backend::DeviceInfo info;
   std::shared_ptr<backend::GpuLanes> lanes;       ///< null on the CPU
   std::shared_ptr<const OpRegistry> gpu_kernels;  ///< the CUDA module's, for the built-in ops; null on the CPU
+  backend::GpuInfo gpu;                               ///< what the driver says of it
+  int driver_cuda_version = 0;                        ///< the latest CUDA that the driver can run: 13000 is 13.0
   std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
   backend::GpuPlace gpu_place;                        ///< for errors, before the first step
   std::string place;                                  ///< the same, without a step: "node7, rank 3, GPU 1 (...)"

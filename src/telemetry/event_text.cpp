@@ -98,6 +98,24 @@ std::string restart_text(Fields fields, double steps) {
   return step_columns(step, steps, "going on") + line.text();
 }
 
+/// "  gpu    rank 1 on node7: NVIDIA H100 80GB HBM3, 79.6 GiB, ..."
+std::string gpu_text(Fields fields, const Palette& palette) {
+  Line line(", ");
+  line.add(fmt::format("rank {} on {}: {}", fields.take("rank"), fields.take("host"), fields.take("model")));
+  line.add(fmt::format("{:.1f} GiB", fields.take_number("memory_bytes") / (1 << 30)));
+  line.add("compute capability " + fields.take("compute_capability"));
+  const auto clock = [&](const char* name) {
+    const double megahertz = fields.take_number(name);
+    return megahertz > 0 ? fmt::format(" at {:.0f} MHz", megahertz) : std::string();
+  };
+  line.add(counted(fields.take("multiprocessors"), "multiprocessor") + clock("clock_mhz"));
+  if (const std::string memory = clock("memory_clock_mhz"); !memory.empty()) line.add("memory" + memory);
+  line.add(fields.take("pci_bus"));
+  line.add("driver for CUDA " + fields.take("driver"));
+  line.add_rest(fields);
+  return fmt::format("  {}{:<7}{}{}", palette.quiet, "gpu", line.text(), palette.reset);
+}
+
 std::string other_text(const std::string& name, Fields fields, const Palette& palette) {
   Line line;
   if (name == "warning") {
@@ -127,6 +145,7 @@ std::string step_columns(double step, double steps, const std::string& what, con
 
 std::string event_text(const std::string& name, const Record& record, const Palette& palette, double steps) {
   if (name == "start") return start_text(Fields(record), palette);
+  if (name == "gpu") return gpu_text(Fields(record), palette);
   if (name == "eval") return eval_text(Fields(record), palette, steps);
   if (name == "checkpoint") return checkpoint_text(Fields(record), palette, steps);
   if (name == "restart") return restart_text(Fields(record), steps);

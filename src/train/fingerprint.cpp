@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "backend/device.hpp"
-#include "comm/exchange.hpp"
+#include "comm/gpu_exchange.hpp"
 #include "core/digest.hpp"
 #include "exec/executor.hpp"
+#include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/random.hpp"
 #include "lockstep/version.hpp"
@@ -71,6 +72,32 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
   return block;
 }
 
+/// The sums of one shard's gradients, where the device has them.
+class ProbeExchange {
+ public:
+  ProbeExchange(const exec::Device& device, const comm::ExchangeLayout& layout) {
+    if (device.is_gpu()) {
+      auto gpu = std::make_unique<comm::GpuExchange>(*communicator_, layout, comm::ExchangeOptions{},
+                                                     device.lanes->gpu(), nullptr);
+      on_gpu_ = gpu.get();
+      exchange_ = std::move(gpu);
+    } else {
+      exchange_ = comm::make_exchange(*communicator_, layout);
+    }
+  }
+  comm::Exchange& operator*() { return *exchange_; }
+  [[nodiscard]] std::vector<float> sums(int bucket) const {
+    if (on_gpu_ != nullptr) return on_gpu_->fetch(bucket);
+    const auto sums = exchange_->reduced(bucket);
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
+  std::unique_ptr<comm::Exchange> exchange_;
+  comm::GpuExchange* on_gpu_ = nullptr;
+};
+
 std::string hash_of_kernels(const exec::Device& device) {
   OpRegistry ops;
   ops::add_built_in(ops);
@@ -78,21 +105,22 @@ std::string hash_of_kernels(const exec::Device& device) {
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, device, pool, kSeed);
   const auto layout = exec::make_gradient_layout(executor.program(), Int{1} << 30);
-  const auto communicator = make_single_communicator();
-  const auto exchange = comm::make_exchange(*communicator, exec::exchange_layout(layout, 1));
+  LOCKSTEP_CHECK(layout.buckets.size() == 1, "all gradients of the probe are one bucket");
+  ProbeExchange exchange(device, exec::exchange_layout(layout, 1));
   const auto parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
   executor.use({parameters, states});
   ProbeSource source;
-  exchange->begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
+  (*exchange).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
   const std::vector<int> shards = {0};
   const double loss = executor.train({shards}, 0, source, layout, *exchange).at(0).loss;
-  exchange->finish();
+  (*exchange).finish();
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&loss, 1)));
+  const std::vector<float> sums = exchange.sums(0);
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {  // gradients and statistics; not the gaps between them
-    const auto& place = layout.slots[i];
+    const auto first = static_cast<std::size_t>(layout.slots[i].offset);
     const auto elements = static_cast<std::size_t>(executor.program().slots[i].elements);
-    hash.add(std::as_bytes(exchange->reduced(place.bucket).subspan(static_cast<std::size_t>(place.offset), elements)));
+    hash.add(std::as_bytes(std::span(sums).subspan(first, elements)));
   }
   return hash.hex().substr(0, 16);
 }

@@ -5,6 +5,7 @@
 
 #include "backend/device.hpp"
 #include "lockstep/version.hpp"
+#include "train/gpu_events.hpp"
 #include "train/training.hpp"
 
 namespace lockstep::train {
@@ -39,7 +40,10 @@ void Training::emit_start() const {
                               {"version", std::string(version())}};
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);
-  if (device_.is_gpu()) context_.emit("warning", {{"message", std::string(kNotSeenOnGpus)}});
+  if (device_.is_gpu()) {
+    emit_gpus(context_);
+    context_.emit("warning", {{"message", std::string(kNotSeenOnGpus)}});
+  }
   for (const auto& message : data_.left_out()) context_.emit("warning", {{"message", message}});
 }
 

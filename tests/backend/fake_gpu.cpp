@@ -73,6 +73,13 @@ void FakeGpu::wait(Stream stream, Event event) {
 void FakeGpu::wait(Event event) {
   const std::lock_guard lock(mutex_);
   join(clocks_[0], events_.at(static_cast<std::size_t>(event)));
+  forget();
+}
+
+void FakeGpu::forget() {
+  for (auto& [address, block] : blocks_) {
+    std::erase_if(block.accesses, [&](const Access& past) { return seen(clocks_[0], past.timeline) >= past.time; });
+  }
 }
 
 bool FakeGpu::done(Event event) {

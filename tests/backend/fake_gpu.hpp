@@ -28,6 +28,11 @@ class GpuQueue {
 
 namespace backend {
 
+template <class Element>
+std::byte* bytes_of(const Element* memory) {
+  return reinterpret_cast<std::byte*>(const_cast<Element*>(memory));
+}
+
 class FakeGpu final : public Gpu {
  public:
   struct Mistake : std::logic_error {
@@ -95,6 +100,8 @@ class FakeGpu final : public Gpu {
   [[nodiscard]] std::string name(std::size_t timeline) const;
   std::byte* add_block(std::size_t bytes, bool pinned);
   void remove(std::byte* memory, bool pinned);
+  /// Forgets accesses that the host has waited for: whatever comes is ordered after them.
+  void forget();
   /// A new entry of the timeline: what the host puts on a stream comes after all that the host has seen.
   void advance(std::size_t timeline);
   /// Of one entry. What is wrong throws before anything is kept.

@@ -5,7 +5,7 @@
 
 #include "backend/fake_gpu.hpp"
 #include "comm/exchange_run.hpp"
-#include "cuda/host_messages.hpp"
+#include "cuda/checked_messages.hpp"
 #include "seeds.hpp"
 
 namespace lockstep::comm {
@@ -17,18 +17,11 @@ using backend::FakeGpu;
 constexpr ExchangeOptions kOptions{.timeout = 60s};
 constexpr unsigned kSeeds = 25;
 
-std::byte* bytes_of(const float* memory) {
-  return reinterpret_cast<std::byte*>(const_cast<float*>(memory));
-}
+using backend::bytes_of;
 
 std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu) {
   if (communicator.size() == 1) return nullptr;
-  return std::make_unique<HostMessages>(
-      communicator, 60s, [&gpu](FakeGpu::Stream stream, float* memory, std::int64_t elements, bool writes) {
-        const auto count = static_cast<std::size_t>(elements) * sizeof(float);
-        writes ? gpu.kernel_writes(stream, bytes_of(memory), count)
-               : gpu.kernel_reads(stream, bytes_of(memory), count);
-      });
+  return std::make_unique<HostMessages>(communicator, 60s, touches(gpu));
 }
 
 /// A rank on a fake: workers write leaves on streams of their own, and sums are read on another.

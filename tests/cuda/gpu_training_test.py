@@ -1,7 +1,7 @@
 """Whole jobs the GPU's way through exec and train, on a machine without a GPU: a stand-in for the driver, and one for the
 CUDA module, whose GPU is the host.
 
-    gpu_training_test.py MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS DRIVER_FOLDER
+    gpu_training_test.py MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS CHECKED_MODULE DRIVER_FOLDER
 """
 import json
 import os
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 LOCKSTEP = os.environ["LOCKSTEP"]
-CPU_KERNELS, GRIDS, DRIVER = sys.argv[1:4]
+CPU_KERNELS, GRIDS, CHECKED, DRIVER = sys.argv[1:5]
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
 HOST = socket.gethostname()
 
@@ -69,6 +69,27 @@ class Training(Place):
                 self.assertEqual(self.hash(*self.STEPS, "device=cuda", "--ranks", str(ranks), f"threads={threads}"),
                                  expected)
 
+    def test_every_access_is_ordered(self):
+        """A whole job on fakes that know no memory but their own, and end a run at the first access that nothing orders."""
+        words = ("steps=3", "evaluate.every=2 steps", "checkpoint.every=2 steps", "data.train.digits.count=400")
+        expected = self.hash(*words, "run_directory=cpu")
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                self.assertEqual(self.hash(*words, f"run_directory=gpu{ranks}", "device=cuda", "--ranks", str(ranks),
+                                           module=CHECKED), expected)
+
+    def test_a_rank_for_each_gpu(self):
+        for words, ranks in (((), 3), (("devices=[2, 0]",), 2), (("shards=1", "batch_size=16"), 1)):
+            with self.subTest(words=words):
+                events = self.train("steps=1", "evaluate=never", "device=cuda", "--ranks", "auto", *words)
+                self.assertEqual(events["start"]["ranks"], ranks)
+
+    def test_sums_that_are_not_exact(self):
+        words = (*self.STEPS, "exact=never")
+        expected = self.hash(*words)
+        self.assertEqual(self.hash(*words, "device=cuda"), expected)
+        self.assertNotEqual(self.hash(*words, "device=cuda", "--ranks", "3"), expected)
+
     def test_resumed_at_another_size(self):
         words = (*self.STEPS, "device=cuda", "run_directory=run", "checkpoint.every=1 step")
         expected = self.hash(*words)
@@ -93,11 +114,23 @@ class Training(Place):
                          r".* found kernels .* Stand-in 0, .*; use one kind of processor or GPU and one version of the "
                          r"libraries, or set exact: preferred\n$")
 
+    def test_gpus_that_differ_are_told(self):
+        done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", "--ranks", "3",
+                                "exact=preferred", STAND_IN_SAME="0")
+        self.assertIn(f"\n  gpu    rank 2 on {HOST}: Stand-in 0, 8.0 GiB, compute capability 9.0, 132 multiprocessors at "
+                      "1500 MHz, 0000:90:00.0, driver for CUDA 13.0\n", done.stderr)
+        self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
+                      "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
+                      done.stderr)
+
     def test_what_a_run_says_of_its_device(self):
         events = self.train("steps=1", "device=cuda", "evaluate=never")
         self.assertEqual(events["start"]["device"], "Stand-in, sm_90, no libraries, driver for CUDA 13.0")
         self.assertRegex(events["start"]["fingerprint"],
                          "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, lockstep ")
+        gpu = events["gpu"]
+        self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
+        self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1500, "13.0"))
         self.assertIn("has not run on a GPU yet", events["warning"]["message"])
         self.assertEqual(events["start"]["threads"], 2)
 

@@ -1,15 +1,14 @@
 // A CUDA module for tests without CUDA: what the loader asks for, and a GPU that is the host with the CPU's kernels, so
 // that whole jobs go the GPU's way through exec and train, and end with the CPU's bits.
 //   STAND_IN_BUILD_ID  a string, or the function build_id() of the build
+//   STAND_IN_CHECKED   0 or 1: cuda/stand_in_gpu.hpp
 //   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
 #include "backend/gpu/build_id.hpp"
 #include "backend/gpu/gpu_place.hpp"
-#include "cuda/host_gpu.hpp"
-#include "cuda/host_messages.hpp"
+#include "cuda/stand_in_gpu.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
-#include "train/update_kernels.hpp"
 
 extern "C" const char* lockstep_cuda_build_id() {
   return STAND_IN_BUILD_ID;
@@ -25,18 +24,18 @@ extern "C" void lockstep_cuda_libraries(std::string& text) {
 
 extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
                                                           const lockstep::backend::GpuPlace& /*place*/) {
-  return new lockstep::backend::HostGpu;
+  return new lockstep::StandInGpu;
 }
 
 extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Communicator& ranks,
-                                                                    lockstep::backend::Gpu& /*gpu*/,
+                                                                    lockstep::backend::Gpu& gpu,
                                                                     const lockstep::backend::GpuPlace& /*place*/,
                                                                     std::chrono::milliseconds timeout) {
-  return new lockstep::comm::HostMessages(ranks, timeout);
+  return new lockstep::comm::HostMessages(ranks, timeout, lockstep::stand_in_touches(gpu));
 }
 
 extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
-  return new lockstep::train::GridUpdateKernels<lockstep::backend::HostGrid>;
+  return new lockstep::StandInUpdateKernels;
 }
 
 extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
@@ -48,6 +47,6 @@ extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
   for (const OpDef* op : cpu.all()) {
     const auto found = op->kernels.find(DeviceKind::cpu);
     if (found == op->kernels.end() || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
-    registry.add_kernel(op->name, DeviceKind::cuda, found->second);
+    registry.add_kernel(op->name, DeviceKind::cuda, stand_in_kernel(found->second));
   }
 }

@@ -3,7 +3,7 @@ set(STAND_INS ${CMAKE_BINARY_DIR}/stand-ins)
 add_library(stand_in_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/stand_in_driver.cpp)
 set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
 target_link_libraries(stand_in_driver PRIVATE lockstep_flags)
-foreach(KIND this_build other_build grids)
+foreach(KIND this_build other_build grids checked)
   add_library(stand_in_${KIND} MODULE ${CMAKE_CURRENT_LIST_DIR}/stand_in_module.cpp)
   set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
   target_include_directories(stand_in_${KIND} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
@@ -16,6 +16,9 @@ target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"012
 target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
   "STAND_IN_KERNELS=lockstep::ops::host_grid_kernels()")
 target_link_libraries(stand_in_grids PRIVATE ops_driver)
+target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+  STAND_IN_KERNELS={} STAND_IN_CHECKED=1)
+target_sources(stand_in_checked PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
 
 add_dependencies(backend_test stand_in_driver)
 target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
@@ -24,7 +27,7 @@ target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:sta
 lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
-  $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> ${STAND_INS})
+  $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
 
 if(LOCKSTEP_CUDA_FOUND)
   add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)

@@ -63,6 +63,11 @@ class CheckedKernel final : public Kernel {
   std::unique_ptr<Kernel> kernel_;
 };
 
+/// The same kernels, checked.
+inline KernelFactory checked(const KernelFactory& make) {
+  return [make](const KernelRequest& request) { return std::make_unique<CheckedKernel>(request, make(request)); };
+}
+
 /// GPU kernels for every op of `cpu`.
 inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) {
   auto kernels = std::make_shared<OpRegistry>();
@@ -70,9 +75,7 @@ inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) 
     OpDef& copy = kernels->add(*op);
     const auto found = op->kernels.find(DeviceKind::cpu);
     if (found == op->kernels.end()) continue;
-    copy.kernels[DeviceKind::cuda] = [make = found->second](const KernelRequest& request) {
-      return std::make_unique<CheckedKernel>(request, make(request));
-    };
+    copy.kernels[DeviceKind::cuda] = checked(found->second);
   }
   return kernels;
 }

@@ -10,6 +10,7 @@
 #include "core/philox.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
+#include "train/checked_update_kernels.hpp"
 #include "train/cpu_updater.hpp"
 
 namespace lockstep::train {
@@ -21,72 +22,7 @@ using Int = std::int64_t;
 
 constexpr int kShards = 3, kSteps = 3;
 
-template <class Element>
-std::byte* bytes_of(const Element* memory) {
-  return reinterpret_cast<std::byte*>(const_cast<Element*>(memory));
-}
-
-/// The grids on the CPU, which tell the fake what they read and write.
-class CheckedKernels final : public UpdateKernels {
- public:
-  void put(GpuQueue* queue, Int n, const GatherBody& body) const override {
-    const Int parts = n / exec::GpuTensors::kPart;
-    read(queue, body.parts, parts);
-    for (const UpdatePart* part = body.parts; part < body.parts + parts; ++part) {
-      read(queue, body.uses + part->use, part->uses);
-      for (int use = 0; use < part->uses; ++use) read(queue, body.uses[part->use + use], part->elements);
-    }
-    write(queue, body.gradient, n);
-    grids_.put(queue, n, body);
-  }
-  void put(GpuQueue* queue, Int chunks, const SquaresBody& body) const override {
-    read(queue, body.chunks, chunks);
-    for (Int c = 0; c < chunks; ++c) read(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
-    write(queue, body.lanes, chunks * SquaresBody::kLanes);
-    write(queue, body.squares, chunks);
-    grids_.put(queue, chunks, body);
-  }
-  void put(GpuQueue* queue, Int one, const ClipBody& body) const override {
-    read(queue, body.squares, body.chunks);
-    write(queue, body.clip, 1);
-    grids_.put(queue, one, body);
-  }
-  void put(GpuQueue* queue, Int n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
-  void put(GpuQueue* queue, Int n, const SgdMomentumBody& body) const override { update(queue, n, body, {body.momentum}); }
-  void put(GpuQueue* queue, Int n, const AdamBody& body) const override {
-    update(queue, n, body, {body.first, body.second});
-  }
-  void put(GpuQueue* queue, Int n, const BlendBody& body) const override {
-    const Int parts = n / exec::GpuTensors::kPart;
-    read(queue, body.parts, parts);
-    for (const StatePart* part = body.parts; part < body.parts + parts; ++part) read(queue, part->sum, part->elements);
-    write(queue, body.state, n);
-    grids_.put(queue, n, body);
-  }
-
- private:
-  static FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<FakeGpu&>(queue->gpu); }
-  template <class Element>
-  static void read(GpuQueue* queue, const Element* memory, Int count) {
-    if (count == 0) return;
-    fake(queue).kernel_reads(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
-  }
-  template <class Element>
-  static void write(GpuQueue* queue, Element* memory, Int count) {
-    if (count == 0) return;
-    fake(queue).kernel_writes(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
-  }
-  template <class Body>
-  void update(GpuQueue* queue, Int n, const Body& body, std::initializer_list<float*> states) const {
-    read(queue, body.of.parts, n / exec::GpuTensors::kPart);
-    if (body.of.clip != nullptr) read(queue, body.of.clip, 1);
-    write(queue, body.of.gradient, n);
-    write(queue, body.of.parameter, n);
-    for (float* state : states) write(queue, state, n);
-    grids_.put(queue, n, body);
-  }
-  GridUpdateKernels<backend::HostGrid> grids_;
-};
+using backend::bytes_of;
 
 // Every kind of parameter: used twice, without decay, longer than a chunk, shorter than a part; and statistics.
 Graph net(const OpRegistry& ops) {
@@ -135,7 +71,7 @@ class Bench {
     {
       const auto worker = gpu.make_stream();
       comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kShards), {}, gpu, nullptr);
-      GpuUpdater updater(setup(options, clip_norm), gpu, exchange, std::make_unique<CheckedKernels>());
+      GpuUpdater updater(setup(options, clip_norm), gpu, exchange, std::make_unique<CheckedUpdateKernels>());
       result = run(updater, exchange, [&](const comm::Leaf& leaf, const std::vector<float>& values) {
         gpu.wait(worker, leaf.free);
         gpu.kernel_writes(worker, bytes_of(leaf.memory), values.size() * sizeof(float));

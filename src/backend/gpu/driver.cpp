@@ -18,6 +18,8 @@ using Result = int;  // CUresult
 using Device = int;  // CUdevice
 constexpr Result kSuccess = 0, kNoDevice = 100;
 constexpr int kMajor = 75, kMinor = 76;                        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kClock = 13, kMemoryClock = 36;                  // CU_DEVICE_ATTRIBUTE_*CLOCK_RATE, kHz
+constexpr int kMultiprocessors = 16;                           // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50;  // CU_DEVICE_ATTRIBUTE_PCI_*
 
 struct Functions {
@@ -60,6 +62,12 @@ int attribute(const Functions& f, int which, Device device) {
   return value;
 }
 
+/// 0 where this driver does not know it: newer ones have given some up.
+int attribute_if_known(const Functions& f, int which, Device device) {
+  int value = 0;
+  return f.attribute(&value, which, device) == kSuccess ? value : 0;
+}
+
 /// With its place in the order: domain, bus, device.
 using Placed = std::pair<std::tuple<int, int, int>, GpuInfo>;
 
@@ -77,6 +85,9 @@ Placed ask_gpu(const Functions& f, int ordinal) {
   gpu.memory_bytes = static_cast<std::int64_t>(bytes);
   gpu.major = attribute(f, kMajor, device);
   gpu.minor = attribute(f, kMinor, device);
+  gpu.multiprocessors = attribute_if_known(f, kMultiprocessors, device);
+  gpu.clock_mhz = attribute_if_known(f, kClock, device) / 1000;
+  gpu.memory_clock_mhz = attribute_if_known(f, kMemoryClock, device) / 1000;
   place = {attribute(f, kPciDomain, device), attribute(f, kPciBus, device), attribute(f, kPciDevice, device)};
   gpu.pci_bus = fmt::format("{:04x}:{:02x}:{:02x}.0", std::get<0>(place), std::get<1>(place), std::get<2>(place));
   return placed;

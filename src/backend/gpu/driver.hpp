@@ -14,6 +14,8 @@ struct GpuInfo {
   std::int64_t memory_bytes = 0;  ///< of the card
   int major = 0, minor = 0;       ///< compute capability
   std::string pci_bus;            ///< "0000:3b:00.0"
+  int multiprocessors = 0;
+  int clock_mhz = 0, memory_clock_mhz = 0;  ///< the highest; 0: the driver does not say
 };
 
 /// "NVIDIA H100 80GB HBM3, 79.6 GiB, compute capability 9.0, 0000:3b:00.0"

@@ -1,0 +1,48 @@
+// What the GPU of a stand-in module is: the host, which does at once what it is asked; or, with STAND_IN_CHECKED, a fake
+// that finds every access that nothing orders, and all memory that is not its own.
+#pragma once
+
+#include "backend/gpu/gpu.hpp"
+#include "comm/gpu_messages.hpp"
+#include "cuda/host_messages.hpp"
+#include "ops/registry.hpp"
+#include "train/update_kernels.hpp"
+
+#if STAND_IN_CHECKED
+#include "backend/fake_gpu.hpp"
+#include "cuda/checked_messages.hpp"
+#include "exec/checked_kernel.hpp"
+#include "train/checked_update_kernels.hpp"
+#else
+#include "cuda/host_gpu.hpp"
+#endif
+
+namespace lockstep {
+
+#if STAND_IN_CHECKED
+
+using StandInGpu = backend::FakeGpu;
+using StandInUpdateKernels = train::CheckedUpdateKernels;
+
+inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& gpu) {
+  return comm::touches(dynamic_cast<StandInGpu&>(gpu));
+}
+inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
+  return exec::checked(of_cpu);
+}
+
+#else
+
+using StandInGpu = backend::HostGpu;
+using StandInUpdateKernels = train::GridUpdateKernels<backend::HostGrid>;
+
+inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& /*gpu*/) {
+  return {};
+}
+inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
+  return of_cpu;
+}
+
+#endif
+
+}  // namespace lockstep
