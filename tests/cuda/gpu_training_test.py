@@ -72,11 +72,12 @@ class Training(Place):
     def test_every_access_is_ordered(self):
         """A whole job on fakes that know no memory but their own, and end a run at the first access that nothing orders."""
         words = ("steps=3", "evaluate.every=2 steps", "checkpoint.every=2 steps", "data.train.digits.count=400")
-        expected = self.hash(*words, "run_directory=cpu")
-        for ranks in (1, 2):
-            with self.subTest(ranks=ranks):
-                self.assertEqual(self.hash(*words, f"run_directory=gpu{ranks}", "device=cuda", "--ranks", str(ranks),
-                                           module=CHECKED), expected)
+        for norm in ("1.0", "never"):  # the host waits for a norm, so that without it more is under way at once
+            expected = self.hash(*words, f"clip_norm={norm}", f"run_directory=cpu-{norm}")
+            for ranks in (1, 2):
+                with self.subTest(norm=norm, ranks=ranks):
+                    self.assertEqual(self.hash(*words, f"clip_norm={norm}", f"run_directory=gpu-{norm}-{ranks}",
+                                               "device=cuda", "--ranks", str(ranks), module=CHECKED), expected)
 
     def test_a_rank_for_each_gpu(self):
         for words, ranks in (((), 3), (("devices=[2, 0]",), 2), (("shards=1", "batch_size=16"), 1)):
@@ -169,4 +170,4 @@ class Memory(Place):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
