@@ -16,13 +16,14 @@ struct Device {
   std::shared_ptr<backend::GpuLanes> lanes;       ///< null on the CPU
   std::shared_ptr<const OpRegistry> gpu_kernels;  ///< the CUDA module's, for the built-in ops; null on the CPU
   std::string place;                              ///< of a GPU, for errors: "node7, rank 3, GPU 1 (...)"
+  std::string pci_bus;                            ///< of a GPU: "0000:3b:00.0"
 
   [[nodiscard]] DeviceKind kind() const { return info.kind; }
   [[nodiscard]] bool is_gpu() const { return lanes != nullptr; }
 };
 
 [[nodiscard]] inline Device cpu_device() {
-  return {backend::cpu_info(), nullptr, nullptr, ""};
+  return {backend::cpu_info(), nullptr, nullptr, "", ""};
 }
 
 }  // namespace lockstep::exec

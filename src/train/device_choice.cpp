@@ -135,7 +135,8 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
        fmt::format("{}, driver for CUDA {}", module.libraries, backend::cuda_version_text(facts.driver.cuda_version))},
       std::make_shared<backend::GpuLanes>(backend::make_gpu(module, gpu.ordinal, named)),
       std::move(kernels),
-      fmt::format("{}, rank {}, {}", named.host, rank, named.gpu)};
+      fmt::format("{}, rank {}, {}", named.host, rank, named.gpu),
+      gpu.pci_bus};
 }
 
 }  // namespace lockstep::train

@@ -11,7 +11,6 @@
 #include "train/device_choice.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
-#include "train/rank_gpu.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
 #include "train/workload.hpp"
@@ -45,10 +44,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       tracing_(context_),
       signals_(options.handle_signals) {
   metrics_ = RunMetrics::make(context_);
-  if (const RankGpu gpu = rank_gpu(context_); gpu.library) {
-    energy_ = telemetry::GpuEnergy::open(gpu.library, gpu.device);
-  }
   if (metrics_) options_.sink = metrics_->through(options.sink);
+  ask_gpu();
   progress_ = begin_progress(context_, data_);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
@@ -80,10 +77,18 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
 }
 
+void Training::ask_gpu() {
+  gpu_ = rank_gpu(context_);
+  if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
+  if (gpu_.problem.empty()) return;
+  context_.emit("warning", {{"message", fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem)}});
+}
+
 void Training::serve_metrics() {
   if (!metrics_) return;
   const auto& every = job_.checkpoint.every;
   metrics_->serve({.graph = graph_,
+                   .gpu = gpu_,
                    .exactness = progress_.exactness,
                    .first_step = first_step_,
                    .steps = steps_,

@@ -102,6 +102,30 @@ class Training(Place):
         self.assertEqual(events["start"]["threads"], 2)
 
 
+class Nvml(Place):
+    """The stand-in of NVML lies beside that of the driver, by the name of the real one."""
+    JOB = ("steps=2", "evaluate=never", "device=cuda")
+
+    def test_a_rank_asks_it_for_the_energy_of_its_own_gpu(self):
+        """The stand-in knows the first two of the driver's three: which one is asked for follows `devices`."""
+        for devices, expected in (("0,1", {"0", "1"}), ("2,0", {"1"})):
+            end = self.train(*self.JOB, f"devices=[{devices}]", "--ranks", "2")["end"]
+            self.assertEqual(set(end["energy_joules_by_rank"]), expected, devices)
+
+    def test_without_it_a_run_goes_on(self):
+        (self.folder / "libcuda.so.1").symlink_to(f"{DRIVER}/libcuda.so.1")
+        done = self.run_program("train", str(JOB), *self.JOB, "--log", "json", LD_LIBRARY_PATH=str(self.folder))
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        said = [event["message"] for event in events if event["event"] == "warning" and "energy" in event["message"]]
+        self.assertEqual(said, ["no metrics and no energy of the GPU: libnvidia-ml.so.1: cannot open shared object file: No "
+                                "such file or directory"])
+        self.assertEqual(events[-1]["parameters_sha256"], self.hash(*self.JOB))
+        self.assertNotIn("energy_joules_by_rank", events[-1])
+
+    def test_a_run_on_cpus_does_not_ask(self):
+        self.assertNotIn("energy_joules_by_rank", self.train("steps=2", "evaluate=never")["end"])
+
+
 class Models(Place):
     def test_eval_and_predict(self):
         job = ("steps=4", "evaluate=never", "checkpoint.every=4 steps", "run_directory=run")
