@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Keeps k8s/*.yaml as the chart renders them: plain manifests for clusters without Helm.
+"""Keeps what the chart renders from each values file of ci/: plain manifests for clusters without Helm in k8s/, the
+others in tests/kubernetes/golden.
 
     scripts/python.sh scripts/plain_manifests.py            rewrites them
     scripts/python.sh scripts/plain_manifests.py --check    changes nothing; exits 1 if one is not current
@@ -7,6 +8,7 @@
 Helm is built from its Go module at the first call (tests/kubernetes/tools); without Go it exits 77.
 """
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -14,8 +16,9 @@ sys.path.insert(0, str(ROOT / "tests/kubernetes"))
 from kube_tools import CHART, template  # noqa: E402
 
 RELEASE = "lockstep"
-# A manifest, and the values file that it is rendered from.
-MANIFESTS = {"digits": "digits", "gpus": "gpus", "groups": "groups", "elastic": "elastic", "mpijob": "mpijob"}
+# Values files whose render is of use by itself; the others' are kept to show what a change of the chart changes.
+PLAIN = ("digits", "gpus", "groups", "elastic", "mpijob")
+LEFT_OUT = re.compile("/templates/(tests/|dashboards.yaml)")  # only Helm has tests; dashboards are long and files already
 HEAD = """# {what}
 # Rendered from the chart with ci/{values}-values.yaml by scripts/plain_manifests.py: change those, not this.
 # Apply it in a namespace of your choice, after `kubectl create secret generic lockstep-ssh --from-file=key`: README.md.
@@ -29,7 +32,8 @@ def first_comment(path):
 def render(values):
     """The manifest without the namespace, which is the reader's to choose, and without what only Helm has."""
     path = CHART / "ci" / f"{values}-values.yaml"
-    text = template("--values", path, "--skip-tests", release=RELEASE).stdout
+    documents = template("--values", path, release=RELEASE).stdout.split("---\n")
+    text = "---\n".join(document for document in documents if not LEFT_OUT.search(document.partition("\n")[0]))
     lines = [line for line in text.splitlines()
              if line.strip() not in ("namespace: default", "app.kubernetes.io/managed-by: Helm")
              and not line.strip().startswith("helm.sh/chart:")]
@@ -38,8 +42,9 @@ def render(values):
 
 def main():
     stale = []
-    for name, values in MANIFESTS.items():
-        path, text = ROOT / "k8s" / f"{name}.yaml", render(values)
+    for values in sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")):
+        folder = ROOT / ("k8s" if values in PLAIN else "tests/kubernetes/golden")
+        path, text = folder / f"{values}.yaml", render(values)
         if "--check" not in sys.argv[1:]:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:

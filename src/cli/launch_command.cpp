@@ -34,7 +34,7 @@ int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   launch::LaunchOptions& options = arguments.options;
   check_options(options);
-  (void)profile_steps(options.profile);  // a mistake is told before any rank starts
+  (void)profile_steps(options.profile);                                // a mistake is told before any rank starts
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);  // a mistake there comes before those of the job
   const Job job = arguments.job.load(train::catalogue_of(Registries::built_in()));
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));

@@ -10,8 +10,8 @@ namespace lockstep::cli {
 /// "3" -> 3; "auto" -> `automatic`. Throws Error(usage) for anything else.
 [[nodiscard]] int rank_count(const std::string& text, int automatic);
 
-/// What auto means for a job on this machine: with `device: cuda` one rank for each GPU that it may use, no more than there
-/// are shards; else one with all cores.
+/// What auto means for a job on this machine: with `device: cuda` one rank for each GPU that it may use, no more than
+/// there are shards; else one with all cores.
 [[nodiscard]] int automatic_ranks(const Job& job);
 
 /// Runs this very command line under mpirun with `ranks` ranks and returns its exit code. The first SIGTERM or SIGINT

@@ -52,8 +52,8 @@ struct Scalars {
 struct Leaf {
   float* memory = nullptr;
   bool add = false;  ///< the sum of its sibling stands there, to be added to: saves a pass over the memory
-  /// On a GPU (GpuExchange), where `memory` is. The stream that writes it waits for `free` before, and records `written`
-  /// after, before ready() is called.
+  /// On a GPU (GpuExchange), where `memory` is. The stream that writes it waits for `free` before, and records
+  /// `written` after, before ready() is called.
   backend::Gpu::Event free{}, written{};
 };
 

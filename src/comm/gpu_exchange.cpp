@@ -79,8 +79,9 @@ GpuExchange::~GpuExchange() {
   }
   try {
     gpu_.make_current();
-    gpu_.wait(whole_);
-    gpu_.wait(released_);
+    gpu_.record(begun_, as_gpu_sums(*sum_memory_).stream());
+    gpu_.record(whole_, message_stream_);  // an error may have come between two buckets
+    for (const Event event : {begun_, whole_, released_}) gpu_.wait(event);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
   }
 }
@@ -100,8 +101,7 @@ std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ran
 
 void GpuExchange::make_plan(const Assignment& assignment) {
   const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
-  merge_plan_ =
-      options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
+  merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
   own_roots_ = merge_plan_.roots;
   plans_.clear();
   for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, assignment, rank(), bounds));
@@ -250,9 +250,14 @@ void GpuExchange::finish() {
     return;
   }
   const auto start = Clock::now();
-  wait_until_issued();
-  gpu_.record(whole_, message_stream_);
-  wait_until_whole();
+  try {
+    wait_until_issued();
+    gpu_.record(whole_, message_stream_);
+    wait_until_whole();
+  } catch (...) {
+    messages_->abort();  // else what is on the GPU would wait for ever, and so would whoever waits for the GPU
+    throw;
+  }
   statistics_.seconds_waited += seconds_since(start);
 }
 
@@ -276,7 +281,6 @@ void GpuExchange::wait_until_whole() {
     messages_->check(operation);
     communicator_.check_peers();
     if (Clock::now() - start >= options_.timeout) {
-      messages_->abort();
       recorder_->waits_for(-1, "slices of gradients on GPUs");
       throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),
                      "slices of gradients have not come to its GPU");

@@ -1,5 +1,5 @@
-// GpuMessages: what moves bytes between GPUs. NcclGroup (in the CUDA module) does it; a stand-in for tests sends them over
-// the Communicator. Not a Communicator itself: what it moves lies on GPUs, and a call only puts work on a stream.
+// GpuMessages: what moves bytes between GPUs. NcclGroup (in the CUDA module) does it; a stand-in for tests sends them
+// over the Communicator. Not a Communicator itself: what it moves lies on GPUs, and a call only puts work on a stream.
 //
 // Every rank makes the same calls in the same order.
 #pragma once
@@ -26,8 +26,8 @@ class GpuMessages {
   GpuMessages& operator=(const GpuMessages&) = delete;
   virtual ~GpuMessages() = default;
 
-  /// All messages of a plan. `roots`: this rank's partial sums of the bucket, by root; `received`: plan.receive_elements
-  /// floats. The additions are the caller's, on the same stream.
+  /// All messages of a plan. `roots`: this rank's partial sums of the bucket, by root; `received`:
+  /// plan.receive_elements floats. The additions are the caller's, on the same stream.
   virtual void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
   virtual void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) = 0;

@@ -1,5 +1,5 @@
-// Sums of gradients on a GPU: every addition is put on one stream, in the order in which the host asks for it, and events
-// say when memory may be read and when it may be written again.
+// Sums of gradients on a GPU: every addition is put on one stream, in the order in which the host asks for it, and
+// events say when memory may be read and when it may be written again.
 #pragma once
 
 #include <cstddef>

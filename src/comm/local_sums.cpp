@@ -95,7 +95,8 @@ Leaf LocalSums::leaf(int shard, int bucket_index) {
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
   LOCKSTEP_CHECK(memory == nullptr, "leaf() once for a shard and bucket");
-  if (memory_.takes_more() && place.parent >= 0 && !place.is_left && bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
+  if (memory_.takes_more() && place.parent >= 0 && !place.is_left &&
+      bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
     memory = bucket.memory[static_cast<std::size_t>(place.sibling)];
     return {memory, true};
   }

@@ -19,18 +19,6 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr std::chrono::microseconds kPoll{20};
 constexpr Milliseconds kPatienceAtEnd{5'000};
 
-/// NCCL's verdict on what is under way, asked until there is one or the time is over (then ncclInProgress).
-ncclResult_t poll(ncclComm_t communicator, Milliseconds timeout) {
-  const auto end = std::chrono::steady_clock::now() + timeout;
-  ncclResult_t state = ncclInProgress;
-  while (true) {
-    const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
-    if (asked != ncclSuccess) return asked;
-    if (state != ncclInProgress || std::chrono::steady_clock::now() >= end) return state;
-    std::this_thread::sleep_for(kPoll);
-  }
-}
-
 Error late(const backend::GpuPlace& place, const char* what, Milliseconds timeout) {
   return {ExitCode::infrastructure,
           fmt::format("{}: {} is not done after {} s; a rank is gone or late, or NCCL's network settings do not fit "
@@ -93,7 +81,7 @@ NcclGroup::~NcclGroup() {
   if (communicator_ == nullptr) return;
   // Finalizing waits for the others; where they are gone, aborting must end it.
   const ncclResult_t begun = ncclCommFinalize(communicator_);
-  if ((begun == ncclSuccess || begun == ncclInProgress) && poll(communicator_, kPatienceAtEnd) == ncclSuccess) {
+  if ((begun == ncclSuccess || begun == ncclInProgress) && poll(kPatienceAtEnd) == ncclSuccess) {
     (void)ncclCommDestroy(communicator_);
   } else {
     abort();
@@ -101,57 +89,92 @@ NcclGroup::~NcclGroup() {
 }
 
 void NcclGroup::abort() noexcept {
+  const std::lock_guard lock(mutex_);
   if (communicator_ == nullptr) return;
   (void)ncclCommAbort(communicator_);
   communicator_ = nullptr;
 }
 
+void NcclGroup::require_alive(const char* call) const {
+  if (communicator_ != nullptr) return;
+  throw Error(ExitCode::infrastructure, fmt::format("{}: {} after the group was aborted", place_.text(), call));
+}
+
+ncclResult_t NcclGroup::poll(Milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  while (true) {
+    ncclResult_t state = ncclInProgress;
+    {
+      const std::lock_guard lock(mutex_);
+      require_alive("a call under way");
+      const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
+      if (asked != ncclSuccess) return asked;
+    }
+    if (state != ncclInProgress || std::chrono::steady_clock::now() >= end) return state;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
 void NcclGroup::settle(const char* call) {
-  const ncclResult_t state = poll(communicator_, timeout_);
+  const ncclResult_t state = poll(timeout_);
   if (state == ncclInProgress) throw late(place_, call, timeout_);
-  check_nccl(state, call, communicator_, place_);
+  check_nccl(state, call, nullptr, place_);
 }
 
 cudaStream_t NcclGroup::at(Stream stream) const {
   return gpu_.queue(stream)->stream();
 }
 
+template <class Calls>
+void NcclGroup::put(const char* what, const Calls& calls) {
+  {
+    const std::lock_guard lock(mutex_);
+    require_alive(what);
+    GroupScope group(communicator_, place_);
+    calls();
+    group.end();
+  }
+  settle(what);
+}
+
 void NcclGroup::exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) {
-  GroupScope group(communicator_, place_);
-  for (const auto& send : plan.sends) {
-    const float* from = roots[static_cast<std::size_t>(send.root)] + send.first;
-    check_nccl(ncclSend(from, static_cast<std::size_t>(send.count), ncclFloat, send.to, communicator_, at(stream)),
-               "ncclSend", communicator_, place_);
-  }
-  for (const auto& receive : plan.receives) {
-    check_nccl(ncclRecv(received + receive.at, static_cast<std::size_t>(plan.count), ncclFloat, receive.from,
-                        communicator_, at(stream)),
-               "ncclRecv", communicator_, place_);
-  }
-  group.end();
-  settle("the exchange of slices");
+  put("the exchange of slices", [&] {
+    for (const auto& send : plan.sends) {
+      const float* from = roots[static_cast<std::size_t>(send.root)] + send.first;
+      check_nccl(ncclSend(from, static_cast<std::size_t>(send.count), ncclFloat, send.to, communicator_, at(stream)),
+                 "ncclSend", communicator_, place_);
+    }
+    for (const auto& receive : plan.receives) {
+      check_nccl(ncclRecv(received + receive.at, static_cast<std::size_t>(plan.count), ncclFloat, receive.from,
+                          communicator_, at(stream)),
+                 "ncclRecv", communicator_, place_);
+    }
+  });
 }
 
 void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) {
-  GroupScope group(communicator_, place_);
-  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner) {
-    float* slice = bucket + bounds[owner];
-    const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
-    if (count == 0) continue;
-    check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, at(stream)),
-               "ncclBroadcast", communicator_, place_);
-  }
-  group.end();
-  settle("the gathering of slices");
+  put("the gathering of slices", [&] {
+    for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner) {
+      float* slice = bucket + bounds[owner];
+      const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
+      if (count == 0) continue;
+      check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, at(stream)),
+                 "ncclBroadcast", communicator_, place_);
+    }
+  });
 }
 
 void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream) {
-  check_nccl(ncclAllReduce(values, values, static_cast<std::size_t>(count), ncclFloat, ncclSum, communicator_, at(stream)),
-             "ncclAllReduce", communicator_, place_);
-  settle("ncclAllReduce");
+  put("the all-reduce", [&] {
+    const auto elements = static_cast<std::size_t>(count);
+    check_nccl(ncclAllReduce(values, values, elements, ncclFloat, ncclSum, communicator_, at(stream)), "ncclAllReduce",
+               communicator_, place_);
+  });
 }
 
 void NcclGroup::check(const Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  require_alive(operation.name);
   ncclResult_t state = ncclSuccess;
   check_nccl(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError", communicator_, place_);
   check_nccl(state, operation.name, communicator_, place_);

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 #include "comm/gpu_messages.hpp"
@@ -30,13 +31,20 @@ class NcclGroup final : public GpuMessages {
 
  private:
   void initialize(Communicator& ranks, std::chrono::milliseconds timeout);
+  /// Puts the calls on their streams as one group; NCCL then has no order among them to wait for.
+  template <class Calls>
+  void put(const char* what, const Calls& calls);
+  /// NCCL's verdict on what is under way, asked until there is one or the time is over (then ncclInProgress).
+  [[nodiscard]] ncclResult_t poll(std::chrono::milliseconds timeout);
   /// Until a call that is under way has been accepted.
   void settle(const char* call);
+  void require_alive(const char* call) const;
   [[nodiscard]] cudaStream_t at(Stream stream) const;
 
   backend::Gpu& gpu_;
   backend::GpuPlace place_;
   std::chrono::milliseconds timeout_;
+  std::mutex mutex_;  ///< one thread may abort what another is in
   ncclComm_t communicator_ = nullptr;
 };
 

@@ -9,8 +9,7 @@ namespace lockstep::exec {
 
 class CpuWorker final : public ShardWorker {
  public:
-  CpuWorker(const Program& program, KernelSet kernels)
-      : program_(program), runner_(program, std::move(kernels)) {
+  CpuWorker(const Program& program, KernelSet kernels) : program_(program), runner_(program, std::move(kernels)) {
     buckets_.slots.resize(program.slots.size());
   }
 

@@ -4,6 +4,7 @@
 #include "exec/cpu_worker.hpp"
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::exec {
 
@@ -45,6 +46,10 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
   std::vector<KernelSet> sets;
   for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i));
   program_ = compile(graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
+  plans_ = sets.front().plans();
+  for (const KernelSet& set : sets) {
+    LOCKSTEP_CHECK(set.plans() == plans_, "a library proposes one plan for the same sizes on one GPU");
+  }
   workers_.resize(sets.size());
   if (device_.is_gpu()) {
     gpu_kernels_ = std::move(sets);

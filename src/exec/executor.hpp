@@ -61,8 +61,10 @@ class Executor {
   Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
 
   [[nodiscard]] const Program& program() const { return program_; }
-  /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet, it is
-  /// copied there now; throws Error(configuration) where it does not fit with what a shard needs.
+  /// KernelSet::plans(), the same on all workers.
+  [[nodiscard]] const std::vector<std::string>& plans() const { return plans_; }
+  /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet,
+  /// it is copied there now; throws Error(configuration) where it does not fit with what a shard needs.
   void use(const ModelValues& model);
   /// What it still has to allocate on its GPU, beside parameters and states.
   [[nodiscard]] std::vector<MemoryNeed> gpu_needs() const;
@@ -113,6 +115,7 @@ class Executor {
   WorkerPool& pool_;
   std::uint64_t seed_;
   Program program_;
+  std::vector<std::string> plans_;
   std::vector<KernelSet> gpu_kernels_;  ///< until use() has made the workers of a GPU
   std::vector<Worker> workers_;
   std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU

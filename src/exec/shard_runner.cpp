@@ -131,6 +131,15 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
   return kernel == nullptr ? 0 : kernel->workspace_bytes();
 }
 
+std::vector<std::string> KernelSet::plans() const {
+  std::vector<std::string> plans;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    const std::string plan = kernels_[i] == nullptr ? "" : kernels_[i]->plan();
+    if (!plan.empty()) plans.push_back(fmt::format("{}: {}", labels_[i], plan));
+  }
+  return plans;
+}
+
 std::size_t ShardRunner::arena_bytes(const Program& program) {
   return aside_offset(program) + aside_bytes(program);
 }

@@ -38,6 +38,8 @@ class KernelSet {
   KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker = 0);
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
+  /// What kernels chose of a library's algorithms, by layer: "linear 'head': ..."; empty on the CPU.
+  [[nodiscard]] std::vector<std::string> plans() const;
   /// For errors: "conv 'stem'".
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
 

@@ -128,13 +128,26 @@ std::string hash_of_kernels(const exec::Device& device) {
 }  // namespace
 
 std::string Fingerprint::text() const {
-  return fmt::format("kernels {}, {}, lockstep {}", kernels, libraries, version);
+  const std::string chosen = plans.empty() ? "" : fmt::format("plans {}, ", plans);
+  return fmt::format("kernels {}, {}{}, lockstep {}", kernels, chosen, libraries, version);
+}
+
+std::string digest_of(const std::vector<std::string>& plans) {
+  if (plans.empty()) return "";
+  Sha256 hash;
+  for (const std::string& plan : plans) {
+    const std::string line = plan + "\n";
+    hash.add(std::as_bytes(std::span(line)));
+  }
+  return hash.hex().substr(0, 16);
 }
 
 Fingerprint take_fingerprint(const exec::Device& device) {
   const auto& info = device.info;
-  return {hash_of_kernels(device), device.is_gpu() ? fmt::format("{}, {}", info.model, info.libraries) : info.libraries,
-          std::string(version()), info.isa};
+  return {.kernels = hash_of_kernels(device),
+          .libraries = device.is_gpu() ? fmt::format("{}, {}", info.model, info.libraries) : info.libraries,
+          .version = std::string(version()),
+          .instructions = info.isa};
 }
 
 }  // namespace lockstep::train

@@ -1,9 +1,11 @@
 // The fingerprint: what the bits of a run depend on beside its job and data. It is the hash of what the compiled
-// kernels compute on a fixed input, forward and backward, and the versions of the library and of lockstep. Names of
-// instruction sets would not do: kernels are also chosen, and matrices cut, by the sizes of caches.
+// kernels compute on a fixed input, forward and backward, what the job's own kernels chose of a library's algorithms,
+// and the versions of the library and of lockstep. Names of instruction sets would not do: kernels are also chosen, and
+// matrices cut, by the sizes of caches.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "exec/device.hpp"
 
@@ -13,11 +15,15 @@ struct Fingerprint {
   std::string kernels;       ///< 16 hexadecimal digits
   std::string libraries;     ///< "oneDNN 2.6.3"; of a GPU also its model
   std::string version;       ///< of lockstep
+  std::string plans;         ///< digest_of() what a job's kernels chose; empty: there was nothing to choose
   std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; told, but not compared
 
   /// "kernels 0123456789abcdef, oneDNN 2.6.3, lockstep 0.1.0": what checkpoints keep and ranks compare.
   [[nodiscard]] std::string text() const;
 };
+
+/// 16 hexadecimal digits of Executor::plans(); empty for none.
+[[nodiscard]] std::string digest_of(const std::vector<std::string>& plans);
 
 /// Trains a small net for one step, on one worker; some milliseconds.
 [[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device = exec::cpu_device());

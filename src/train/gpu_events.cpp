@@ -30,8 +30,8 @@ Row row_of(const exec::Device& device) {
   put(gpu.name, row.name);
   put(gpu.pci_bus, row.pci_bus);
   row.memory_bytes = gpu.memory_bytes;
-  row.numbers = {gpu.major,     gpu.minor,           gpu.multiprocessors,
-                 gpu.clock_mhz, gpu.memory_clock_mhz, device.driver_cuda_version};
+  row.numbers = {
+      gpu.major, gpu.minor, gpu.multiprocessors, gpu.clock_mhz, gpu.memory_clock_mhz, device.driver_cuda_version};
   return row;
 }
 

@@ -25,8 +25,8 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
   }
   GpuStep step;
   step.exchange = std::make_unique<comm::GpuExchange>(
-      run.communicator, layout, comm::ExchangeOptions{.exact = run.job.exact != "never", .timeout = run.timeout()},
-      gpu, std::move(messages));
+      run.communicator, layout, comm::ExchangeOptions{.exact = run.job.exact != "never", .timeout = run.timeout()}, gpu,
+      std::move(messages));
   step.updater = std::make_unique<GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));
   return step;
 }

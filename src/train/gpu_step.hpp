@@ -19,8 +19,8 @@ struct GpuStep {
 [[nodiscard]] GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup,
                                     const comm::ExchangeLayout& layout);
 
-/// Throws Error(configuration), with a table of what needs how much, where a run does not fit on the rank's GPU. Nothing of
-/// it is there yet. `shards`: of this rank.
+/// Throws Error(configuration), with a table of what needs how much, where a run does not fit on the rank's GPU.
+/// Nothing of it is there yet. `shards`: of this rank.
 void require_gpu_memory(const RunContext& run, const Updater& updater, const Model& model,
                         const exec::Executor& executor, const comm::ExchangeLayout& layout, int shards, int workers);
 

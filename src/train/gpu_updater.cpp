@@ -170,8 +170,9 @@ void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
   const std::int64_t n = device_gradient_->elements();
   const auto state = [&](std::size_t i) { return optimizer_state_[i]->data(); };
   if (options_.kind != "sgd") {
-    kernels_->put(queue, n, AdamBody{of, state(0), state(1), adam_scalars(options_, scalars, true),
-                                     adam_scalars(options_, scalars, false)});
+    kernels_->put(queue, n,
+                  AdamBody{of, state(0), state(1), adam_scalars(options_, scalars, true),
+                           adam_scalars(options_, scalars, false)});
     return;
   }
   const SgdScalars decayed = sgd_scalars(options_, scalars, true), plain = sgd_scalars(options_, scalars, false);

@@ -1,5 +1,5 @@
-// GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient live there; the host
-// has copies, as old as the last begin() or fetch().
+// GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient live there; the
+// host has copies, as old as the last begin() or fetch().
 #pragma once
 
 #include <memory>

@@ -11,12 +11,13 @@ namespace lockstep::train {
 
 struct RankGpu {
   std::shared_ptr<const telemetry::nvml::Library> library;  ///< null: there is none to ask, or see `problem`
-  std::string device;                                       ///< for nvml::find_gpu()
+  std::string device;                                       ///< for nvml::find_gpu(), which finds it
   std::string problem;
 };
 
-/// $LOCKSTEP_NVML names the library; it is asked for the GPU whose number is the rank's local one. Without it nothing
-/// is asked.
+/// A rank that computes on a GPU asks the driver's own NVML for the one on its PCI bus. $LOCKSTEP_NVML names another
+/// library, and has ranks on CPUs ask it, too, for the GPU whose number is the rank's local one; else those ask
+/// nothing.
 [[nodiscard]] RankGpu rank_gpu(const RunContext& run);
 
 }  // namespace lockstep::train

@@ -17,7 +17,6 @@
 #include "telemetry/process_sample.hpp"
 #include "telemetry/scrape_targets.hpp"
 #include "telemetry/unix_time.hpp"
-#include "train/rank_gpu.hpp"
 #include "train/workload.hpp"
 
 namespace lockstep::train {
@@ -116,7 +115,7 @@ void RunMetrics::serve(const RunFacts& facts, const data::Loader& loader, std::f
   began_ = Clock::now();
   begin_rank(facts);
   if (run_.leads()) begin_job(facts);
-  open_gpu();
+  open_gpu(facts.gpu);
   const auto& telemetry = run_.job.telemetry;
   const int rank = run_.communicator.rank();
   const int port = telemetry.prometheus_port + run_.communicator.topology().local_rank(rank);
@@ -178,14 +177,11 @@ void RunMetrics::begin_job(const RunFacts& facts) {
   }
 }
 
-void RunMetrics::open_gpu() {
-  RankGpu gpu = rank_gpu(run_);
-  if (gpu.library) gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, gpu.problem);
-  if (gpu_) {
-    gpu_->describe(*metrics_);
-  } else if (!gpu.problem.empty()) {
-    run_.emit("warning", {{"message", "no metrics of the GPU: " + gpu.problem}});
-  }
+void RunMetrics::open_gpu(const RankGpu& gpu) {
+  if (!gpu.library) return;
+  std::string told;  // already, when the run began
+  gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, told);
+  if (gpu_) gpu_->describe(*metrics_);
 }
 
 // Rank 0 writes down where each rank is scraped, and warns of ports that are not those asked for.

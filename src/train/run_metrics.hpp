@@ -25,6 +25,7 @@
 #include "telemetry/gpu_watch.hpp"
 #include "telemetry/rank_metrics.hpp"
 #include "train/metrics_events.hpp"
+#include "train/rank_gpu.hpp"
 #include "train/run_context.hpp"
 #include "train/step_scalars.hpp"
 
@@ -33,6 +34,7 @@ namespace lockstep::train {
 /// What does not change while a run goes on.
 struct RunFacts {
   const Graph& graph;
+  const RankGpu& gpu;
   std::string exactness;
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: never
@@ -80,7 +82,7 @@ class RunMetrics {
   explicit RunMetrics(const RunContext& run);
   void begin_rank(const RunFacts& facts);
   void begin_job(const RunFacts& facts);
-  void open_gpu();
+  void open_gpu(const RankGpu& gpu);
   void tell_ports();
   /// Why they could not be written, or "".
   [[nodiscard]] std::string write_targets(const std::string& json) const;

@@ -7,8 +7,9 @@
 
 namespace lockstep::train {
 
-Progress begin_progress(const RunContext& run, const PreparedData& data) {
-  const Fingerprint fingerprint = take_fingerprint(run.device);
+Progress begin_progress(const RunContext& run, const PreparedData& data, const std::vector<std::string>& plans) {
+  Fingerprint fingerprint = take_fingerprint(run.device);
+  fingerprint.plans = digest_of(plans);
   Progress progress;
   progress.seed = run.job.seed;
   progress.shards = run.job.shards;

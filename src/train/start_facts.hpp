@@ -1,16 +1,20 @@
 // What a run is, before its first step: facts that all ranks must share, and that its checkpoints keep.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "train/checkpoint.hpp"
 #include "train/prepared_data.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
 
-/// The progress of a run that has done nothing yet. Compares job, data, program and fingerprint between the ranks;
-/// throws Error(usage) that names the rank and host that differ. Where only fingerprints differ and the job does not
-/// require exact bits, it warns and says so in `exactness`.
-[[nodiscard]] Progress begin_progress(const RunContext& run, const PreparedData& data);
+/// The progress of a run that has done nothing yet. `plans`: what its kernels chose (Executor::plans()). Compares job,
+/// data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that differ. Where
+/// only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
+[[nodiscard]] Progress begin_progress(const RunContext& run, const PreparedData& data,
+                                      const std::vector<std::string>& plans);
 
 /// What `exactness` says: in the start event and in checkpoints.
 inline constexpr const char* kBitwise = "bitwise";

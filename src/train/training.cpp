@@ -13,7 +13,6 @@
 #include "train/gpu_step.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
-#include "train/rank_gpu.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
 #include "train/workload.hpp"
@@ -47,13 +46,11 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       tracing_(context_),
       signals_(options.handle_signals) {
   metrics_ = RunMetrics::make(context_);
-  if (const RankGpu gpu = rank_gpu(context_); gpu.library) {
-    energy_ = telemetry::GpuEnergy::open(gpu.library, gpu.device);
-  }
   if (metrics_) options_.sink = metrics_->through(options.sink);
-  progress_ = begin_progress(context_, data_);
+  ask_gpu();
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
+  progress_ = begin_progress(context_, data_, executor_->plans());
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   make_step();
@@ -80,8 +77,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
 }
 
 void Training::make_step() {
-  const UpdaterSetup setup{graph_,         executor_->program(), layout_, job_.optimizer,
-                           job_.clip_norm, static_cast<int>(job_.shards)};
+  const UpdaterSetup setup{graph_,         executor_->program(), layout_,
+                           job_.optimizer, job_.clip_norm,       static_cast<int>(job_.shards)};
   if (device_.is_gpu()) {
     GpuStep step = make_gpu_step(context_, setup, exchange_layout_);
     exchange_ = std::move(step.exchange);
@@ -102,10 +99,18 @@ void Training::put_model() {
   executor_->use(updater_->values(model_));
 }
 
+void Training::ask_gpu() {
+  gpu_ = rank_gpu(context_);
+  if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
+  if (gpu_.problem.empty()) return;
+  context_.emit("warning", {{"message", fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem)}});
+}
+
 void Training::serve_metrics() {
   if (!metrics_) return;
   const auto& every = job_.checkpoint.every;
   metrics_->serve({.graph = graph_,
+                   .gpu = gpu_,
                    .exactness = progress_.exactness,
                    .first_step = first_step_,
                    .steps = steps_,
@@ -218,8 +223,8 @@ void Training::step() {
     const ActivityScope activity(recorder_.get(), "update", number);
     const TraceScope span(trace_, "update", number);
     const auto exchanged = Clock::now();
-    gradient_norm_ = updater_->update(
-        model_, sums.count, {.learning_rate = schedule_.at(progress_.step), .step = progress_.step});
+    gradient_norm_ =
+        updater_->update(model_, sums.count, {.learning_rate = schedule_.at(progress_.step), .step = progress_.step});
     report.update = seconds_since(exchanged);
     balancing_.updated(report.update);
   }

@@ -21,6 +21,7 @@
 #include "train/checkpointing.hpp"
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
+#include "train/rank_gpu.hpp"
 #include "train/run_context.hpp"
 #include "train/run_metrics.hpp"
 #include "train/schedule.hpp"
@@ -43,6 +44,7 @@ class Training {
   void put_model();
   void make_loader();
   void use_shares(std::uint64_t from_step);
+  void ask_gpu();
   void serve_metrics();
   void count_step(StepReport report, const StepSums& sums);
   void step();
@@ -95,6 +97,7 @@ class Training {
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
+  RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
   std::unique_ptr<Board> board_;                  ///< on rank 0, where the job asks for it
   std::unique_ptr<RunMetrics> metrics_;           ///< null where nobody asked; last, since it is served from the above

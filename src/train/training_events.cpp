@@ -1,5 +1,6 @@
 // What a run says of itself, on rank 0.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 
@@ -38,6 +39,9 @@ void Training::emit_start() const {
                               {"arena_bytes", executor_->program().arena_bytes},
                               {"seconds", seconds_since(start_)},
                               {"version", std::string(version())}};
+  if (const auto& plans = executor_->plans(); !plans.empty()) {
+    record.emplace_back("plans", fmt::format("{}", fmt::join(plans, "\n")));
+  }
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);
   if (device_.is_gpu()) {

@@ -24,7 +24,7 @@ struct UpdatePart {
 /// Of the states' block: a running statistic.
 struct StatePart {
   const float* sum = nullptr;  ///< where the sum of the shards' values is
-  std::int32_t elements = 0;  ///< 0: nothing is added to it
+  std::int32_t elements = 0;   ///< 0: nothing is added to it
   float momentum = 0;
 };
 

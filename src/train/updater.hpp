@@ -47,8 +47,8 @@ class Updater {
   [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_needs(const Model& /*model*/) const { return {}; }
   /// The model as it stands on the host is what the first update starts from.
   virtual void begin(const Model& /*model*/) {}
-  /// Returns the gradient's global norm before clipping (0 when clipping is off). On a GPU, what the host has of the model
-  /// is older afterwards: fetch().
+  /// Returns the gradient's global norm before clipping (0 when clipping is off). On a GPU, what the host has of the
+  /// model is older afterwards: fetch().
   virtual double update(Model& model, double count, const UpdateScalars& scalars) = 0;
   /// Makes the host's copy of the model what update() has made of it.
   virtual void fetch(Model& /*model*/) {}
@@ -73,7 +73,7 @@ class Updater {
   std::unique_ptr<Optimizer> optimizer_;
   double clip_norm_;
   int shards_;
-  exec::TensorBlock gradient_;                   // on the host
+  exec::TensorBlock gradient_;                  // on the host
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
   std::vector<Piece> pieces_;
 };

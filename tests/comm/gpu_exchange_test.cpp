@@ -6,6 +6,7 @@
 #include "backend/fake_gpu.hpp"
 #include "comm/exchange_run.hpp"
 #include "cuda/checked_messages.hpp"
+#include "lockstep/error.hpp"
 #include "seeds.hpp"
 
 namespace lockstep::comm {
@@ -99,10 +100,33 @@ TEST(GpuExchange, NotExactIsTheSumAllTheSame) {
   });
 }
 
+TEST(GpuExchange, EndsWhenAPeerIsGone) {
+  Case c;
+  c.layout = {{5000}, {chunk_cuts(std::vector<std::int64_t>{5000})}, 2};
+  c.ranks = 2;
+  const Assignment assignment = place_shards(std::vector<int>{1, 1});
+  bool ended = false;
+  EXPECT_THROW(run_in_threads(2,
+                              [&](Communicator& communicator) {
+                                FakeSide side(communicator, c, kOptions);
+                                side.exchange().begin_step(5, assignment);
+                                if (communicator.rank() == 1) throw Error(ExitCode::internal, "gone");
+                                compute(side, c, 5, assignment.shards_of_rank[0], 1);
+                                try {
+                                  side.exchange().finish();
+                                } catch (const Error& error) {
+                                  ended = error.code() == ExitCode::infrastructure;
+                                  throw;
+                                }
+                              }),
+               Error);
+  EXPECT_TRUE(ended);
+}
+
 TEST(GpuExchange, NeedsMemoryForRootsShardsAndWaitingSums) {
-  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);          // the root alone
+  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
   EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 100) * 4U);  // and what others send
-  EXPECT_EQ(GpuExchange::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);          // root, a shard, a sum for each level
+  EXPECT_EQ(GpuExchange::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
 }
 
 }  // namespace

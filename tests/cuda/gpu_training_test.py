@@ -124,6 +124,15 @@ class Training(Place):
                       "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
                       done.stderr)
 
+    def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):
+        words = ("steps=1", "evaluate=never", "device=cuda", "data.train.digits.count=200", "--ranks", "2")
+        start = self.train(*words, module=CHECKED, STAND_IN_PLAN="the first")["start"]
+        self.assertIn("linear 'linear1': the first", start["plans"].splitlines())
+        self.assertRegex(start["fingerprint"], "^kernels [0-9a-f]{16}, plans [0-9a-f]{16}, Stand-in, ")
+        done = self.run_program("train", str(JOB), *words, module=CHECKED, STAND_IN_PLAN="that of rank %", code=64)
+        self.assertRegex(done.stderr, r"^lockstep: rank 1 on \S+: its fingerprint differs: expected kernels (\w{16}), plans "
+                         r"\w{16}, .* found kernels \1, plans \w{16}, ")
+
     def test_what_a_run_says_of_its_device(self):
         events = self.train("steps=1", "device=cuda", "evaluate=never")
         self.assertEqual(events["start"]["device"], "Stand-in, sm_90, no libraries, driver for CUDA 13.0")
@@ -134,6 +143,30 @@ class Training(Place):
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1500, "13.0"))
         self.assertIn("has not run on a GPU yet", events["warning"]["message"])
         self.assertEqual(events["start"]["threads"], 2)
+
+
+class Nvml(Place):
+    """The stand-in of NVML lies beside that of the driver, by the name of the real one."""
+    JOB = ("steps=2", "evaluate=never", "device=cuda")
+
+    def test_a_rank_asks_it_for_the_energy_of_its_own_gpu(self):
+        """The stand-in knows the first two of the driver's three: which one is asked for follows `devices`."""
+        for devices, expected in (("0,1", {"0", "1"}), ("2,0", {"1"})):
+            end = self.train(*self.JOB, f"devices=[{devices}]", "--ranks", "2")["end"]
+            self.assertEqual(set(end["energy_joules_by_rank"]), expected, devices)
+
+    def test_without_it_a_run_goes_on(self):
+        (self.folder / "libcuda.so.1").symlink_to(f"{DRIVER}/libcuda.so.1")
+        done = self.run_program("train", str(JOB), *self.JOB, "--log", "json", LD_LIBRARY_PATH=str(self.folder))
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        said = [event["message"] for event in events if event["event"] == "warning" and "energy" in event["message"]]
+        self.assertEqual(said, ["no metrics and no energy of the GPU: libnvidia-ml.so.1: cannot open shared object file: No "
+                                "such file or directory"])
+        self.assertEqual(events[-1]["parameters_sha256"], self.hash(*self.JOB))
+        self.assertNotIn("energy_joules_by_rank", events[-1])
+
+    def test_a_run_on_cpus_does_not_ask(self):
+        self.assertNotIn("energy_joules_by_rank", self.train("steps=2", "evaluate=never")["end"])
 
 
 class Models(Place):

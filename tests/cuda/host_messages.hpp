@@ -1,5 +1,5 @@
-// GpuMessages for GPUs that are the host: messages of the Communicator. `touch` hears of each access, as of a kernel on the
-// stream; a fake that checks their order takes it.
+// GpuMessages for GPUs that are the host: messages of the Communicator. `touch` hears of each access, as of a kernel on
+// the stream; a fake that checks their order takes it.
 #pragma once
 
 #include <algorithm>

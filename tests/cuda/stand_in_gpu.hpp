@@ -1,5 +1,5 @@
-// What the GPU of a stand-in module is: the host, which does at once what it is asked; or, with STAND_IN_CHECKED, a fake
-// that finds every access that nothing orders, and all memory that is not its own.
+// What the GPU of a stand-in module is: the host, which does at once what it is asked; or, with STAND_IN_CHECKED, a
+// fake that finds every access that nothing orders, and all memory that is not its own.
 #pragma once
 
 #include "backend/gpu/gpu.hpp"

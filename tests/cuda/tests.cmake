@@ -3,6 +3,10 @@ set(STAND_INS ${CMAKE_BINARY_DIR}/stand-ins)
 add_library(stand_in_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/stand_in_driver.cpp)
 set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
 target_link_libraries(stand_in_driver PRIVATE lockstep_flags)
+# Under the name by which a rank on a GPU asks for it.
+add_library(stand_in_nvml SHARED ${CMAKE_SOURCE_DIR}/tests/telemetry/nvml_stand_in.cpp)
+set_target_properties(stand_in_nvml PROPERTIES OUTPUT_NAME nvidia-ml SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
+target_link_libraries(stand_in_nvml PRIVATE lockstep_flags)
 foreach(KIND this_build other_build grids checked)
   add_library(stand_in_${KIND} MODULE ${CMAKE_CURRENT_LIST_DIR}/stand_in_module.cpp)
   set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
@@ -20,7 +24,7 @@ target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep:
   STAND_IN_KERNELS={} STAND_IN_CHECKED=1)
 target_sources(stand_in_checked PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
 
-add_dependencies(backend_test stand_in_driver)
+add_dependencies(backend_test stand_in_driver stand_in_nvml)
 target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
 target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")

@@ -28,7 +28,20 @@ mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-B
 mkdir -p "$folder"
 exec 9>"$folder/lock"
 flock 9
-store=(buildah --root "$folder/store" --runroot "$folder/run" --storage-driver vfs)
+
+# Without overlays every layer is a copy of those below it, which takes minutes.
+overlays() {
+  local at status=0
+  at=$(mktemp -d "$folder/probe.XXXXXX")
+  mkdir "$at"/{lower,upper,work,merged}
+  unshare --mount mount -t overlay probe -o "lowerdir=$at/lower,upperdir=$at/upper,workdir=$at/work" "$at/merged" \
+    2>/dev/null || status=1
+  rm -rf "$at"
+  return $status
+}
+driver=vfs
+! overlays || driver=overlay
+store=(buildah --root "$folder/$driver" --runroot "$folder/run-$driver" --storage-driver "$driver")
 base=localhost/base:$suite
 
 make_base() {

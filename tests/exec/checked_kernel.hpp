@@ -2,7 +2,9 @@
 // what runs on the fake has the CPU's bits, and what a real GPU would leave to chance is found.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "backend/fake_gpu.hpp"
 #include "lockstep/op.hpp"
@@ -16,6 +18,14 @@ class CheckedKernel final : public Kernel {
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
+
+  /// STAND_IN_PLAN, for tests of what is made of plans; "%" stands for the rank.
+  [[nodiscard]] std::string plan() const override {
+    const char *given = std::getenv("STAND_IN_PLAN"), *rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    std::string text = given == nullptr ? "" : given;
+    if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, rank == nullptr ? "0" : rank);
+    return text;
+  }
 
   void forward(const ForwardCall& call) override {
     read(call.queue, call.inputs, request_.inputs);

@@ -5,11 +5,12 @@ import base64
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
 import yaml
-from kube_tools import CHART, ROOT, programs, template
+from kube_tools import CHART, CLUSTER, ROOT, helm, programs, sets, template
 
 CI = sorted((CHART / "ci").glob("*-values.yaml"))
 OWN_KEY = ("--set", "security.ssh.existingSecret=mine")
@@ -26,10 +27,6 @@ def of_kind(kind, *arguments):
 
 def job_name(*arguments):
     return of_kind("Job", *arguments)[0]["metadata"]["name"]
-
-
-def sets(*pairs):
-    return [word for pair in pairs for word in ("--set", pair)]
 
 
 class Chart(unittest.TestCase):
@@ -131,6 +128,25 @@ class OneSource(unittest.TestCase):
         version = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
         self.assertEqual(chart["appVersion"], version)
         self.assertRegex(chart["version"], r"^\d+\.\d+\.\d+$")
+
+    def test_a_cluster_that_is_too_old_is_refused(self):
+        oldest = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
+        self.assertEqual(oldest, ">=1.33.0-0")
+        self.assertIn("Kubernetes 1.33 or later", (CHART / "README.md").read_text())
+        done = helm("template", "run1", CHART, "--kube-version", "1.32.9", check=False)
+        self.assertIn("chart requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9", done.stderr)
+
+    def test_a_package_has_the_chart_and_no_tests(self):
+        with tempfile.TemporaryDirectory() as folder:
+            helm("package", CHART, "--destination", folder)
+            version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+            with tarfile.open(f"{folder}/lockstep-{version}.tgz") as package:
+                files = package.getnames()
+            self.assertIn("lockstep/templates/tests/hosts.yaml", files)
+            self.assertIn("lockstep/rules/lockstep.yaml", files)
+            self.assertEqual([name for name in files if name.startswith(("lockstep/tests/", "lockstep/ci/"))], [])
+            self.assertEqual(helm("template", "run1", f"{folder}/lockstep-{version}.tgz", *CLUSTER, *OWN_KEY).stdout,
+                             template(*OWN_KEY).stdout)
 
     def test_the_chart_has_the_digits_of_the_program(self):
         self.assertEqual((CHART / "files/digits.yaml").read_text(), (ROOT / "examples/digits.yaml").read_text())

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+from control_plane import wait_for_definitions
 from kube_tools import CHART, ROOT, programs
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -60,6 +61,7 @@ class Cluster:
         self.environment = {**os.environ, "BIN": str(self.bin), "KUBECONFIG": str(self.state / "admin.kubeconfig")}
         self.image = pathlib.Path(os.environ.get("LOCKSTEP_IMAGE", ROOT / "build/images/lockstep.tar"))
         self.runs = None
+        self.processes = []
 
     def __enter__(self):
         if "LOCKSTEP_IMAGE" not in os.environ:
@@ -76,6 +78,9 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
         script(SCRIPT, "down", env=self.environment)
         self.runs.cleanup()
 
@@ -86,13 +91,25 @@ class Cluster:
         return done
 
     def kubectl(self, *words, **options):
-        return self.run(self.bin / "kubectl", *words, **options).stdout
+        return self.call_kubectl(*words, **options).stdout
+
+    def call_kubectl(self, *words, text=None, **options):
+        """The whole of what it did; `text` is its input."""
+        return self.run(self.bin / "kubectl", *words, input=text, **options)
 
     def get(self, *words):
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def start_mpi_operator(self):
+        program = programs("mpi-operator") / "mpi-operator"
+        self.kubectl("apply", "--server-side", "-f", programs("definitions").parent / "definitions/mpi-operator.yaml")
+        wait_for_definitions(self.call_kubectl)
+        with open(self.state / "log/mpi-operator.log", "wb") as log:
+            self.processes.append(subprocess.Popen([program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
+                                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def kubeconfig(self, folder, token):
         """A file by which who has the token asks this cluster."""
@@ -113,6 +130,8 @@ class Cluster:
 
 class Run:
     """A release of the chart. Its events are read from the shared volume. `job`: more overrides."""
+    kind = "job"
+    verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by the condition that says it
 
     def __init__(self, cluster, name, steps, values=(), every=50, job=()):
         self.cluster, self.name = cluster, name
@@ -123,14 +142,19 @@ class Run:
         words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
         options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
         cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
-        (job,) = cluster.get("jobs", "-l", f"app.kubernetes.io/instance={name}")["items"]
-        self.job_name = job["metadata"]["name"]
+        jobs = cluster.get(self.kind, "-l", self.selector)["items"]
+        leading = [job for job in jobs if len(jobs) == 1 or "successPolicy" in job["spec"]]
+        (self.job_name,) = (job["metadata"]["name"] for job in leading)
+
+    @property
+    def selector(self):
+        return f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component!=test"
 
     def job(self):
-        return self.cluster.get("job", self.job_name)
+        return self.cluster.get(self.kind, self.job_name)
 
     def pods(self):
-        return self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={self.job_name}")["items"]
+        return self.cluster.get("pods", "-l", self.selector)["items"]
 
     def pod(self, index):
         """The name of the newest pod of this index."""
@@ -148,14 +172,13 @@ class Run:
         return [event["ranks"] for event in self.events("launch")]
 
     def logs(self):
-        return self.cluster.kubectl("logs", "-l", f"batch.kubernetes.io/job-name={self.job_name}", "--tail=-1", "--prefix",
-                                    check=False)
+        return self.cluster.kubectl("logs", "-l", self.selector, "--tail=-1", "--prefix", check=False)
 
     def condition(self):
         """Complete or Failed, once it is one of them."""
         for condition in self.job()["status"].get("conditions", []):
-            if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
-                return condition["type"]
+            if condition["type"] in self.verdicts and condition["status"] == "True":
+                return self.verdicts[condition["type"]]
         return None
 
     def wait_for_step(self, step, ranks=None):
@@ -187,3 +210,9 @@ class Run:
 
     def remove(self):
         self.cluster.run(self.cluster.helm, "uninstall", self.name, "--wait", check=False)
+
+
+class MpiRun(Run):
+    """The same in mode mpijob."""
+    kind = "mpijob"
+    verdicts = {"Succeeded": "Complete", "Failed": "Failed"}

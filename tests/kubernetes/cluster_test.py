@@ -8,7 +8,8 @@ import tempfile
 import unittest
 
 import yaml
-from cluster import PATIENCE, Cluster, Run, quiet_hash, wait_until
+import kueue
+from cluster import PATIENCE, Cluster, MpiRun, Run, quiet_hash, wait_until
 from kube_tools import CHART, ROOT, programs
 
 sys.path.insert(0, str(ROOT / "tests/observability"))
@@ -24,9 +25,9 @@ class OnACluster(unittest.TestCase):
         cls.enterClassContext(cls.cluster)
         cls.quiet = quiet_hash(STEPS)
 
-    def install(self, **options):
-        name = self.id().rsplit("test_", 1)[-1].replace("_", "-")
-        run = Run(self.cluster, name, STEPS, **options)
+    def install(self, kind=Run, name=None, **options):
+        name = name or self.id().rsplit("test_", 1)[-1].replace("_", "-")
+        run = kind(self.cluster, name, STEPS, **options)
         self.addCleanup(run.remove)
         return run
 
@@ -82,6 +83,47 @@ class OnACluster(unittest.TestCase):
     def scale(self, run, pods):
         patch = {"spec": {"parallelism": pods, "completions": pods}}
         self.cluster.kubectl("patch", "job", run.job_name, "--patch", json.dumps(patch))
+
+    def test_a_queue(self):
+        """A run is preempted in the queue by a more urgent one, writes a checkpoint, and goes on from it after that."""
+        if kueue.missing():
+            self.skipTest(kueue.missing())
+        queue = self.enterContext(kueue.Kueue(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
+        queue.queue("default", cpu="800m", memory="800Mi")
+        queue.local_queue("default", "default")
+        queue.priority("urgent", 1000)
+        run = self.install(values=["cluster.replicas=2", "queue.name=training"])
+        run.wait_for_step(50)
+        urgent = self.install(name="urgent", values=["cluster.replicas=2", "queue.name=training", "queue.priorityClass=urgent"])
+        wait_until(lambda: run.job()["spec"]["suspend"], "the preemption")
+        self.check_bits(urgent)
+        self.assertIsNone(run.condition())
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.ranks(), [2, 2])
+        self.assertEqual(run.job()["status"].get("failed", 0), 0)
+
+    def test_an_mpi_job(self):
+        self.cluster.start_mpi_operator()
+        run = self.install(MpiRun, values=["mode=mpijob", "cluster.replicas=2"])
+        report = self.helm_test(run, 0)
+        self.assertRegex(report, r"(?m)^exchange  all sums right; ")
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.ranks(), [2])
+
+    def test_groups(self):
+        """Two Jobs, one run: the leader is of the first, and the other ends when it does."""
+        run = self.install(values=["groups[0].name=near", "groups[0].replicas=1", "groups[0].nodeSelector.kubernetes\\.io/hostname=node-0",
+                                   "groups[1].name=far", "groups[1].replicas=2", "groups[1].nodeSelector.kubernetes\\.io/hostname=node-1"])
+        self.check_bits(run)
+        self.assertEqual(run.ranks(), [3])
+        where = sorted((pod["metadata"]["labels"]["lockstep/group"], pod["spec"]["nodeName"]) for pod in run.pods())
+        self.assertEqual(where, [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
+        report = self.helm_test(run, 0)
+        self.assertRegex(report, rf"(?m)^ +0  {run.name}-test-0 .*\n +1  {run.name}-test-far-0 ")
+        far = run.job_name.replace("-near-", "-far-")
+        self.cluster.kubectl("wait", "--for=condition=Complete", f"--timeout={PATIENCE}s", "job", far)
 
     def test_a_wrong_job(self):
         run = self.install(values=["cluster.replicas=2"], job=["data.train={images: /nowhere}"])

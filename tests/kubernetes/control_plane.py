@@ -33,6 +33,12 @@ def until(happened, what, seconds=READY):
         time.sleep(0.2)
 
 
+def wait_for_definitions(kubectl):
+    """Until all custom resources are known. One that was just made has no conditions, which `kubectl wait` takes amiss."""
+    until(lambda: kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all", check=False).returncode == 0,
+          "custom resources are not known")
+
+
 class ControlPlane:
     """Use it in a `with`. Everything it started has ended, and its folder is gone, when that ends."""
 
@@ -100,7 +106,7 @@ class ControlPlane:
         self.start("scheduler", self.bin / "kube-scheduler", "--kubeconfig", scheduler, *common)
         stages = pathlib.Path(self.helm_bin).parent / "kwok-stages"
         self.start("kwok", self.helm_bin / "kwok", "--kubeconfig", self.kubeconfig, "--manage-all-nodes=true",
-                   "--cidr=10.245.0.0/16", "--config", stages / "node/fast/node-initialize.yaml",
+                   "--node-lease-duration-seconds=40", "--cidr=10.245.0.0/16", "--config", stages / "node/fast/node-initialize.yaml",
                    "--config", stages / "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
                    "--config", stages / "pod/fast/pod-ready.yaml", "--config", HERE / "kwok-stages.yaml")
         until(lambda: self.kubectl("get", "serviceaccount", "default", check=False).returncode == 0, self.log("controllers"))
@@ -141,10 +147,10 @@ class ControlPlane:
                      json.dumps({"status": {"allocatable": room, "capacity": room}}))
 
     def define(self):
-        """Makes known what Kueue, the MPI Operator and the Prometheus Operator define."""
+        """Makes known what the MPI Operator and the Prometheus Operator define."""
         for path in sorted((programs("definitions").parent / "definitions").glob("*.yaml")):
             self.kubectl("apply", "--server-side", "-f", path)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        wait_for_definitions(self.kubectl)
 
     def start_mpi_operator(self):
         self.start("mpi-operator", programs("mpi-operator") / "mpi-operator", "--kubeConfig", self.kubeconfig,

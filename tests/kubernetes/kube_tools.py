@@ -33,3 +33,8 @@ CLUSTER = ["--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/
 def template(*arguments, release=RELEASE, check=True):
     """The chart rendered without a cluster."""
     return helm("template", release, CHART, *CLUSTER, *arguments, check=check)
+
+
+def sets(*pairs):
+    """--set for each KEY=VALUE."""
+    return [word for pair in pairs for word in ("--set", pair)]

@@ -4,6 +4,8 @@ lockstep_script_test(kubernetes.chart LABEL kubernetes TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/chart_test.py)
 lockstep_script_test(kubernetes.control_plane LABEL kubernetes TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/control_plane_test.py)
+lockstep_script_test(kubernetes.kueue LABEL kubernetes TIMEOUT 3600
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/kueue_test.py)
 lockstep_script_test(kubernetes.corpus LABEL kubernetes TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/corpus_test.py)
 lockstep_script_test(kubernetes.entrypoint LABEL kubernetes TIMEOUT 3600

@@ -1,6 +1,7 @@
 # Rules, dashboards and the exporter with a real Prometheus.
 lockstep_script_test(observability.rules COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/rules_test.py)
 lockstep_script_test(observability.dashboards COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/dashboards_test.py)
+lockstep_script_test(observability.dashboard_linter COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/dashboard_linter_test.py)
 lockstep_script_test(observability.prometheus COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/prometheus_test.py
   $<TARGET_FILE:nvml_stand_in>)
 lockstep_script_test(observability.targets COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/targets_test.py)

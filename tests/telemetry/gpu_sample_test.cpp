@@ -53,7 +53,7 @@ TEST_F(GpuSampleTest, ValuesHaveBaseUnits) {
   EXPECT_EQ(get(Metric::gpu_lost), 0);
   EXPECT_EQ(get(Metric::gpu_xid_errors), 0);
   const MetricLabels expected = {
-      {"driver", "550.54.15"}, {"model", "Stand-in GPU"}, {"pci", "00000000:3B:00.0"}, {"uuid", "GPU-0000"}};
+      {"driver", "550.54.15"}, {"model", "Stand-in GPU"}, {"pci", "00000000:70:00.0"}, {"uuid", "GPU-0000"}};
   EXPECT_EQ(metrics.labels(Metric::gpu_info), expected);
 }
 
@@ -80,7 +80,7 @@ TEST_F(GpuSampleTest, AnXidIsCountedOnce) {
 }
 
 TEST_F(GpuSampleTest, AGpuIsFoundByItsPlaceOnTheBus) {
-  ask(NVML_STAND_IN, "0000:3B:00.0");
+  ask(NVML_STAND_IN, "0000:80:00.0");
   EXPECT_EQ(metrics.labels(Metric::gpu_info).back().second, "GPU-0001");
 }
 
@@ -118,7 +118,7 @@ TEST_F(GpuSampleTest, AnOldDriverLacksFunctions) {
   EXPECT_TRUE(absent(Metric::gpu_pcie_bytes));
   EXPECT_TRUE(absent(Metric::gpu_xid_errors));
   std::string problem;
-  EXPECT_EQ(GpuSample::open(loaded(NVML_OLD_STAND_IN), "0000:3B:00.0", problem), nullptr);
+  EXPECT_EQ(GpuSample::open(loaded(NVML_OLD_STAND_IN), "0000:80:00.0", problem), nullptr);
 }
 
 TEST_F(GpuSampleTest, WhatCannotBeUsedSaysWhy) {

@@ -8,6 +8,7 @@
 //   busy          a utilization of 97 % and a clock held down by heat, and an XID 79 at the first question
 //
 // Built with OLD_DRIVER it lacks the functions that drivers before 450 or so lack.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -24,6 +25,11 @@ bool told(const char* word) {
 // A device is its number plus one.
 bool is_lost(void* device) {
   return told("lost") && device == reinterpret_cast<void*>(1);
+}
+
+// Those of tests/cuda/stand_in_driver.cpp, in NVML's own order.
+[[maybe_unused]] unsigned bus_of(unsigned long gpu) {
+  return 0x70 + 0x10 * static_cast<unsigned>(gpu);
 }
 
 int give(void* device, unsigned* to, unsigned value) {
@@ -143,13 +149,17 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** to) {
   return index < 2 ? success : not_found;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** to) {
-  const bool second = std::strcmp(id, "0000:3B:00.0") == 0;
-  *to = reinterpret_cast<void*>(2UL);
-  return second ? success : not_found;
+  unsigned domain = 0, bus = 0;
+  if (std::sscanf(id, "%x:%x:", &domain, &bus) != 2) return not_found;
+  for (unsigned long i = 0; i < 2; ++i) {
+    if (bus == bus_of(i)) return *to = reinterpret_cast<void*>(i + 1), success;
+  }
+  return not_found;
 }
-int nvmlDeviceGetPciInfo_v3(void*, Pci* to) {
+int nvmlDeviceGetPciInfo_v3(void* device, Pci* to) {
   *to = {};
-  copy(to->bus_id, sizeof to->bus_id, "00000000:3B:00.0");
+  to->bus = bus_of(reinterpret_cast<unsigned long>(device) - 1);
+  std::snprintf(to->bus_id, sizeof to->bus_id, "00000000:%02X:00.0", to->bus);
   return success;
 }
 int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* to) {

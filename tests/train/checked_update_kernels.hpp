@@ -22,7 +22,8 @@ class CheckedUpdateKernels final : public UpdateKernels {
   }
   void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const override {
     read(queue, body.chunks, chunks);
-    for (std::int64_t c = 0; c < chunks; ++c) read(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
+    for (std::int64_t c = 0; c < chunks; ++c)
+      read(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
     write(queue, body.lanes, chunks * SquaresBody::kLanes);
     write(queue, body.squares, chunks);
     grids_.put(queue, chunks, body);
@@ -33,7 +34,9 @@ class CheckedUpdateKernels final : public UpdateKernels {
     grids_.put(queue, one, body);
   }
   void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
-  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override { update(queue, n, body, {body.momentum}); }
+  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override {
+    update(queue, n, body, {body.momentum});
+  }
   void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const override {
     update(queue, n, body, {body.first, body.second});
   }
@@ -50,12 +53,14 @@ class CheckedUpdateKernels final : public UpdateKernels {
   template <class Element>
   static void read(GpuQueue* queue, const Element* memory, std::int64_t count) {
     if (count == 0) return;
-    fake(queue).kernel_reads(queue->stream, backend::bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+    fake(queue).kernel_reads(queue->stream, backend::bytes_of(memory),
+                             static_cast<std::size_t>(count) * sizeof(Element));
   }
   template <class Element>
   static void write(GpuQueue* queue, Element* memory, std::int64_t count) {
     if (count == 0) return;
-    fake(queue).kernel_writes(queue->stream, backend::bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+    fake(queue).kernel_writes(queue->stream, backend::bytes_of(memory),
+                              static_cast<std::size_t>(count) * sizeof(Element));
   }
   template <class Body>
   void update(GpuQueue* queue, std::int64_t n, const Body& body, std::initializer_list<float*> states) const {

@@ -1,5 +1,5 @@
-// The update on a GPU: its kernels' bodies over their whole grids have the bits of the CPU's, through several steps, and a
-// fake finds every access that nothing orders.
+// The update on a GPU: its kernels' bodies over their whole grids have the bits of the CPU's, through several steps,
+// and a fake finds every access that nothing orders.
 #include "train/gpu_updater.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,8 @@ class Bench {
     const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kShards));
     CpuUpdater updater(setup(options, clip_norm), *exchange, pool_);
     return run(updater, *exchange, [](const comm::Leaf& leaf, const std::vector<float>& values) {
-      for (std::size_t i = 0; i < values.size(); ++i) leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+      for (std::size_t i = 0; i < values.size(); ++i)
+        leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
     });
   }
 
@@ -150,7 +151,8 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
       Bench bench;
       const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
       EXPECT_GT(expected.values.size(), 10'000U);
-      EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm " << clip_norm;
+      EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm "
+                                     << clip_norm;
       EXPECT_EQ(expected.norms.back() > 0, clip_norm > 0);
     }
   }

@@ -18,7 +18,7 @@ metadata:
     {{- . | nindent 4 }}
   {{- end }}
 spec:
-  {{- if eq $v.mode "indexedJob" }}
+  {{- if or (eq $v.mode "indexedJob") .component }}
   restartPolicy: Never
   subdomain: {{ include "lockstep.fullname" .root }}
   {{- end }}

@@ -47,7 +47,7 @@ class CudaGpu final : public Gpu {
   GpuPlace place_;
   std::vector<CudaStream> streams_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;                               ///< of what follows
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;
   std::unordered_map<std::byte*, PinnedMemory> pinned_;

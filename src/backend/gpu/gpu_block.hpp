@@ -1,5 +1,5 @@
-// A block of a GPU's memory, and a block of pinned memory, freed with their owner, who sees to it that nothing uses them
-// any more. On a lost GPU they are lost with it.
+// A block of a GPU's memory, and a block of pinned memory, freed with their owner, who sees to it that nothing uses
+// them any more. On a lost GPU they are lost with it.
 #pragma once
 
 #include <algorithm>

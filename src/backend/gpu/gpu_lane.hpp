@@ -1,4 +1,5 @@
-// A worker's part of its rank's GPU: a stream for kernels, and working memory. Training and evaluation use the same lanes, one after the other, so that their memory is needed once.
+// A worker's part of its rank's GPU: a stream for kernels, and working memory. Training and evaluation use the same
+// lanes, one after the other, so that their memory is needed once.
 #pragma once
 
 #include <memory>

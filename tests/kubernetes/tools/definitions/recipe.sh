@@ -10,9 +10,6 @@ definitions() {
 }
 
 mkdir -p "$BIN/../definitions"
-queues=(clusterqueues localqueues resourceflavors workloadpriorityclasses)
-queues=("${queues[@]/#/config/components/crd/bases/kueue.x-k8s.io_}")
-definitions kueue sigs.k8s.io/kueue@v0.15.0 "${queues[@]/%/.yaml}"
 definitions mpi-operator github.com/kubeflow/mpi-operator@v0.8.0 manifests/base/kubeflow.org_mpijobs.yaml
 monitors=(podmonitors prometheusrules)
 monitors=("${monitors[@]/#/example/prometheus-operator-crd/monitoring.coreos.com_}")

@@ -1,0 +1,56 @@
+"""A release of the chart on a ControlPlane, whose pods run nothing: the test writes their ends in the kubelet's place."""
+import json
+
+from control_plane import until
+from kube_tools import CHART, sets
+
+
+class Release:
+    """run1 in a namespace of its own, which enforces a level of Pod Security; `values` are KEY=VALUE."""
+
+    def __init__(self, cluster, name, *values, level="restricted"):
+        self.cluster, self.name, self.values = cluster, name, values
+        cluster.namespace(name, level)
+
+    def helm(self, verb, *more):
+        return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more))
+
+    def kubectl(self, *arguments, **options):
+        return self.cluster.kubectl("-n", self.name, *arguments, **options)
+
+    def get(self, *arguments):
+        return self.cluster.get("-n", self.name, *arguments)
+
+    def jobs(self):
+        return self.get("jobs")
+
+    def job(self):
+        (job,) = self.jobs()
+        return job
+
+    def pods(self):
+        """Those that run and are not being deleted, by index."""
+        return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
+                       and "deletionTimestamp" not in pod["metadata"]),
+                      key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", ""))
+
+    def running(self, count):
+        return until(lambda: (pods := self.pods()) and len(pods) == count and pods, self.describe)
+
+    def describe(self):
+        return self.kubectl("get", "pods,jobs,events").stdout[-3000:]
+
+    def end_pod(self, pod, code):
+        """What the kubelet writes when the container has ended."""
+        state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
+        status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [
+            {"name": "lockstep", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}]}
+        self.kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge",
+                     "-p", json.dumps({"status": status}))
+
+    def conditions(self):
+        return {c["type"]: c.get("reason") for c in self.job()["status"].get("conditions", []) if c["status"] == "True"}
+
+    def failed(self):
+        """How many pods the Job has counted as failures."""
+        return self.job()["status"].get("failed", 0)
