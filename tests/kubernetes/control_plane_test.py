@@ -201,6 +201,20 @@ class Verdicts(unittest.TestCase):
               release.describe)
         self.assertEqual(release.failed(), 0)
 
+    def test_a_preempted_pod_is_replaced_and_not_counted(self):
+        """By the scheduler, for a pod of a higher PriorityClass on a node that is full."""
+        cluster.node("tiny", {"pool": "tiny"}, cpu="2")
+        cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving"}, "value": 10000})
+        release, _ = self.start("preempted", "nodeSelector.pool=tiny")
+        container = {"name": "server", "image": "server", "resources": {"requests": {"cpu": "1"}}}
+        cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server", "namespace": "default"}, "spec": {
+            "priorityClassName": "serving", "nodeSelector": {"pool": "tiny"}, "containers": [container]}})
+        until(lambda: any(event["reason"] == "Preempted" for event in release.get("events")) and len(release.pods()) == 1,
+              release.describe)
+        cluster.kubectl("delete", "pod", "server")
+        release.running(2)
+        self.assertEqual(release.failed(), 0)
+
 
 class Size(unittest.TestCase):
     def test_an_elastic_job_is_scaled_by_an_upgrade(self):
