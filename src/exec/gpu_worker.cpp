@@ -116,6 +116,7 @@ void GpuWorker::send_out(std::size_t bucket) {
 
 void GpuWorker::run(const ShardCall& call) {
   gpu_.make_current();
+  runner_.tell_ops(call.ranges);
   put_inputs(call.inputs);
   if (call.sink != nullptr) use_layout(*call.layout);
   std::size_t closed = 0;

@@ -136,7 +136,9 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
       std::make_shared<backend::GpuLanes>(backend::make_gpu(module, gpu.ordinal, named)),
       std::move(kernels),
       fmt::format("{}, rank {}, {}", named.host, rank, named.gpu),
-      gpu.pci_bus};
+      gpu.pci_bus,
+      backend::peak_flops(gpu),
+      backend::make_profiler(module)};
 }
 
 }  // namespace lockstep::train

@@ -5,6 +5,7 @@
 #include "backend/gpu/build_id.hpp"
 #include "backend/gpu/gpu_place.hpp"
 #include "cuda/host_gpu.hpp"
+#include "cuda/host_profiler.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
@@ -24,6 +25,10 @@ extern "C" void lockstep_cuda_libraries(std::string& text) {
 extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
                                                           const lockstep::backend::GpuPlace& /*place*/) {
   return new lockstep::backend::HostGpu;
+}
+
+extern "C" lockstep::backend::GpuProfiler* lockstep_cuda_make_profiler() {
+  return new lockstep::backend::HostProfiler;
 }
 
 extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {

@@ -17,7 +17,8 @@ namespace {
 using Result = int;  // CUresult
 using Device = int;  // CUdevice
 constexpr Result kSuccess = 0, kNoDevice = 100;
-constexpr int kMajor = 75, kMinor = 76;                        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kMajor = 75, kMinor = 76;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kClockRate = 13, kProcessors = 16;  // CU_DEVICE_ATTRIBUTE_CLOCK_RATE (kHz), _MULTIPROCESSOR_COUNT
 constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50;  // CU_DEVICE_ATTRIBUTE_PCI_*
 
 struct Functions {
@@ -60,6 +61,12 @@ int attribute(const Functions& f, int which, Device device) {
   return value;
 }
 
+/// 0 where the driver does not say.
+int attribute_or_0(const Functions& f, int which, Device device) {
+  int value = 0;
+  return f.attribute(&value, which, device) == kSuccess ? value : 0;
+}
+
 /// With its place in the order: domain, bus, device.
 using Placed = std::pair<std::tuple<int, int, int>, GpuInfo>;
 
@@ -77,6 +84,8 @@ Placed ask_gpu(const Functions& f, int ordinal) {
   gpu.memory_bytes = static_cast<std::int64_t>(bytes);
   gpu.major = attribute(f, kMajor, device);
   gpu.minor = attribute(f, kMinor, device);
+  gpu.processors = attribute_or_0(f, kProcessors, device);
+  gpu.hertz = 1e3 * attribute_or_0(f, kClockRate, device);
   place = {attribute(f, kPciDomain, device), attribute(f, kPciBus, device), attribute(f, kPciDevice, device)};
   gpu.pci_bus = fmt::format("{:04x}:{:02x}:{:02x}.0", std::get<0>(place), std::get<1>(place), std::get<2>(place));
   return placed;
@@ -106,6 +115,12 @@ std::string cuda_version_text(int version) {
 std::string text_of(const GpuInfo& gpu) {
   return fmt::format("{}, {:.1f} GiB, compute capability {}.{}, {}", gpu.name,
                      static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.major, gpu.minor, gpu.pci_bus);
+}
+
+double peak_flops(const GpuInfo& gpu) {
+  constexpr int kMultiplyAdd = 2;
+  const int lanes = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
+  return static_cast<double>(kMultiplyAdd * lanes * gpu.processors) * gpu.hertz;
 }
 
 DriverFacts ask_driver() {

@@ -14,10 +14,16 @@ struct GpuInfo {
   std::int64_t memory_bytes = 0;  ///< of the card
   int major = 0, minor = 0;       ///< compute capability
   std::string pci_bus;            ///< "0000:3b:00.0"
+  int processors = 0;             ///< streaming multiprocessors; 0: not known
+  double hertz = 0;               ///< their highest clock; 0: not known
 };
 
 /// "NVIDIA H100 80GB HBM3, 79.6 GiB, compute capability 9.0, 0000:3b:00.0"
 [[nodiscard]] std::string text_of(const GpuInfo& gpu);
+
+/// Operations in fp32 that it could do a second at most, a multiply-add counted as two, without its tensor cores; 0:
+/// not known. Lanes of a multiprocessor: CUDA C++ Programming Guide, "Arithmetic Instructions".
+[[nodiscard]] double peak_flops(const GpuInfo& gpu);
 
 enum class DriverState : std::uint8_t {
   absent,  ///< no libcuda.so.1
