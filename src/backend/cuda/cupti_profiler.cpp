@@ -118,7 +118,7 @@ ClockPair CuptiProfiler::clocks() const {
   return {(before + steady_seconds()) / 2, gpu};
 }
 
-void CuptiProfiler::disable() {
+void CuptiProfiler::disable() const {
   for (const auto kind : recorded_kinds()) (void)cupti_.disable(kind);  // one that is not enabled says so
 }
 

@@ -30,6 +30,9 @@ void add_activity(const CUpti_Activity& record, std::vector<GpuActivity>& activi
 
 class CuptiProfiler final : public GpuProfiler {
  public:
+  CuptiProfiler() = default;
+  CuptiProfiler(const CuptiProfiler&) = delete;
+  CuptiProfiler& operator=(const CuptiProfiler&) = delete;
   ~CuptiProfiler() override;
   [[nodiscard]] std::string start() override;
   [[nodiscard]] GpuRecording stop() override;
@@ -43,7 +46,7 @@ class CuptiProfiler final : public GpuProfiler {
   [[nodiscard]] std::string load();
   [[nodiscard]] std::string failed(const char* call, CUptiResult code) const;
   [[nodiscard]] ClockPair clocks() const;
-  void disable();
+  void disable() const;
 
   SharedLibrary library_;
   Cupti cupti_;
