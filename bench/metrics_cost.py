@@ -3,6 +3,10 @@
 machine. With it the rank is scraped once a second.
 
     LOCKSTEP=build/release/bin/lockstep bench/metrics_cost.py [PAIRS] [STEPS]     20 pairs of 2,000 steps
+    LOCKSTEP=build/release/bin/lockstep bench/metrics_cost.py --exporter SECONDS
+
+The second measures one run that is scraped every 5 s, by the processor time of the threads that serve it: what else runs
+on the machine changes the run's speed, but hardly these.
 """
 import json
 import os
@@ -14,11 +18,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 
 PROGRAM = os.environ["LOCKSTEP"]
 JOB = ["model=lenet", "data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "shards=8",
        "threads=1", "evaluate=never", "checkpoint=never"]
+EVERY = 5  # seconds between scrapes
 SETTLING = 0.2  # of the steps, at the beginning
 
 
@@ -59,6 +65,49 @@ def run(steps, metrics):
     return statistics.median(b - a for a, b in zip(ends, ends[1:])), spent / steps, len(scrapes)
 
 
+def exporter(seconds):
+    """What the serving threads took, as part of what the process took and of the time that went by."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["steps=1000000000", f"run_directory={folder}/run", f"telemetry.prometheus.port={port}"]
+        with subprocess.Popen([PROGRAM, "train", *JOB, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+            try:
+                measure(run.pid, port, seconds)
+            finally:
+                run.terminate()
+
+
+def measure(process, port, seconds):
+    def fetch():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return answer.read()
+
+    def spent():
+        """Of the serving threads, and of all."""
+        serving = everything = 0.0
+        for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+            own = int((task / "schedstat").read_text().split()[0]) * 1e-9
+            everything += own
+            serving += own if (task / "comm").read_text().startswith("civetweb") else 0
+        return serving, everything
+
+    while True:
+        try:
+            size = len(fetch())
+            break
+        except OSError:
+            time.sleep(0.1)
+    before, began, scrapes = spent(), time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        time.sleep(EVERY)
+        fetch()
+        scrapes += 1
+    serving, everything = (b - a for a, b in zip(before, spent()))
+    passed = time.monotonic() - began
+    print(f"{scrapes} scrapes of {size} bytes in {passed:.0f} s: {1e3 * serving / scrapes:.3f} ms of processor time each; "
+          f"{100 * serving / passed:.4f} % of the time, {100 * serving / everything:.4f} % of the run's processor time")
+
+
 def told(name, pairs):
     """Of (without, with)."""
     more = [100 * (b / a - 1) for a, b in pairs]
@@ -69,6 +118,9 @@ def told(name, pairs):
 
 
 def main():
+    if sys.argv[1:2] == ["--exporter"]:
+        exporter(float(sys.argv[2]))
+        return
     pairs, steps = (int(word) for word in (sys.argv[1:] + ["20", "2000"][len(sys.argv) - 1:]))
     runs = []
     for i in range(pairs):

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,8 @@ inline constexpr int kCheckpointLane = kBesideLane;  ///< the checkpoint's write
 [[nodiscard]] inline constexpr int prefetch_lane(int thread) {
   return kCheckpointLane + 1 + thread;
 }
+/// From here on: what a GPU did, by its own clock, a lane for each of its streams.
+inline constexpr int kGpuLane = 2000;
 [[nodiscard]] inline constexpr int worker_lane(int worker) {
   return worker + 1;
 }
@@ -40,10 +44,42 @@ struct TraceSpan {
   double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
 };
 
+/// Who hears of spans while they last, for tools that look at a process from outside. By any thread: ranges are of the
+/// thread that begins and ends them, and nest.
+class TraceRanges {
+ public:
+  TraceRanges() = default;
+  TraceRanges(const TraceRanges&) = delete;
+  TraceRanges& operator=(const TraceRanges&) = delete;
+  virtual ~TraceRanges() = default;
+  virtual void begin(const std::string& name) = 0;
+  virtual void end() = 0;
+};
+
+/// Its lifetime is a range. `ranges` may be null.
+class TraceRange {
+ public:
+  TraceRange(TraceRanges* ranges, const std::string& name) : ranges_(ranges) {
+    if (ranges_ != nullptr) ranges_->begin(name);
+  }
+  ~TraceRange() {
+    if (ranges_ != nullptr) ranges_->end();
+  }
+  TraceRange(const TraceRange&) = delete;
+  TraceRange& operator=(const TraceRange&) = delete;
+
+ private:
+  TraceRanges* ranges_;
+};
+
 /// By any thread.
 class TraceRecorder {
  public:
-  TraceRecorder() { spans_.reserve(kRoom); }
+  /// Spans become ranges, too; `ranges` may be null.
+  explicit TraceRecorder(std::shared_ptr<TraceRanges> ranges = nullptr) : ranges_(std::move(ranges)) {
+    spans_.reserve(kRoom);
+  }
+  [[nodiscard]] TraceRanges* ranges() const { return ranges_.get(); }
   void add(const TraceSpan& span) {
     const std::lock_guard lock(mutex_);
     spans_.push_back(span);
@@ -56,6 +92,7 @@ class TraceRecorder {
 
  private:
   static constexpr std::size_t kRoom = 1 << 14;  // of some steps; then it grows
+  std::shared_ptr<TraceRanges> ranges_;
   std::mutex mutex_;
   std::vector<TraceSpan> spans_;
 };
@@ -65,12 +102,16 @@ class TraceScope {
  public:
   TraceScope(TraceRecorder* recorder, const char* name, std::uint64_t step, int lane = kPhaseLane, int item = -1)
       : recorder_(recorder) {
-    if (recorder_ != nullptr)
-      span_ = {.name = name, .lane = lane, .step = step, .item = item, .start = steady_seconds()};
+    if (recorder_ == nullptr) return;
+    span_ = {.name = name, .lane = lane, .step = step, .item = item, .start = steady_seconds()};
+    if (recorder_->ranges() != nullptr) {
+      recorder_->ranges()->begin(item < 0 ? name : std::string(name) + " " + std::to_string(item));
+    }
   }
   ~TraceScope() {
     if (recorder_ == nullptr) return;
     span_.end = steady_seconds();
+    if (recorder_->ranges() != nullptr) recorder_->ranges()->end();
     recorder_->add(span_);
   }
   TraceScope(const TraceScope&) = delete;

@@ -8,6 +8,7 @@
 #include "backend/gpu/cuda_module.hpp"
 #include "backend/gpu/driver.hpp"
 #include "backend/gpu/gpu_lane.hpp"
+#include "backend/gpu/gpu_profiler.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::exec {
@@ -22,6 +23,8 @@ struct Device {
   std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
   backend::GpuPlace gpu_place;                        ///< for errors, before the first step
   std::string place;                                  ///< the same, without a step: "node7, rank 3, GPU 1 (...)"
+  double peak_flops = 0;                              ///< of a GPU, in fp32, a second; 0: not known
+  std::shared_ptr<backend::GpuProfiler> profiler;     ///< of a GPU
 
   [[nodiscard]] DeviceKind kind() const { return info.kind; }
   [[nodiscard]] bool is_gpu() const { return lanes != nullptr; }

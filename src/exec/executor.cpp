@@ -161,6 +161,7 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
   shard_call.layout = &layout;
   shard_call.sink = &sink;
   shard_call.kernel_seconds = span.kernel_seconds();
+  if (trace_ != nullptr) shard_call.ranges = trace_->ranges();
   mark = Clock::now();
   worker.computes->run(shard_call);
   seconds = seconds_since(mark);

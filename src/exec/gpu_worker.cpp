@@ -75,6 +75,7 @@ void GpuWorker::put_inputs(const ShardInputs& inputs) {
 
 void GpuWorker::run(const ShardCall& call) {
   gpu_.make_current();
+  runner_.tell_ops(call.ranges);
   put_inputs(call.inputs);
   gpu_.wait(lane_.compute, call.parameters_there);
   BucketWalk walk(program_, call, buckets_);

@@ -216,11 +216,12 @@ void ShardRunner::add_aside() {
 void ShardRunner::execute(const Instruction& instruction, const ShardBinding& binding) {
   bind(instruction.inputs, binding, inputs_);
   bind(instruction.outputs, binding, outputs_);
+  const std::string& label = instruction.node < 0 ? kSum : kernels_.label(instruction.node);
+  const TraceRange range(ranges_, label);
   GpuQueue* queue = nullptr;
   if (lane_ != nullptr) {
     queue = lane_->gpu.queue(lane_->compute);
-    lane_->gpu.enter(lane_->compute, binding.step->step,
-                     instruction.node < 0 ? kSum : kernels_.label(instruction.node));
+    lane_->gpu.enter(lane_->compute, binding.step->step, label);
   }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/gpu/gpu_lane.hpp"
+#include "core/trace.hpp"
 #include "exec/device.hpp"
 #include "graph/program.hpp"
 #include "lockstep/graph.hpp"
@@ -69,6 +70,8 @@ class ShardRunner {
 
   /// Seconds inside kernels are added to `seconds` from now on; null: nobody wants to know.
   void time_kernels(double* seconds) { kernel_seconds_ = seconds; }
+  /// Ops are ranges from now on; null: nobody hears of them.
+  void tell_ops(TraceRanges* ranges) { ranges_ = ranges; }
 
   /// A result of the last shard, where the kernels wrote it.
   [[nodiscard]] const float* result(const Location& location) const;
@@ -98,6 +101,7 @@ class ShardRunner {
   std::byte *arena_ = nullptr, *aside_start_ = nullptr;  ///< set by each run()
   std::vector<Aside> aside_;
   double* kernel_seconds_ = nullptr;
+  TraceRanges* ranges_ = nullptr;
   // Scratch for operand lists; kept so that a step allocates nothing.
   std::vector<void*> inputs_, parameters_, states_, outputs_, saved_, statistics_;
   std::vector<void*> output_gradients_, input_gradients_, parameter_gradients_;

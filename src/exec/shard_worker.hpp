@@ -5,6 +5,7 @@
 #include <span>
 
 #include "comm/exchange.hpp"
+#include "core/trace.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
 #include "graph/program.hpp"
@@ -29,6 +30,7 @@ struct ShardCall {
   const GradientLayout* layout = nullptr;  ///< of training
   BucketSink* sink = nullptr;              ///< of training
   double* kernel_seconds = nullptr;        ///< seconds inside kernels are added, where the worker knows them
+  TraceRanges* ranges = nullptr;           ///< who hears of each op; null: nobody
 };
 
 class ShardWorker {

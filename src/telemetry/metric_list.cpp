@@ -69,7 +69,9 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::flops, "lockstep_model_flops_total", Kind::counter, Scope::rank,
      "Floating-point operations of the model, forward and backward, that this rank's shards needed."},
     {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
-     "Floating-point operations a second that the rank's cores could do at most, by vector width and clock."},
+     "Floating-point operations a second that the rank's cores could do at most, by vector width and clock; of a GPU: "
+     "in "
+     "fp32, without its tensor cores."},
     {Metric::flops_utilization, "lockstep_model_flops_utilization_ratio", Kind::gauge, Scope::rank,
      "MFU of the last step: the model's operations a second, of the device's peak."},
     {Metric::exchange_bytes, "lockstep_exchange_bytes_total", Kind::counter, Scope::rank,

@@ -21,7 +21,8 @@ TimelineSpan to_span(const TraceJson& event) {
           .item = arguments.value(item_name(lane), -1),
           .start = start,
           .end = start + arguments.at("seconds").get<double>(),
-          .kernels = arguments.value("kernel_seconds", -1.0)};
+          .kernels = arguments.value("kernel_seconds", -1.0),
+          .bytes = arguments.value("bytes", std::int64_t{-1})};
 }
 
 RankTrace to_trace(const TraceJson& json) {

@@ -11,6 +11,7 @@ std::string lane_name(int lane) {
   if (lane == kPhaseLane) return "phases";
   if (lane == kReduceLane) return "reduction";
   if (lane == kCheckpointLane) return "checkpoint writer";
+  if (lane >= kGpuLane) return fmt::format("GPU stream {}", lane - kGpuLane);
   return lane > kCheckpointLane ? fmt::format("prefetch {}", lane - prefetch_lane(0))
                                 : fmt::format("worker {}", lane - worker_lane(0));
 }
@@ -30,6 +31,7 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
   if (span.item >= 0) arguments[item_name(span.lane)] = span.item;
   arguments["seconds"] = span.seconds();
   if (span.kernels >= 0) arguments["kernel_seconds"] = span.kernels;
+  if (span.bytes >= 0) arguments["bytes"] = span.bytes;
   TraceJson event = {
       {"name", span.name}, {"ts", span.start * kMicroseconds}, {"pid", process}, {"tid", span.lane + kFirstThread}};
   if (span.lane != kBucketLane) {

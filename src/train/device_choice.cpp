@@ -139,7 +139,9 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
           .driver_cuda_version = facts.driver.cuda_version,
           .module = module,
           .gpu_place = named,
-          .place = fmt::format("{}, rank {}, {}", named.host, rank, named.gpu)};
+          .place = fmt::format("{}, rank {}, {}", named.host, rank, named.gpu),
+          .peak_flops = backend::peak_flops(gpu),
+          .profiler = backend::make_profiler(*module)};
 }
 
 }  // namespace lockstep::train

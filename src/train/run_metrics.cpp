@@ -138,7 +138,8 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   counts_tokens_ = kind == "text" || kind == "tokens";
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
-  if (!run_.device.is_gpu()) peak_flops_ = backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
+  peak_flops_ = run_.device.is_gpu() ? run_.device.peak_flops
+                                     : backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;

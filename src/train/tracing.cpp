@@ -5,8 +5,10 @@
 #include <array>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "telemetry/rank_trace.hpp"
+#include "train/gpu_rows.hpp"
 
 namespace lockstep::train {
 
@@ -27,7 +29,18 @@ void Tracing::start(std::int64_t steps, std::size_t kernels) {
   began_ = agreed[2];
   kernels_ = kernels;
   first_clock_ = comm::clock_offset(run_.communicator, run_.timeout());
-  recorder_ = std::make_shared<TraceRecorder>();
+  recorder_ = std::make_shared<TraceRecorder>(run_.device.profiler);
+}
+
+void Tracing::begin_recording() {
+  if (run_.device.profiler == nullptr || recording_) return;
+  const std::string problem = run_.device.profiler->start();
+  recording_ = problem.empty();
+  if (!recording_) warn_of_gpu(problem);
+}
+
+void Tracing::warn_of_gpu(const std::string& problem) const {
+  run_.emit("warning", {{"message", "the timeline lacks rows of the GPU: " + problem}});
 }
 
 void Tracing::finish() {
@@ -52,6 +65,11 @@ void Tracing::finish() {
                            .kernels = span.kernels});
   }
   recorder_.reset();
+  if (std::exchange(recording_, false)) {
+    const auto recording = run_.device.profiler->stop();
+    add_gpu_rows(recording, trace.spans);
+    if (!recording.problem.empty()) warn_of_gpu(recording.problem);
+  }
   if (const std::string problem = telemetry::write_trace(folder(), trace); !problem.empty()) {
     run_.emit("warning", {{"message", "the timeline could not be written: " + problem}});
   }

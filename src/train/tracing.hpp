@@ -22,6 +22,8 @@ class Tracing {
   [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
     return step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_ : nullptr;
   }
+  /// Before the first traced step: from here on the rank's GPU is recorded, if it has one.
+  void begin_recording();
   /// After each step (`steps` are done) and at the end of the run, on every rank: writes the file when the last traced
   /// step is done, or no further one comes.
   void step_done(std::int64_t steps) {
@@ -30,6 +32,7 @@ class Tracing {
   void finish();
 
  private:
+  void warn_of_gpu(const std::string& problem) const;
   [[nodiscard]] std::string folder() const { return run_.job.run_directory + "/trace"; }
 
   RunContext run_;
@@ -38,6 +41,7 @@ class Tracing {
   comm::ClockOffset first_clock_;
   double began_ = 0;  // rank 0's clock: names this start
   std::size_t kernels_ = 0;
+  bool recording_ = false;  // the GPU
 };
 
 }  // namespace lockstep::train

@@ -183,6 +183,7 @@ void Training::trace_next_step() {
   const auto recorder = tracing_.recorder(progress_.step);
   if (recorder.get() == trace_) return;
   trace_ = recorder.get();
+  if (trace_ != nullptr) tracing_.begin_recording();
   executor_->trace(trace_);
   exchange_->trace(trace_);
   loader_->trace(recorder);
@@ -192,6 +193,8 @@ void Training::trace_next_step() {
 void Training::step() {
   const auto start = Clock::now();
   const auto number = static_cast<std::uint64_t>(progress_.step);
+  TraceRanges* const ranges = trace_ == nullptr ? nullptr : trace_->ranges();
+  const TraceRange range(ranges, ranges == nullptr ? "" : fmt::format("step {}", number + 1));
   exchange_->begin_step(number, balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;

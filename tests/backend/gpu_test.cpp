@@ -20,6 +20,19 @@ TEST(Gpu, ItsText) {
   EXPECT_EQ(cuda_version_text(12040), "12.4");
 }
 
+TEST(Gpu, ItsPeakIsThatOfItsDataSheet) {
+  GpuInfo gpu;
+  EXPECT_EQ(peak_flops(gpu), 0);  // the driver said nothing of its size
+  gpu.multiprocessors = 132;
+  gpu.clock_mhz = 1980;
+  gpu.major = 9;
+  EXPECT_NEAR(peak_flops(gpu), 67e12, 0.5e12);  // H100 SXM, fp32
+  gpu.multiprocessors = 108;
+  gpu.clock_mhz = 1410;
+  gpu.major = 8;
+  EXPECT_NEAR(peak_flops(gpu), 19.5e12, 0.1e12);  // A100, fp32
+}
+
 TEST(GpuPlace, AnErrorNamesHostRankGpuStepOpAndCall) {
   const GpuPlace place{"node7", 3, "GPU 1 (NVIDIA H100, 0000:3b:00.0)", 120, "layer_norm 'block3.norm1'"};
   const Error error = gpu_error(place, "the launch of a kernel", 700, "an illegal memory access was encountered");

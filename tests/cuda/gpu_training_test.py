@@ -119,7 +119,7 @@ class Training(Place):
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", "--ranks", "3",
                                 "exact=preferred", STAND_IN_SAME="0")
         self.assertIn(f"\n  gpu    rank 2 on {HOST}: Stand-in 0, 8.0 GiB, compute capability 9.0, 132 multiprocessors at "
-                      "1500 MHz, 0000:90:00.0, driver for CUDA 13.0\n", done.stderr)
+                      "1980 MHz, 0000:90:00.0, driver for CUDA 13.0\n", done.stderr)
         self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
                       "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
                       done.stderr)
@@ -140,7 +140,7 @@ class Training(Place):
                          "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, lockstep ")
         gpu = events["gpu"]
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
-        self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1500, "13.0"))
+        self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
         self.assertIn("has not run on a GPU yet", events["warning"]["message"])
         self.assertEqual(events["start"]["threads"], 2)
 

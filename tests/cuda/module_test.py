@@ -38,7 +38,7 @@ class Module(unittest.TestCase):
     def test_the_module_exports_its_entries_alone(self):
         names = re.findall(r"^\S+ [A-Z] (\S+)", output("nm", "-D", "--defined-only", MODULE), re.MULTILINE)
         self.assertEqual(sorted(names), ["lockstep_cuda_" + name for name in (
-            "build_id", "libraries", "make_gpu", "make_messages", "make_update_kernels", "register",
+            "build_id", "libraries", "make_gpu", "make_messages", "make_profiler", "make_update_kernels", "register",
             "version")])
 
     def test_the_module_has_no_state_of_ours(self):
@@ -47,7 +47,8 @@ class Module(unittest.TestCase):
         constant = ("vtable for ", "typeinfo for ", "typeinfo name for ", "VTT for ", "construction vtable for ")
         self.assertTrue(symbols)
         ours = [name for name in symbols if "lockstep::" in name and "__device_stub__" not in name]  # nvcc's own
-        self.assertEqual([name for name in ours if not name.startswith(constant)], [])
+        # CUPTI calls back without a pointer of ours. The file is the module's own, and no room's.
+        self.assertEqual([name for name in ours if not name.startswith(constant)], ["lockstep::backend::cupti_reader"])
 
     def test_kernels_of_every_file_are_registered(self):
         lines = output(CHECK, MODULE).splitlines()

@@ -48,12 +48,11 @@ int cuDeviceTotalMem_v2(unsigned long* bytes, int device) {
   return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50, kMajor = 75;
-  constexpr int kClock = 13, kMultiprocessors = 16;
+  constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50, kMajor = 75, kClockRate = 13, kProcessors = 16;
   *value = 0;
-  if (attribute == kClock) *value = 1'500'000;
-  if (attribute == kMultiprocessors) *value = 132;
   if (attribute == kPciBus) *value = 0x90 - 0x10 * device;
+  if (attribute == kProcessors) *value = 132;
+  if (attribute == kClockRate) *value = 1'980'000;  // kHz
   if (attribute == kMajor) *value = setting("STAND_IN_MAJOR", 9);
   return attribute == kPciDevice || attribute == kPciDomain || *value != 0 || attribute == kMajor + 1 ? 0 : 1;
 }

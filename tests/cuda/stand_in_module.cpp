@@ -5,6 +5,7 @@
 //   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
 #include "backend/gpu/build_id.hpp"
 #include "backend/gpu/gpu_place.hpp"
+#include "cuda/host_profiler.hpp"
 #include "cuda/stand_in_gpu.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
@@ -36,6 +37,10 @@ extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Co
 
 extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
   return new lockstep::StandInUpdateKernels;
+}
+
+extern "C" lockstep::backend::GpuProfiler* lockstep_cuda_make_profiler() {
+  return new lockstep::backend::HostProfiler;
 }
 
 extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {

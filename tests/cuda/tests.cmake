@@ -32,6 +32,8 @@ lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
   $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
+lockstep_script_test(cuda.trace COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_trace_test.py
+  $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 
 if(LOCKSTEP_CUDA_FOUND)
   add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)
@@ -43,7 +45,8 @@ if(LOCKSTEP_CUDA_FOUND)
   # What the module hides from all others, built into a program.
   file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
     ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
-  add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${MODULE_HOST_SOURCES})
+  add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${CMAKE_CURRENT_LIST_DIR}/nvml_header_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/profiler_test.cpp ${MODULE_HOST_SOURCES})
   target_include_directories(cuda_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Builds the image from this machine's own program, on a base made on the spot, and tells how to use it.
 #
-#   tests/docker/image.sh [ARCHIVE]    prints the words that run buildah on the store; ARCHIVE: the image for containerd
+#   tests/docker/image.sh [--cuda] [ARCHIVE]    prints the words that run buildah on the store; ARCHIVE: the image for
+#                                               containerd
 #
 # The image is localhost/lockstep:test, in a store below build/images, where base and layers stay. No registry is asked;
-# packages come from this machine's Debian mirror (DEBIAN_MIRROR names another). Exits 77 after a line that says what is
-# missing.
+# packages come from this machine's Debian mirror (DEBIAN_MIRROR names another). --cuda: localhost/lockstep:cuda, with
+# the CUDA module, on a base with the libraries of build/cuda-toolkit. PACKAGE: a tarball of the program, relative to the
+# source tree, instead of this build's. Exits 77 after a line that says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$PWD/build/images
 build=${LOCKSTEP_BUILD:-build/release}
+kit=$PWD/build/cuda-toolkit
+tag="test"
+if [ "${1:-}" = --cuda ]; then tag=cuda; shift; fi
 
 skip() { echo "skipped: $*"; exit 77; }
 say() { echo "image: $*" >&2; }
@@ -18,6 +23,10 @@ say() { echo "image: $*" >&2; }
 for tool in buildah debootstrap cpack; do
   command -v "$tool" >/dev/null || skip "$tool is not installed (scripts/install-dependencies.sh --k8s)"
 done
+if [ "$tag" = cuda ]; then
+  [ -f "$kit/stamp" ] || skip "there is no CUDA toolkit (scripts/cuda-toolkit.sh)"
+  [ -n "${PACKAGE:-}" ] || [ -f "$build/bin/liblockstep_cuda.so" ] || skip "this build has no CUDA module"
+fi
 unshare --mount true 2>/dev/null || skip "no right to mount here"
 # shellcheck source=/dev/null
 suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
@@ -58,17 +67,37 @@ make_base() {
   "${store[@]}" rm "$container" >&2
   rm -rf --one-file-system "$root"
 }
-"${store[@]}" inspect --type image "$base" >/dev/null 2>&1 || make_base
+# What a base for GPUs has: the libraries of CUDA, cuDNN and NCCL, where the system looks for them.
+make_cuda_base() {
+  local container
+  say "making the base with CUDA"
+  container=$("${store[@]}" from --pull-never "$1")
+  "${store[@]}" copy -q "$container" "$kit"/lib/lib{cudart,cublas,cudnn,nccl}*.so.* /usr/local/cuda/lib64/ >&2
+  "${store[@]}" run --isolation chroot "$container" -- \
+    sh -c 'echo /usr/local/cuda/lib64 >/etc/ld.so.conf.d/cuda.conf && ldconfig' >&2
+  "${store[@]}" commit -q "$container" "$base" >&2
+  "${store[@]}" rm "$container" >&2
+}
+made() { "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; }
+made || make_base
+if [ "$tag" = cuda ]; then
+  plain=$base base=localhost/base-cuda:$suite-$(cut -c1-12 "$kit/stamp")
+  made || make_cuda_base "$plain"
+fi
 
-say "packing the program"
-(cd "$build" && cpack -G TGZ >/dev/null)
-mapfile -t package < <(ls -t "$build"/lockstep-*.tar.gz)
+package=${PACKAGE:-}
+if [ -z "$package" ]; then
+  say "packing the program"
+  (cd "$build" && cpack -G TGZ >/dev/null)
+  mapfile -t packages < <(ls -t "$build"/lockstep-*.tar.gz)
+  package=${packages[0]}
+fi
 say "building the image"
-"${store[@]}" bud -q --isolation chroot --pull-never --format docker --layers --tag localhost/lockstep:test \
-  --build-arg BUILD_BASE="$base" --build-arg RUN_BASE="$base" --build-arg PACKAGE="${package[0]#"$PWD"/}" \
+"${store[@]}" bud -q --isolation chroot --pull-never --format docker --layers --tag "localhost/lockstep:$tag" \
+  --build-arg BUILD_BASE="$base" --build-arg RUN_BASE="$base" --build-arg PACKAGE="${package#"$PWD"/}" \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" --file docker/Dockerfile . >&2
 if [ $# -gt 0 ]; then
   rm -f "$1"
-  "${store[@]}" push -q localhost/lockstep:test "docker-archive:$1:localhost/lockstep:test" >&2
+  "${store[@]}" push -q "localhost/lockstep:$tag" "docker-archive:$1:localhost/lockstep:$tag" >&2
 fi
 echo "${store[*]}"

@@ -23,19 +23,39 @@ def trained_hash(done):
     return json.loads(done.stdout.splitlines()[-1])["parameters_sha256"]
 
 
-class Image(unittest.TestCase):
+def here():
+    """The hash of the job by the program of this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        return trained_hash(run(PROGRAM, "train", *JOB, cwd=folder))
+
+
+class BuiltImage(unittest.TestCase):
+    """A container of the image `name`."""
+    name = "localhost/lockstep:test"
     store = []  # the words of buildah
 
     @classmethod
     def setUpClass(cls):
-        cls.container = run(*cls.store, "from", "--pull-never", "localhost/lockstep:test").stdout.strip()
+        cls.container = run(*cls.store, "from", "--pull-never", cls.name).stdout.strip()
         cls.addClassCleanup(lambda: run(*cls.store, "rm", cls.container))
 
     def inside(self, *words):
         return run(*self.store, "run", "--isolation", "chroot", self.container, "--", *words)
 
+
+def main(*options):
+    """Builds the image and runs the tests; ends as skipped where image.sh says so."""
+    built = run(FOLDER / "image.sh", *options)
+    if built.returncode != 0:
+        print(built.stderr + built.stdout, end="")
+        sys.exit(built.returncode)
+    BuiltImage.store = built.stdout.split()
+    unittest.main()
+
+
+class Image(BuiltImage):
     def test_it_says_what_it_is(self):
-        image = json.loads(run(*self.store, "inspect", "--type", "image", "localhost/lockstep:test").stdout)
+        image = json.loads(run(*self.store, "inspect", "--type", "image", self.name).stdout)
         config = image["Docker"]["config"]
         self.assertEqual((config["User"], config["Entrypoint"], config["Cmd"]),
                          ("1000:1000", ["/usr/bin/lockstep"], ["pod"]))
@@ -46,10 +66,8 @@ class Image(unittest.TestCase):
             "title", "description", "licenses", "version", "revision", "created", "source")})
 
     def test_it_trains_to_the_same_bits(self):
-        with tempfile.TemporaryDirectory() as folder:
-            here = run(PROGRAM, "train", *JOB, cwd=folder)
         there = self.inside("sh", "-c", f"cd /tmp && lockstep train --ranks 2 {' '.join(JOB)}")
-        self.assertEqual(trained_hash(there), trained_hash(here))
+        self.assertEqual(trained_hash(there), here())
 
     def test_it_runs_without_rights_and_holds_no_keys(self):
         self.assertEqual(self.inside("id", "-u").stdout, "1000\n")
@@ -64,9 +82,4 @@ class Image(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    built = run(FOLDER / "image.sh")
-    if built.returncode != 0:
-        print(built.stderr + built.stdout, end="")
-        sys.exit(built.returncode)
-    Image.store = built.stdout.split()
-    unittest.main()
+    main()

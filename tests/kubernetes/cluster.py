@@ -44,6 +44,7 @@ def script(*words, **options):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **options)
 
 
+@functools.cache
 def quiet_hash(steps):
     """The hash of the same job here, on one rank, without Kubernetes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +135,7 @@ class Run:
     verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by the condition that says it
 
     def __init__(self, cluster, name, steps, values=(), every=50, job=()):
-        self.cluster, self.name = cluster, name
+        self.cluster, self.name, self.steps = cluster, name, steps
         self.directory = pathlib.Path(cluster.runs.name) / name
         overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
         sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",

@@ -15,7 +15,8 @@ from kube_tools import CHART, ROOT, programs
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
-STEPS = 1500
+STEPS = 1500  # enough for a pod to come back in
+FEW = 300  # where none has to
 
 
 class OnACluster(unittest.TestCase):
@@ -23,22 +24,21 @@ class OnACluster(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = Cluster()
         cls.enterClassContext(cls.cluster)
-        cls.quiet = quiet_hash(STEPS)
 
-    def install(self, kind=Run, name=None, **options):
+    def install(self, kind=Run, name=None, steps=STEPS, **options):
         name = name or self.id().rsplit("test_", 1)[-1].replace("_", "-")
-        run = kind(self.cluster, name, STEPS, **options)
+        run = kind(self.cluster, name, steps, **options)
         self.addCleanup(run.remove)
         return run
 
     def check_bits(self, run):
-        self.assertEqual(run.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(run.end()["parameters_sha256"], quiet_hash(run.steps))
 
     def check_no_step_was_lost(self, run):
-        self.assertEqual([event["step"] for event in run.events("step")], list(range(1, STEPS + 1)))
+        self.assertEqual([event["step"] for event in run.events("step")], list(range(1, run.steps + 1)))
 
     def test_three_pods(self):
-        run = self.install(values=["cluster.replicas=3"])
+        run = self.install(steps=FEW, values=["cluster.replicas=3"])
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks(), [3])
@@ -94,18 +94,20 @@ class OnACluster(unittest.TestCase):
         queue.priority("urgent", 1000)
         run = self.install(values=["cluster.replicas=2", "queue.name=training"])
         run.wait_for_step(50)
-        urgent = self.install(name="urgent", values=["cluster.replicas=2", "queue.name=training", "queue.priorityClass=urgent"])
+        urgent = self.install(name="urgent", steps=FEW, values=["cluster.replicas=2", "queue.name=training",
+                                                                "queue.priorityClass=urgent"])
         wait_until(lambda: run.job()["spec"]["suspend"], "the preemption")
         self.check_bits(urgent)
         self.assertIsNone(run.condition())
         self.check_bits(run)
         self.check_no_step_was_lost(run)
-        self.assertEqual(run.ranks(), [2, 2])
+        self.assertGreater(len(run.ranks()), 1)
+        self.assertEqual((run.ranks()[0], run.ranks()[-1]), (2, 2))
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
 
     def test_an_mpi_job(self):
         self.cluster.start_mpi_operator()
-        run = self.install(MpiRun, values=["mode=mpijob", "cluster.replicas=2"])
+        run = self.install(MpiRun, steps=FEW, values=["mode=mpijob", "cluster.replicas=2"])
         report = self.helm_test(run, 0)
         self.assertRegex(report, r"(?m)^exchange  all sums right; ")
         self.check_bits(run)
@@ -114,8 +116,9 @@ class OnACluster(unittest.TestCase):
 
     def test_groups(self):
         """Two Jobs, one run: the leader is of the first, and the other ends when it does."""
-        run = self.install(values=["groups[0].name=near", "groups[0].replicas=1", "groups[0].nodeSelector.kubernetes\\.io/hostname=node-0",
-                                   "groups[1].name=far", "groups[1].replicas=2", "groups[1].nodeSelector.kubernetes\\.io/hostname=node-1"])
+        node = "nodeSelector.kubernetes\\.io/hostname"
+        run = self.install(steps=FEW, values=["groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
+                                              "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
         self.check_bits(run)
         self.assertEqual(run.ranks(), [3])
         where = sorted((pod["metadata"]["labels"]["lockstep/group"], pod["spec"]["nodeName"]) for pod in run.pods())

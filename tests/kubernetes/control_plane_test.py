@@ -88,9 +88,9 @@ class Life(unittest.TestCase):
     def test_samples_are_taken_by_the_server(self):
         cluster.namespace("team-b")
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
-        for name in ("namespace", "quota"):
+        for name in ("namespace", "quota", "fetch"):
             with self.subTest(sample=name):
-                cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
+                cluster.kubectl("-n", "team-a", "apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
 
 
 class Operators(unittest.TestCase):
@@ -199,6 +199,20 @@ class Verdicts(unittest.TestCase):
                         text=json.dumps(eviction))
         until(lambda: (now := release.pods()) and len(now) == 2 and name not in [p["metadata"]["name"] for p in now],
               release.describe)
+        self.assertEqual(release.failed(), 0)
+
+    def test_a_preempted_pod_is_replaced_and_not_counted(self):
+        """By the scheduler, for a pod of a higher PriorityClass on a node that is full."""
+        cluster.node("tiny", {"pool": "tiny"}, cpu="2")
+        cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving"}, "value": 10000})
+        release, _ = self.start("preempted", "nodeSelector.pool=tiny")
+        container = {"name": "server", "image": "server", "resources": {"requests": {"cpu": "1"}}}
+        cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server", "namespace": "default"}, "spec": {
+            "priorityClassName": "serving", "nodeSelector": {"pool": "tiny"}, "containers": [container]}})
+        until(lambda: any(event["reason"] == "Preempted" for event in release.get("events")) and len(release.pods()) == 1,
+              release.describe)
+        cluster.kubectl("delete", "pod", "server")
+        release.running(2)
         self.assertEqual(release.failed(), 0)
 
 

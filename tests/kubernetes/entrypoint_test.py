@@ -28,7 +28,7 @@ class RenderedPods:
         self.folder = pathlib.Path(folder)
         words = json.dumps([*SMALL, *options])
         text = template("--set=persistence.existingClaim=runs", *values, f"--set-json=cluster.launchOptions={words}").stdout
-        objects = [item for item in yaml.safe_load_all(text) if item and "helm.sh/hook" not in item["metadata"].get("annotations", {})]
+        objects = [item for item in yaml.safe_load_all(text) if item and not item["metadata"]["name"].endswith("-test")]
         one = {item["kind"]: item for item in objects}
         self.container = one["Job"]["spec"]["template"]["spec"]["containers"][0]
         mounted = {name: text.encode() for name, text in one["ConfigMap"]["data"].items()}

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/cuda/cuda_gpu.hpp"
+#include "backend/cuda/cupti_profiler.hpp"
 #include "backend/gpu/build_id.hpp"
 
 #define LOCKSTEP_EXPORT extern "C" __attribute__((visibility("default")))
@@ -28,4 +29,9 @@ LOCKSTEP_EXPORT void lockstep_cuda_libraries(std::string& text) {
 /// The caller owns it.
 LOCKSTEP_EXPORT lockstep::backend::Gpu* lockstep_cuda_make_gpu(int ordinal, const lockstep::backend::GpuPlace& place) {
   return new lockstep::backend::CudaGpu(ordinal, place);
+}
+
+/// The caller owns it.
+LOCKSTEP_EXPORT lockstep::backend::GpuProfiler* lockstep_cuda_make_profiler() {
+  return new lockstep::backend::CuptiProfiler;
 }

@@ -75,4 +75,10 @@ std::shared_ptr<Gpu> make_gpu(const CudaModule& module, int ordinal, const GpuPl
   return std::shared_ptr<Gpu>(make(ordinal, place));
 }
 
+std::shared_ptr<GpuProfiler> make_profiler(const CudaModule& module) {
+  auto* const make = module.library.find<GpuProfiler*()>(kModuleMakeProfiler);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build makes profilers");
+  return std::shared_ptr<GpuProfiler>(make());
+}
+
 }  // namespace lockstep::backend

@@ -10,6 +10,7 @@
 
 #include "backend/gpu/gpu.hpp"
 #include "backend/gpu/gpu_place.hpp"
+#include "backend/gpu/gpu_profiler.hpp"
 #include "backend/gpu/shared_library.hpp"
 
 namespace lockstep::backend {
@@ -20,7 +21,8 @@ inline constexpr const char* kModuleCudaVersion = "lockstep_cuda_version";  ///<
 inline constexpr const char* kModuleLibraries =
     "lockstep_cuda_libraries";                                           ///< void(std::string&): CudaModule::libraries
 inline constexpr const char* kModuleMakeGpu = "lockstep_cuda_make_gpu";  ///< Gpu*(int ordinal, const GpuPlace&)
-inline constexpr const char* kModuleRegisterKernels = "lockstep_cuda_register";  ///< void(OpRegistry&)
+inline constexpr const char* kModuleMakeProfiler = "lockstep_cuda_make_profiler";  ///< GpuProfiler*()
+inline constexpr const char* kModuleRegisterKernels = "lockstep_cuda_register";    ///< void(OpRegistry&)
 
 /// Where a module may lie: beside the program, or where `cmake --install` puts it; LOCKSTEP_CUDA_MODULE names another.
 [[nodiscard]] std::vector<std::string> module_paths();
@@ -40,5 +42,8 @@ struct CudaModule {
 
 /// The driver's GPU of this number. Throws Error(infrastructure) where CUDA cannot have it.
 [[nodiscard]] std::shared_ptr<Gpu> make_gpu(const CudaModule& module, int ordinal, const GpuPlace& place);
+
+/// Nothing is loaded or recorded before it is started.
+[[nodiscard]] std::shared_ptr<GpuProfiler> make_profiler(const CudaModule& module);
 
 }  // namespace lockstep::backend

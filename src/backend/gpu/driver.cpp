@@ -119,6 +119,12 @@ std::string text_of(const GpuInfo& gpu) {
                      static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.major, gpu.minor, gpu.pci_bus);
 }
 
+double peak_flops(const GpuInfo& gpu) {
+  constexpr int kMultiplyAdd = 2;
+  const int lanes = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
+  return static_cast<double>(kMultiplyAdd * lanes * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
+}
+
 DriverFacts ask_driver() {
   DriverFacts facts;
   const auto driver = SharedLibrary::open("libcuda.so.1", facts.problem);

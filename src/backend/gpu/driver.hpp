@@ -21,6 +21,10 @@ struct GpuInfo {
 /// "NVIDIA H100 80GB HBM3, 79.6 GiB, compute capability 9.0, 0000:3b:00.0"
 [[nodiscard]] std::string text_of(const GpuInfo& gpu);
 
+/// Operations in fp32 that it could do a second at most, a multiply-add counted as two, without its tensor cores; 0:
+/// not known. Lanes of a multiprocessor: CUDA C++ Programming Guide, "Arithmetic Instructions".
+[[nodiscard]] double peak_flops(const GpuInfo& gpu);
+
 enum class DriverState : std::uint8_t {
   absent,  ///< no libcuda.so.1
   broken,  ///< it is there, and an own call fails
