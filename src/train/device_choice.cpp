@@ -80,6 +80,7 @@ GpuFacts facts_with(const backend::CudaModule& module) {
   facts.module_cuda_version = module.cuda_version;
   facts.driver = backend::ask_driver();
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) facts.visible = visible;
+  facts.shared = std::getenv("LOCKSTEP_SHARE_GPUS") != nullptr;
   return facts;
 }
 
@@ -93,7 +94,7 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
   if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
   require_driver(job, facts, place.host);
   const auto wanted = wanted_gpus(job, facts, place.host);
-  if (place.local_size > static_cast<int>(wanted.size())) {
+  if (place.local_size > static_cast<int>(wanted.size()) && !facts.shared) {
     throw Error(
         ExitCode::usage,
         fmt::format("rank {} on {}: expected a GPU for each rank, found {} ranks and {} {} there; start at most "
@@ -101,7 +102,8 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
                     place.rank, place.host, place.local_size, wanted.size(),
                     job.devices.empty() ? "visible" : "in devices", wanted.size()));
   }
-  const backend::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(static_cast<std::size_t>(place.local_rank)));
+  const std::size_t turn = static_cast<std::size_t>(place.local_rank) % wanted.size();
+  const backend::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(turn));
   if (gpu.major < kLeastMajor) {
     refuse(job, fmt::format("expected a GPU of compute capability {}.0 or later for rank {} on {}, found {}; leave it "
                             "out by devices",
@@ -125,6 +127,8 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
   const auto module = std::make_shared<const backend::CudaModule>(backend::open_module());
   const GpuFacts facts = facts_with(*module);
   const backend::GpuInfo gpu = choose_gpu(job, facts, place);
+  // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own.
+  if (facts.shared) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
   const backend::GpuPlace named{place.host, rank,
                                 fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
   auto kernels = std::make_shared<OpRegistry>();

@@ -17,6 +17,7 @@ struct GpuFacts {
   std::string module_problem;          ///< why there is no CUDA module; empty: there is one
   int module_cuda_version = 0;         ///< that it was built with
   std::optional<std::string> visible;  ///< CUDA_VISIBLE_DEVICES, where it is set
+  bool shared = false;                 ///< LOCKSTEP_SHARE_GPUS: several ranks may take one GPU, for tests
 };
 
 /// Asks the driver and opens the CUDA module.
@@ -28,8 +29,9 @@ struct RankPlace {
   int rank = 0, local_rank = 0, local_size = 1;
 };
 
-/// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Throws
-/// Error(configuration) where this host cannot do what the job says, Error(usage) where it has too many ranks.
+/// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Where
+/// GPUs are shared, ranks beyond their number begin anew with the first. Throws Error(configuration) where this host
+/// cannot do what the job says, Error(usage) where it has too many ranks.
 [[nodiscard]] backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
 
 /// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu().

@@ -18,6 +18,8 @@ class GpuUpdater final : public Updater {
   /// Gpu and exchange outlive it.
   GpuUpdater(const UpdaterSetup& setup, backend::Gpu& gpu, comm::GpuExchange& exchange,
              std::unique_ptr<const UpdateKernels> kernels);
+  GpuUpdater(const GpuUpdater&) = delete;
+  GpuUpdater& operator=(const GpuUpdater&) = delete;
   ~GpuUpdater() override;
 
   [[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const Model& model) const override;

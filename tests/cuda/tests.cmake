@@ -32,8 +32,14 @@ lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
   $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
+lockstep_script_test(cuda.real_gpu TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)
 lockstep_script_test(cuda.trace COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_trace_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
+
+add_executable(cuda_ops_test ${CMAKE_CURRENT_LIST_DIR}/ops_on_gpu_test.cpp)
+target_include_directories(cuda_ops_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(cuda_ops_test PRIVATE ops_driver lockstep_flags fmt::fmt GTest::gtest_main)
+gtest_discover_tests(cuda_ops_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
 if(LOCKSTEP_CUDA_FOUND)
   add_executable(cuda_module_check ${CMAKE_CURRENT_LIST_DIR}/module_check.cpp)

@@ -55,6 +55,14 @@ TEST(DeviceChoice, LocalRanksTakeGpusInOrderOfTheirBus) {
   }
 }
 
+TEST(DeviceChoice, SharedGpusAreTakenInTurn) {
+  GpuFacts facts = host_with(2);
+  facts.shared = true;
+  for (const int rank : {0, 1, 2, 3, 4}) {
+    EXPECT_EQ(choose_gpu(job_with({}), facts, place(rank, 5)).pci_bus, "0000:0" + std::to_string(rank % 2) + ":00.0");
+  }
+}
+
 TEST(DeviceChoice, DevicesSayWhichAndInWhatOrder) {
   const Job job = job_with({2, 0});
   EXPECT_EQ(choose_gpu(job, host_with(3), place(0, 2)).pci_bus, "0000:02:00.0");

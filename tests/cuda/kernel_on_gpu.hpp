@@ -1,0 +1,138 @@
+// A GPU's kernel under the CPU's interface: operands are copied to the GPU, the kernel is put on a stream, and results
+// are copied back. So what is known to hold for kernels on the CPU can be asked of those on a GPU.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/gpu/gpu.hpp"
+#include "backend/gpu/gpu_block.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+class KernelOnGpu final : public Kernel {
+ public:
+  /// The Gpu outlives it.
+  KernelOnGpu(KernelRequest request, const KernelFactory& make, backend::Gpu& gpu, backend::Gpu::Stream stream)
+      : request_(std::move(request)), gpu_(gpu), stream_(stream), done_(gpu.make_event()) {
+    request_.queue = gpu.queue(stream);
+    kernel_ = make(request_);
+  }
+
+  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
+
+  void forward(const ForwardCall& call) override {
+    Copies copies;
+    const auto inputs = in<const void*>(copies, call.inputs, request_.inputs);
+    const auto parameters = in<const void*>(copies, call.parameters, request_.parameters);
+    const auto states = in<const void*>(copies, call.states, request_.states);
+    const auto statistics = out<float*>(copies, call.statistics, request_.states);
+    const auto outputs = out<void*>(copies, call.outputs, request_.outputs);
+    const auto saved = out<void*>(copies, call.saved, request_.saved);
+    const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
+    kernel_->forward({.inputs = inputs,
+                      .parameters = parameters,
+                      .states = states,
+                      .statistics = statistics,
+                      .outputs = outputs,
+                      .saved = saved,
+                      .workspace = workspace.get(),
+                      .step = call.step,
+                      .queue = request_.queue});
+    fetch(copies);
+  }
+
+  void backward(const BackwardCall& call) override {
+    Copies copies;
+    const auto inputs = in<const void*>(copies, call.inputs, request_.inputs);
+    const auto parameters = in<const void*>(copies, call.parameters, request_.parameters);
+    const auto states = in<const void*>(copies, call.states, request_.states);
+    const auto outputs = in<const void*>(copies, call.outputs, request_.outputs);
+    const auto saved = in<const void*>(copies, call.saved, request_.saved);
+    const auto output_gradients = in<const void*>(copies, call.output_gradients, request_.outputs);
+    const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
+    const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, request_.parameters);
+    const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
+    kernel_->backward({.inputs = inputs,
+                       .parameters = parameters,
+                       .states = states,
+                       .outputs = outputs,
+                       .saved = saved,
+                       .output_gradients = output_gradients,
+                       .input_gradients = input_gradients,
+                       .parameter_gradients = parameter_gradients,
+                       .add_to = call.add_to,
+                       .workspace = workspace.get(),
+                       .step = call.step,
+                       .queue = request_.queue});
+    fetch(copies);
+  }
+
+ private:
+  /// A tensor on its way there or back.
+  struct Copy {
+    std::size_t bytes;
+    backend::GpuBlock device;
+    backend::PinnedBlock pinned;
+    void* result;  ///< the host's; null for an operand
+  };
+  using Copies = std::vector<Copy>;
+
+  Copy make_copy(std::size_t bytes, void* result) {
+    return {bytes, backend::GpuBlock(gpu_, bytes), backend::PinnedBlock(gpu_, bytes), result};
+  }
+
+  template <class Pointer, class Pointers>
+  std::vector<Pointer> in(Copies& copies, const Pointers& memory, const std::vector<TensorSpec>& specs) {
+    std::vector<Pointer> pointers;
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      pointers.push_back(nullptr);
+      if (memory[i] == nullptr) continue;
+      Copy copy = make_copy(specs.at(i).bytes(), nullptr);
+      gpu_.fill(copy.pinned.get(), static_cast<const std::byte*>(memory[i]), copy.bytes);
+      gpu_.copy_in(stream_, copy.device.get(), copy.pinned.get(), copy.bytes);
+      pointers.back() = copy.device.get();
+      copies.push_back(std::move(copy));
+    }
+    return pointers;
+  }
+  /// What the kernel leaves unwritten is junk in the result.
+  template <class Pointer, class Pointers>
+  std::vector<Pointer> out(Copies& copies, const Pointers& memory, const std::vector<TensorSpec>& specs) {
+    std::vector<Pointer> pointers;
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      pointers.push_back(nullptr);
+      if (memory[i] == nullptr) continue;
+      Copy copy = make_copy(specs.at(i).bytes(), memory[i]);
+      const std::vector<std::byte> junk(copy.bytes, std::byte{0xff});
+      gpu_.fill(copy.pinned.get(), junk.data(), copy.bytes);
+      gpu_.copy_in(stream_, copy.device.get(), copy.pinned.get(), copy.bytes);
+      pointers.back() = static_cast<Pointer>(static_cast<void*>(copy.device.get()));
+      copies.push_back(std::move(copy));
+    }
+    return pointers;
+  }
+  void fetch(const Copies& copies) {
+    for (const Copy& copy : copies) {
+      if (copy.result != nullptr) gpu_.copy_out(stream_, copy.pinned.get(), copy.device.get(), copy.bytes);
+    }
+    gpu_.record(done_, stream_);
+    gpu_.wait(done_);
+    for (const Copy& copy : copies) {
+      if (copy.result == nullptr) continue;
+      gpu_.reads(copy.pinned.get(), copy.bytes);
+      std::memcpy(copy.result, copy.pinned.get(), copy.bytes);
+    }
+  }
+
+  KernelRequest request_;
+  backend::Gpu& gpu_;
+  backend::Gpu::Stream stream_;
+  backend::Gpu::Event done_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+}  // namespace lockstep::ops

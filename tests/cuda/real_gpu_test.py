@@ -1,0 +1,90 @@
+"""Whole jobs on a real GPU: one hash on any number of ranks, after a stop and a resume, and a loss like the CPU's; each
+example's beginning. Several ranks share a GPU where there are too few, which says nothing of speed.
+
+Skipped where doctor finds no GPU.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LOCKSTEP = os.environ["LOCKSTEP"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAME_BITS = ROOT / "examples" / "same-bits.yaml"
+# Sockets between ranks of one host: NCCL's other ways refuse ranks that say they are hosts of their own.
+NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0",
+        "NCCL_NVLS_ENABLE": "0", "NCCL_RAS_ENABLE": "0", "NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple",
+        "NCCL_MAX_NCHANNELS": "2"}
+
+
+def setUpModule():
+    done = subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False)
+    if re.search(r"^GPU 0 ", done.stdout, re.MULTILINE) is None:
+        why = re.search(r"^GPUs +(.*)$", done.stdout, re.MULTILINE)
+        print("skipped: no GPU here:", why[1] if why else done.stdout)
+        sys.exit(77)
+
+
+class Gpu(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def train(self, *words, job=SAME_BITS, ranks=1, code=0):
+        done = subprocess.run([LOCKSTEP, "train", str(job), "--log", "json", "--ranks", str(ranks), *words],
+                              cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                              timeout=500, env={**os.environ, **NCCL, "LOCKSTEP_SHARE_GPUS": "1"})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+    def end(self, *words, **options):
+        return self.train("device=cuda", *words, **options)["end"]
+
+
+class Bits(Gpu):
+    STEPS = ("steps=6", "evaluate.every=3 steps")
+
+    def test_one_hash_on_any_number_of_ranks_and_streams(self):
+        expected = self.end(*self.STEPS)["parameters_sha256"]
+        for ranks, threads in ((1, 1), (2, 1), (3, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                end = self.end(*self.STEPS, f"threads={threads}", ranks=ranks)
+                self.assertEqual(end["parameters_sha256"], expected)
+
+    def test_resumed_at_another_size(self):
+        words = (*self.STEPS, "checkpoint.every=1 step")
+        expected = self.end(*words, "run_directory=whole")["parameters_sha256"]
+        self.train("device=cuda", *words, "run_directory=cut", "--stop-at", "3", code=75)
+        self.assertEqual(self.end(*words, "run_directory=cut", ranks=2)["parameters_sha256"], expected)
+
+    def test_the_loss_is_that_of_the_cpu(self):
+        losses = [self.train(f"device={device}", *self.STEPS)["end"]["loss"] for device in ("cpu", "cuda")]
+        self.assertAlmostEqual(losses[0], losses[1], delta=0.01 * losses[0])
+
+    def test_sums_that_are_not_exact(self):
+        end = self.end(*self.STEPS, "exact=never", ranks=2)
+        self.assertAlmostEqual(end["loss"], self.end(*self.STEPS)["loss"], delta=0.02 * end["loss"])
+
+
+class Examples(unittest.TestCase):
+    """Digits to their goal; of the others a beginning, since nothing of them may lack a kernel."""
+
+    def test_each(self):
+        for example, words in (("digits", ()), ("mnist-cnn", ("steps=20",)), ("two-towers", ("steps=20",)),
+                               ("shakespeare-gpt", ("steps=20",)), ("cifar10-resnet20", ("steps=20",))):
+            with self.subTest(example=example):
+                done = subprocess.run([sys.executable, str(ROOT / "scripts" / "accuracy.py"),
+                                       *(["--report-only"] if words else []), example, "device=cuda", *words],
+                                      capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=900)
+                if done.returncode == 77:
+                    self.skipTest(done.stdout.strip())
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
