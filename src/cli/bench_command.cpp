@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/exchange_bench.hpp"
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
+#include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
 
 namespace lockstep::cli {
@@ -56,14 +58,21 @@ void add_exchange(CLI::App& bench, Action& run) {
   exchange->add_option("--shards-a-rank", arguments->shards_a_rank, "1, 2, 4 ... send one sum a rank, others more")
       ->check(at_least(1))
       ->capture_default_str();
+  exchange->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, by NCCL")
+      ->check(one_of({"cpu", "cuda"}))
+      ->capture_default_str();
   exchange->add_option("--picture", arguments->picture, "write the bandwidths as an SVG drawing");
   exchange->add_option("--log", arguments->log, "people, or json: a line a size and way on stdout")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   exchange->callback([&run, arguments] {
     run = [arguments] {
-      return run_on_ranks(arguments->ranks,
-                          [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); });
+      Job job;
+      job.device = arguments->device;
+      job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
+      return run_on_ranks(
+          arguments->ranks, [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); },
+          automatic_ranks(job));
     };
   });
 }

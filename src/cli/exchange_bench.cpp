@@ -14,11 +14,13 @@
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
+#include "train/device_choice.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
+constexpr std::chrono::milliseconds kPatience{60'000};
 const std::vector<std::uint64_t> kSizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
 
 /// One way to add up the gradients of all ranks.
@@ -26,7 +28,12 @@ struct Way {
   const char* name;
   const char* title;  ///< for people
 };
-constexpr Way kExact{"exact", "exact exchange"}, kPlain{"plain", "exact: never"}, kLibrary{"library", "MPI all-reduce"};
+constexpr Way kExact{"exact", "exact exchange"}, kPlain{"plain", "exact: never"};
+
+/// The library's own all-reduce.
+Way library(const ExchangeBenchOptions& options) {
+  return {"library", options.device == "cuda" ? "NCCL all-reduce" : "MPI all-reduce"};
+}
 
 struct Row {
   Way way;
@@ -45,13 +52,21 @@ std::string size_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
 }
 
-std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions& options, std::uint64_t bytes) {
+comm::ExchangePlace place_of(const exec::Device& device, Communicator& communicator) {
+  if (!device.is_gpu()) return {};
+  backend::Gpu& gpu = device.lanes->gpu();
+  return {&gpu,
+          [&] { return comm::make_gpu_messages(*device.module, communicator, gpu, device.gpu_place, kPatience); }};
+}
+
+std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions& options,
+                         const comm::ExchangePlace& place, std::uint64_t bytes) {
   const comm::ExchangeLoad load{.elements = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .shards_a_rank = options.shards_a_rank};
   std::vector<Row> rows;
-  rows.push_back({kExact, bytes, comm::time_exchange(communicator, load, true, options.rounds)});
-  rows.push_back({kPlain, bytes, comm::time_exchange(communicator, load, false, options.rounds)});
-  rows.push_back({kLibrary, bytes, comm::time_all_reduce(communicator, load.elements, options.rounds)});
+  rows.push_back({kExact, bytes, comm::time_exchange(communicator, load, true, options.rounds, place)});
+  rows.push_back({kPlain, bytes, comm::time_exchange(communicator, load, false, options.rounds, place)});
+  rows.push_back({library(options), bytes, comm::time_all_reduce(communicator, load.elements, options.rounds, place)});
   for (Row& row : rows) {
     row.bus_bytes_per_second = comm::bus_bandwidth(static_cast<double>(bytes), communicator.size(), row.seconds());
   }
@@ -65,7 +80,7 @@ void print_heading(const Communicator& communicator, const ExchangeBenchOptions&
              topology.host_names.size() == 1 ? "" : "s", options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
              options.rounds);
   fmt::print("{:>10}", "size");
-  for (const Way& way : {kExact, kPlain, kLibrary}) fmt::print("  {:>24}", way.title);
+  for (const Way& way : {kExact, kPlain, library(options)}) fmt::print("  {:>24}", way.title);
   fmt::print("  {:>12}  {:>12}\n", "in memory", "by network");
 }
 
@@ -112,10 +127,14 @@ void draw(const std::vector<std::vector<Row>>& sizes, const std::string& path) {
 
 int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options) {
   const bool leads = communicator.rank() == 0, people = options.log == "people";
+  Job job;
+  job.device = options.device;
+  const exec::Device device = train::choose_device(job, communicator);
+  const comm::ExchangePlace place = place_of(device, communicator);
   if (leads && people) print_heading(communicator, options);
   std::vector<std::vector<Row>> all;
   for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
-    all.push_back(measure(communicator, options, bytes));
+    all.push_back(measure(communicator, options, place, bytes));
     if (!leads) continue;
     people ? print_rows(all.back()) : print_json(all.back(), communicator.size());
     (void)std::fflush(stdout);

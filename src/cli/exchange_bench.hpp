@@ -14,9 +14,11 @@ struct ExchangeBenchOptions {
   int rounds = 30, shards_a_rank = 1;
   std::string picture;  ///< of an SVG drawing; empty: none
   std::string log = "people";
+  std::string device = "cpu";  ///< or cuda
 };
 
-/// Rank 0 prints. Throws Error(cannot_create) where the picture cannot be written.
+/// Rank 0 prints. Throws Error(cannot_create) where the picture cannot be written, and as choose_device() where there
+/// are no GPUs to be had.
 int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options);
 
 }  // namespace lockstep::cli

@@ -77,9 +77,9 @@ void RunArguments::add_to(CLI::App& command, const std::string& json) {
       ->capture_default_str();
 }
 
-int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body) {
+int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body, int automatic) {
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
-    const int ranks = rank_count(options.ranks, 1);
+    const int ranks = rank_count(options.ranks, automatic);
     if (ranks > 1) return run_under_mpirun(ranks);
   }
   return run_here(options, body);

@@ -32,8 +32,8 @@ struct RunArguments {
 
 using RankBody = std::function<int(Communicator&, const Job&, const Registries&)>;
 
-/// Calls `body` on every rank; returns the exit code.
-int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body);
+/// Calls `body` on every rank; returns the exit code. `automatic`: what --ranks auto means.
+int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body, int automatic = 1);
 
 /// Loads the job and calls `body` on every rank; returns the exit code. A mistake in the command line or the job is
 /// found before any rank starts.

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "comm/assignment.hpp"
-#include "comm/exchange.hpp"
+#include "comm/gpu_exchange.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -30,13 +30,99 @@ ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
   return layout;
 }
 
-/// Every gradient is 1, so that every sum is the number of shards, in any association.
-void fill(Exchange& exchange, const ExchangeLayout& layout, int shard) {
-  for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
-    const Leaf leaf = exchange.leaf(shard, static_cast<int>(b));
-    const std::span<float> gradient(leaf.memory, static_cast<std::size_t>(layout.bucket_elements[b]));
-    for (float& value : gradient) value = leaf.add ? value + 1 : 1;
+/// A rank's exchange, and how a bench writes gradients and reads sums where they are. Every gradient is 1, so that
+/// every sum is the number of shards, in any association.
+class BenchSide {
+ public:
+  BenchSide() = default;
+  BenchSide(const BenchSide&) = delete;
+  BenchSide& operator=(const BenchSide&) = delete;
+  virtual ~BenchSide() = default;
+  [[nodiscard]] virtual Exchange& exchange() = 0;
+  virtual void fill(const Leaf& leaf, std::int64_t elements) = 0;
+  /// Returns when every sum is there.
+  virtual void finish() { exchange().finish(); }
+  [[nodiscard]] virtual std::vector<float> sums(int bucket) = 0;
+};
+
+class HostSide final : public BenchSide {
+ public:
+  HostSide(Communicator& communicator, const ExchangeLayout& layout, bool exact)
+      : exchange_(make_exchange(communicator, layout, {.exact = exact})) {}
+  Exchange& exchange() override { return *exchange_; }
+  void fill(const Leaf& leaf, std::int64_t elements) override {
+    for (float& value : std::span(leaf.memory, static_cast<std::size_t>(elements))) value = leaf.add ? value + 1 : 1;
   }
+  std::vector<float> sums(int bucket) override {
+    const auto sums = exchange_->reduced(bucket);
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  std::unique_ptr<Exchange> exchange_;
+};
+
+/// Ones in pinned memory, and a stream to copy them by.
+class Ones {
+ public:
+  Ones(backend::Gpu& gpu, std::int64_t elements)
+      : gpu_(gpu),
+        stream_(gpu.make_kernel_stream()),
+        copied_(gpu.make_event()),
+        pinned_(gpu, static_cast<std::size_t>(elements) * sizeof(float)) {
+    const std::vector<float> ones(static_cast<std::size_t>(elements), 1.0F);
+    gpu.fill(pinned_.get(), reinterpret_cast<const std::byte*>(ones.data()), ones.size() * sizeof(float));
+  }
+  [[nodiscard]] backend::Gpu::Stream stream() const { return stream_; }
+  void copy(float* device, std::int64_t elements) {
+    gpu_.copy_in(stream_, reinterpret_cast<std::byte*>(device), pinned_.get(),
+                 static_cast<std::size_t>(elements) * sizeof(float));
+  }
+  void wait() {
+    gpu_.record(copied_, stream_);
+    gpu_.wait(copied_);
+  }
+
+ private:
+  backend::Gpu& gpu_;
+  backend::Gpu::Stream stream_;
+  backend::Gpu::Event copied_;
+  backend::PinnedBlock pinned_;
+};
+
+std::unique_ptr<GpuMessages> messages_of(Communicator& communicator, const ExchangePlace& place) {
+  return communicator.size() > 1 ? place.make_messages() : nullptr;
+}
+
+class GpuSide final : public BenchSide {
+ public:
+  GpuSide(Communicator& communicator, const ExchangeLayout& layout, bool exact, const ExchangePlace& place)
+      : gpu_(*place.gpu),
+        exchange_(communicator, layout, {.exact = exact}, gpu_, messages_of(communicator, place)),
+        ones_(gpu_, *std::max_element(layout.bucket_elements.begin(), layout.bucket_elements.end())) {}
+  Exchange& exchange() override { return exchange_; }
+  void fill(const Leaf& leaf, std::int64_t elements) override {
+    gpu_.wait(ones_.stream(), leaf.free);
+    ones_.copy(leaf.memory, elements);
+    gpu_.record(leaf.written, ones_.stream());
+    ones_.wait();
+  }
+  void finish() override {
+    exchange_.finish();
+    gpu_.wait(exchange_.whole());
+  }
+  std::vector<float> sums(int bucket) override { return exchange_.fetch(bucket); }
+
+ private:
+  backend::Gpu& gpu_;
+  GpuExchange exchange_;
+  Ones ones_;
+};
+
+std::unique_ptr<BenchSide> make_side(Communicator& communicator, const ExchangeLayout& layout, bool exact,
+                                     const ExchangePlace& place) {
+  if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
+  return std::make_unique<GpuSide>(communicator, layout, exact, place);
 }
 
 void expect_sum(std::span<const float> found, float wanted) {
@@ -78,38 +164,70 @@ std::vector<double> timed_rounds(Communicator& communicator, int rounds, const s
   return slowest(communicator, seconds);
 }
 
+ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t elements, int rounds,
+                                      const ExchangePlace& place) {
+  backend::Gpu& gpu = *place.gpu;
+  gpu.make_current();
+  const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  const auto messages = messages_of(communicator, place);
+  Ones ones(gpu, elements);
+  const backend::GpuBlock values(gpu, bytes);
+  ExchangeTimes times;
+  times.seconds = timed_rounds(
+      communicator, rounds,
+      [&](int) {
+        ones.copy(values.as<float>(), elements);
+        ones.wait();
+      },
+      [&] {
+        if (messages) messages->all_reduce_sum(values.as<float>(), elements, ones.stream());
+        ones.wait();
+      });
+  const backend::PinnedBlock found(gpu, bytes);
+  gpu.copy_out(ones.stream(), found.get(), values.get(), bytes);
+  ones.wait();
+  gpu.reads(found.get(), bytes);
+  expect_sum({found.as<float>(), static_cast<std::size_t>(elements)}, static_cast<float>(communicator.size()));
+  return times;
+}
+
 }  // namespace
 
-ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds) {
+ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,
+                            const ExchangePlace& place) {
   const ExchangeLayout layout = layout_of(load, communicator.size());
-  const auto exchange = make_exchange(communicator, layout, {.exact = exact});
+  const auto side = make_side(communicator, layout, exact, place);
   const Assignment assignment = place_shards(equal_counts(layout.shards, communicator.size()));
   const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
   const int buckets = static_cast<int>(layout.bucket_elements.size());
   const auto ready = [&](int shard) {
-    for (int b = 0; b < buckets; ++b) exchange->ready(shard, b);
+    for (int b = 0; b < buckets; ++b) side->exchange().ready(shard, b);
   };
   const auto compute = [&](int round) {
-    exchange->begin_step(static_cast<std::uint64_t>(round), assignment);
+    side->exchange().begin_step(static_cast<std::uint64_t>(round), assignment);
     for (const int shard : mine) {
-      fill(*exchange, layout, shard);
+      for (int b = 0; b < buckets; ++b) {
+        side->fill(side->exchange().leaf(shard, b), layout.bucket_elements[static_cast<std::size_t>(b)]);
+      }
       if (shard != mine.back()) ready(shard);
     }
   };
   ExchangeTimes times;
   times.seconds = timed_rounds(communicator, rounds, compute, [&] {
     ready(mine.back());
-    exchange->finish();
+    side->finish();
   });
-  for (int b = 0; b < buckets; ++b) expect_sum(exchange->reduced(b), static_cast<float>(layout.shards));
-  const auto sent = exchange->statistics();
+  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(layout.shards));
+  const auto sent = side->exchange().statistics();
   const auto all_rounds = static_cast<std::uint64_t>(rounds + kWarmUp);
   times.shared_memory_bytes = sum_over_ranks(communicator, sent.shared_memory_bytes) / all_rounds;
   times.network_bytes = sum_over_ranks(communicator, sent.network_bytes) / all_rounds;
   return times;
 }
 
-ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds) {
+ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
+                              const ExchangePlace& place) {
+  if (place.gpu != nullptr) return time_all_reduce_on_gpus(communicator, elements, rounds, place);
   std::vector<float> values(static_cast<std::size_t>(elements));
   ExchangeTimes times;
   times.seconds = timed_rounds(

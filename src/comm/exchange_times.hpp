@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "comm/gpu_messages.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
@@ -20,12 +23,20 @@ struct ExchangeTimes {
   std::uint64_t network_bytes = 0;
 };
 
+/// Where gradients are: on the host, unless there is a GPU.
+struct ExchangePlace {
+  backend::Gpu* gpu = nullptr;
+  std::function<std::unique_ptr<GpuMessages>()> make_messages;  ///< of a GPU; called where there are several ranks
+};
+
 /// From "every rank's last shard is computed" to "every rank has the sum", `rounds` times after two that do not count.
 /// Throws Error(internal) where a sum is wrong. All ranks call it.
-[[nodiscard]] ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds);
+[[nodiscard]] ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,
+                                          const ExchangePlace& place = {});
 
-/// The library's all-reduce of as many floats, in place, in one call. Bytes are not known: 0.
-[[nodiscard]] ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds);
+/// The library's all-reduce of as many floats, in place, in one call: MPI's, or that of GPUs. Bytes are not known: 0.
+[[nodiscard]] ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
+                                            const ExchangePlace& place = {});
 
 /// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the bytes, over the time. So it can
 /// be held against the hardware whatever the number of ranks. Bytes a second.

@@ -80,12 +80,15 @@ void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
 NcclGroup::~NcclGroup() {
   if (communicator_ == nullptr) return;
   // Finalizing waits for the others; where they are gone, aborting must end it.
-  const ncclResult_t begun = ncclCommFinalize(communicator_);
-  if ((begun == ncclSuccess || begun == ncclInProgress) && poll(kPatienceAtEnd) == ncclSuccess) {
-    (void)ncclCommDestroy(communicator_);
-  } else {
-    abort();
+  try {
+    const ncclResult_t begun = ncclCommFinalize(communicator_);
+    if ((begun == ncclSuccess || begun == ncclInProgress) && poll(kPatienceAtEnd) == ncclSuccess) {
+      (void)ncclCommDestroy(communicator_);
+      return;
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it is aborted below
   }
+  abort();
 }
 
 void NcclGroup::abort() noexcept {

@@ -21,6 +21,8 @@ class NcclGroup final : public GpuMessages {
  public:
   /// As make_gpu_messages(). The calling thread's GPU is the rank's; it outlives the group.
   NcclGroup(Communicator& ranks, backend::Gpu& gpu, backend::GpuPlace place, std::chrono::milliseconds timeout);
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
   ~NcclGroup() override;
 
   void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) override;

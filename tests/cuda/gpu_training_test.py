@@ -186,6 +186,24 @@ class Models(Place):
                          r"libraries, driver for CUDA 13.0, lockstep \S+ \(sm_90\), but here it is kernels")
 
 
+class Exchange(Place):
+    def test_bench(self):
+        """Every sum is checked by the bench itself."""
+        for ranks in ("1", "auto"):
+            done = self.run_program("bench", "exchange", "--device", "cuda", "--ranks", ranks, "--sizes", "64KiB,3MiB",
+                                    "--shards-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([(line["way"], line["bytes"]) for line in lines],
+                             [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library")])
+            self.assertEqual({line["ranks"] for line in lines}, {3 if ranks == "auto" else 1})
+            for line in lines:
+                self.assertGreater(line["seconds_best"], 0)
+        words = ("bench", "exchange", "--device", "cuda", "--rounds", "1", "--sizes", "4KiB")
+        self.assertIn("NCCL all-reduce", self.run_program(*words).stdout)
+        done = self.run_program(*words, code=78, STAND_IN_GPUS="0")
+        self.assertIn(f"job.device: expected a GPU on {HOST}, found none", done.stderr)
+
+
 class Memory(Place):
     def test_a_job_that_does_not_fit(self):
         done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "evaluate=never", code=78,
