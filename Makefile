@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build run test test-long test-k8s lint format package install clean distclean help
+.PHONY: build run test test-long test-charts test-k8s lint format package install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@test -f $(BUILD)/build.ninja || cmake --preset release
@@ -21,6 +21,10 @@ test:  ## build and run all tests
 test-long:  ## the tests that take long: Debian 13, accuracy of the examples
 	@scripts/install-dependencies.sh --long
 	scripts/test.sh --long
+
+test-charts:  ## the tests of the chart with the real Helm, which is built first; needs Go
+	@scripts/install-dependencies.sh --test
+	scripts/test.sh --charts
 
 test-k8s:  ## the tests of the chart, with the real Helm and a real Kubernetes, which are built first
 	@scripts/install-dependencies.sh --k8s

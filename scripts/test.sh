@@ -3,7 +3,8 @@
 #
 #   scripts/test.sh          all but the long ones: unit tests of each room, scripts, an outside program
 #   scripts/test.sh --long   only the long ones
-#   scripts/test.sh --k8s    only those of the chart and of Kubernetes
+#   scripts/test.sh --charts only those of the chart, with the real Helm
+#   scripts/test.sh --k8s    those, and Kubernetes itself
 #
 # Exits 1 if a test fails. Tests that were skipped are counted and named.
 set -uo pipefail
@@ -52,11 +53,13 @@ tests() {
 if [ "${1:-}" = --long ]; then
   layers=(long)
 elif [ "${1:-}" = --k8s ]; then
-  layers=(kubernetes)
+  layers=(charts kubernetes)
+elif [ "${1:-}" = --charts ]; then
+  layers=(charts)
 elif [ $# -eq 0 ]; then
   layers=(units script outside)
 else
-  sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 64
+  sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 64
 fi
 
 if layer build build_all; then
@@ -64,7 +67,7 @@ if layer build build_all; then
   mkdir -p "$reports"
   for name in "${layers[@]}"; do
     case $name in
-      units) layer units tests units "$jobs" -LE '^(script|outside|long|kubernetes)$' ;;
+      units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes)$' ;;
       *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
     esac
   done
