@@ -5,18 +5,19 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "core/vectorize.hpp"
 
 namespace lockstep {
 
-LOCKSTEP_INLINE std::uint16_t to_bfloat16(float value) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could make infinity of it
   return static_cast<std::uint16_t>((is_nan ? bits | 0x400000U : rounded) >> 16);
 }
 
-LOCKSTEP_INLINE float from_bfloat16(std::uint16_t bits) {
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
@@ -25,5 +26,7 @@ void to_bfloat16(const float* from, std::uint16_t* to, std::int64_t n);
 void from_bfloat16(const std::uint16_t* from, float* to, std::int64_t n);
 /// The nearest values that bfloat16 has.
 void round_to_bfloat16(const float* from, float* to, std::int64_t n);
+/// sum = a + b, added in float32 and rounded; it may be one of them.
+void add_bfloat16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n);
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/bfloat16.hpp"
+#include "core/narrow.hpp"
 #include "core/spans.hpp"
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
@@ -16,11 +16,6 @@ namespace {
 
 LOCKSTEP_VECTORIZED void add_on_cpu(const float* a, const float* b, float* sum, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
-}
-
-LOCKSTEP_VECTORIZED void add_bfloat16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum,
-                                      std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] = to_bfloat16(from_bfloat16(a[i]) + from_bfloat16(b[i]));
 }
 
 std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<ValueId>& ids) {
@@ -225,9 +220,10 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
   }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
-    if (instruction.dtype == DType::bf16) {
-      add_bfloat16(static_cast<const std::uint16_t*>(inputs_[0]), static_cast<const std::uint16_t*>(inputs_[1]),
-                   static_cast<std::uint16_t*>(outputs_[0]), instruction.elements);
+    if (is_narrow(instruction.dtype)) {
+      add_narrow(instruction.dtype, static_cast<const std::uint16_t*>(inputs_[0]),
+                 static_cast<const std::uint16_t*>(inputs_[1]), static_cast<std::uint16_t*>(outputs_[0]),
+                 instruction.elements);
     } else {
       add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]),
           static_cast<float*>(outputs_[0]), instruction.elements);

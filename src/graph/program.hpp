@@ -43,7 +43,7 @@ struct Instruction {
   std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
   Location workspace;
   std::int64_t elements = 0;    ///< add: outputs[0] = inputs[0] + inputs[1]
-  DType dtype = DType::f32;     ///< of the add: f32, or bf16, added in f32 and rounded
+  DType dtype = DType::f32;     ///< of the add: f32, or a narrow one, added in f32 and rounded
   std::int32_t slots_done = 0;  ///< slots 0 ... slots_done - 1 are complete after this instruction
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "core/bfloat16.hpp"
+#include "core/narrow.hpp"
 
 namespace lockstep::ops {
 
@@ -18,7 +18,7 @@ std::size_t up(std::size_t bytes) {
 KernelRequest in_float32(KernelRequest request) {
   for (auto* list : {&request.inputs, &request.outputs}) {
     for (TensorSpec& spec : *list) {
-      if (spec.dtype == DType::bf16) spec.dtype = DType::f32;
+      if (is_narrow(spec.dtype)) spec.dtype = DType::f32;
     }
   }
   request.products = DType::f32;
@@ -29,8 +29,8 @@ KernelRequest in_float32(KernelRequest request) {
 class Copies {
  public:
   Copies() = default;
-  /// `round`: also what stands in float32.
-  Copies(const std::vector<TensorSpec>& specs, bool round, std::size_t& at) : specs_(specs), round_(round) {
+  /// `round`: what stands in float32 is rounded to this type; f32: it stays as it is.
+  Copies(const std::vector<TensorSpec>& specs, DType round, std::size_t& at) : specs_(specs), round_(round) {
     for (const TensorSpec& spec : specs) {
       starts_.push_back(at);
       if (copies(spec)) at += up(static_cast<std::size_t>(spec.elements()) * sizeof(float));
@@ -43,10 +43,10 @@ class Copies {
     for (std::size_t i = 0; i < read_.size(); ++i) {
       if (from[i] == nullptr || !copies(specs_[i])) continue;
       auto* const copy = reinterpret_cast<float*>(workspace + starts_[i]);
-      if (specs_[i].dtype == DType::bf16) {
-        from_bfloat16(static_cast<const std::uint16_t*>(from[i]), copy, specs_[i].elements());
+      if (is_narrow(specs_[i].dtype)) {
+        widen(specs_[i].dtype, static_cast<const std::uint16_t*>(from[i]), copy, specs_[i].elements());
       } else {
-        round_to_bfloat16(static_cast<const float*>(from[i]), copy, specs_[i].elements());
+        round_to(round_, static_cast<const float*>(from[i]), copy, specs_[i].elements());
       }
       read_[i] = copy;
     }
@@ -57,23 +57,24 @@ class Copies {
   std::span<void* const> write(std::span<void* const> to, std::byte* workspace) {
     write_.assign(to.begin(), to.end());
     for (std::size_t i = 0; i < write_.size(); ++i) {
-      if (to[i] != nullptr && specs_[i].dtype == DType::bf16) write_[i] = workspace + starts_[i];
+      if (to[i] != nullptr && is_narrow(specs_[i].dtype)) write_[i] = workspace + starts_[i];
     }
     return write_;
   }
   void written(std::span<void* const> to) const {
     for (std::size_t i = 0; i < write_.size(); ++i) {
       if (write_[i] == to[i]) continue;
-      to_bfloat16(static_cast<const float*>(write_[i]), static_cast<std::uint16_t*>(to[i]), specs_[i].elements());
+      narrow(specs_[i].dtype, static_cast<const float*>(write_[i]), static_cast<std::uint16_t*>(to[i]),
+             specs_[i].elements());
     }
   }
 
  private:
   [[nodiscard]] bool copies(const TensorSpec& spec) const {
-    return spec.dtype == DType::bf16 || (round_ && spec.dtype == DType::f32);
+    return is_narrow(spec.dtype) || (is_narrow(round_) && spec.dtype == DType::f32);
   }
   std::vector<TensorSpec> specs_;
-  bool round_ = false;
+  DType round_ = DType::f32;
   std::vector<std::size_t> starts_;
   std::vector<const void*> read_;
   std::vector<void*> write_;
@@ -82,15 +83,14 @@ class Copies {
 class WideningKernel final : public Kernel {
  public:
   WideningKernel(const KernelFactory& make, const KernelRequest& request)
-      : kernel_(make(in_float32(request))), parameters_(request.parameters) {
-    const bool round = request.products == DType::bf16;
+      : kernel_(make(in_float32(request))), parameters_(request.parameters), products_(request.products) {
     bytes_ = up(kernel_->workspace_bytes());
-    inputs_ = Copies(request.inputs, round, bytes_);
-    outputs_ = Copies(request.outputs, false, bytes_);
-    output_gradients_ = Copies(request.outputs, round, bytes_);
-    input_gradients_ = Copies(request.inputs, false, bytes_);
+    inputs_ = Copies(request.inputs, products_, bytes_);
+    outputs_ = Copies(request.outputs, DType::f32, bytes_);
+    output_gradients_ = Copies(request.outputs, products_, bytes_);
+    input_gradients_ = Copies(request.inputs, DType::f32, bytes_);
     for (const TensorSpec& spec : request.parameters) {
-      const bool rounded = round && spec.shape.size() > 1;
+      const bool rounded = is_narrow(products_) && spec.shape.size() > 1;
       rounded_.emplace_back(rounded ? spec.bytes() : 0);
     }
   }
@@ -127,7 +127,7 @@ class WideningKernel final : public Kernel {
       if (rounded_[i].size() == 0) continue;
       auto* const copy = reinterpret_cast<float*>(rounded_[i].data());
       if (!has_rounded_ || step.parameters_version != version_) {
-        round_to_bfloat16(static_cast<const float*>(from[i]), copy, parameters_[i].elements());
+        round_to(products_, static_cast<const float*>(from[i]), copy, parameters_[i].elements());
       }
       pointers_[i] = copy;
     }
@@ -138,6 +138,7 @@ class WideningKernel final : public Kernel {
 
   std::unique_ptr<Kernel> kernel_;
   std::vector<TensorSpec> parameters_;
+  DType products_;
   std::size_t bytes_ = 0;
   Copies inputs_, outputs_, output_gradients_, input_gradients_;
   std::vector<AlignedBytes> rounded_;  ///< by parameter; empty for those that stay as they are
@@ -149,9 +150,9 @@ class WideningKernel final : public Kernel {
 }  // namespace
 
 bool wants_widening(const KernelRequest& request) {
-  const auto narrow = [](const TensorSpec& spec) { return spec.dtype == DType::bf16; };
-  return request.products == DType::bf16 || std::any_of(request.inputs.begin(), request.inputs.end(), narrow) ||
-         std::any_of(request.outputs.begin(), request.outputs.end(), narrow);
+  const auto is_narrow_one = [](const TensorSpec& spec) { return is_narrow(spec.dtype); };
+  return is_narrow(request.products) || std::any_of(request.inputs.begin(), request.inputs.end(), is_narrow_one) ||
+         std::any_of(request.outputs.begin(), request.outputs.end(), is_narrow_one);
 }
 
 std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request) {

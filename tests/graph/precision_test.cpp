@@ -1,4 +1,4 @@
-// Which values of a graph are kept in bfloat16.
+// Which values of a graph are kept in a narrow type.
 #include "graph/precision.hpp"
 
 #include <gtest/gtest.h>
@@ -92,6 +92,17 @@ TEST_F(Precision, InputsOfASumAreOfOneTypeWithIt) {
   const ValueId a = add("act", {x_}), b = add("act", {a}), inner = add("sum", {a, b});
   const ValueId c = add("act", {inner}), d = add("act", {c}), last = add("sum", {c, d});
   EXPECT_EQ(narrow(last, {a, b, inner, c, d, last}), (Bools{true, true, true, false, false, false}));
+}
+
+TEST_F(Precision, Float16IsKeptWhereBfloat16Is) {
+  const ValueId a = add("product", {x_}), b = add("act", {a}), c = add("product", {b});
+  builder_.graph().output = c;
+  set_precision(builder_.graph(), DType::f16);
+  const auto type = [&](ValueId id) { return builder_.graph().at(id).spec.dtype; };
+  EXPECT_EQ(type(a), DType::f16);
+  EXPECT_EQ(type(b), DType::f16);
+  EXPECT_EQ(type(c), DType::f32);
+  EXPECT_EQ(builder_.graph().nodes[0].products, DType::f16);
 }
 
 TEST_F(Precision, Float32ChangesNothing) {

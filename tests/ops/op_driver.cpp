@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backend/threads.hpp"
+#include "core/narrow.hpp"
 #include "core/philox.hpp"
 #include "lockstep/error.hpp"
 
@@ -81,7 +82,7 @@ std::vector<Pointer> pointers(const std::vector<GuardedBuffer>& buffers) {
 bool Problem::wants_gradient(std::size_t input) const {
   const auto& constant = op->constant_inputs;
   const DType dtype = input_specs[input].dtype;
-  return (dtype == DType::f32 || dtype == DType::bf16) &&
+  return (dtype == DType::f32 || is_narrow(dtype)) &&
          std::find(constant.begin(), constant.end(), static_cast<int>(input)) == constant.end();
 }
 

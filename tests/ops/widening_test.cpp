@@ -1,5 +1,5 @@
-// Every layer's kernel in mixed precision: what it makes of bfloat16 is, bit by bit, what the float32 kernel makes of
-// the same values, rounded.
+// Every layer's kernel in mixed precision: what it makes of bfloat16 and of float16 is, bit by bit, what the float32
+// kernel makes of the same values, rounded.
 #include "ops/widening.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/bfloat16.hpp"
+#include "core/narrow.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
 
@@ -17,53 +17,56 @@ namespace {
 
 using Bytes = KernelRun::Bytes;
 
-void round_all(std::vector<Tensor>& tensors, bool only_matrices = false) {
+Tensor copied(const Tensor& tensor) {
+  Tensor same(tensor.spec());
+  std::copy_n(tensor.bytes(), tensor.spec().bytes(), same.bytes());
+  return same;
+}
+
+void round_all(DType type, std::vector<Tensor>& tensors, bool only_matrices = false) {
   for (Tensor& tensor : tensors) {
     if (tensor.dtype() != DType::f32 || (only_matrices && tensor.shape().size() < 2)) continue;
-    for (float& value : tensor.as<float>()) value = from_bfloat16(to_bfloat16(value));
+    const Tensor wide = copied(tensor);
+    round_to(type, wide.as<float>().data(), tensor.as<float>().data(), tensor.elements());
   }
 }
 
-Tensor narrowed(const Tensor& tensor) {
-  if (tensor.dtype() != DType::f32) {
-    Tensor same(tensor.spec());
-    std::copy_n(tensor.bytes(), tensor.spec().bytes(), same.bytes());
-    return same;
-  }
-  Tensor narrow({DType::bf16, tensor.shape()});
-  to_bfloat16(tensor.as<float>().data(), narrow.as<std::uint16_t>().data(), tensor.elements());
-  return narrow;
+Tensor narrowed(DType type, const Tensor& tensor) {
+  if (tensor.dtype() != DType::f32) return copied(tensor);
+  Tensor short_one({type, tensor.shape()});
+  narrow(type, tensor.as<float>().data(), short_one.as<std::uint16_t>().data(), tensor.elements());
+  return short_one;
 }
 
-std::vector<Tensor> narrowed(const std::vector<Tensor>& tensors) {
+std::vector<Tensor> narrowed(DType type, const std::vector<Tensor>& tensors) {
   std::vector<Tensor> list;
-  for (const Tensor& tensor : tensors) list.push_back(narrowed(tensor));
+  for (const Tensor& tensor : tensors) list.push_back(narrowed(type, tensor));
   return list;
 }
 
-void narrow(std::vector<TensorSpec>& specs) {
+void narrow_specs(DType type, std::vector<TensorSpec>& specs) {
   for (TensorSpec& spec : specs) {
-    if (spec.dtype == DType::f32) spec.dtype = DType::bf16;
+    if (spec.dtype == DType::f32) spec.dtype = type;
   }
 }
 
-/// Of float32 bytes, as bfloat16; other types as they are.
-std::vector<Bytes> narrowed(const std::vector<Bytes>& wide, const std::vector<TensorSpec>& specs) {
+/// Of float32 bytes, in the narrow type; other types as they are.
+std::vector<Bytes> narrowed(DType type, const std::vector<Bytes>& wide, const std::vector<TensorSpec>& specs) {
   std::vector<Bytes> list;
   for (std::size_t i = 0; i < wide.size(); ++i) {
     Bytes& bytes = list.emplace_back(wide[i]);
     if (specs[i].dtype != DType::f32) continue;
     std::vector<float> values(wide[i].size() / sizeof(float));
-    std::vector<std::uint16_t> narrow(values.size());
+    std::vector<std::uint16_t> halves(values.size());
     std::memcpy(values.data(), wide[i].data(), wide[i].size());
-    to_bfloat16(values.data(), narrow.data(), static_cast<std::int64_t>(values.size()));
-    bytes.resize(narrow.size() * sizeof(std::uint16_t));
-    std::memcpy(bytes.data(), narrow.data(), bytes.size());
+    narrow(type, values.data(), halves.data(), static_cast<std::int64_t>(values.size()));
+    bytes.resize(halves.size() * sizeof(std::uint16_t));
+    std::memcpy(bytes.data(), halves.data(), bytes.size());
   }
   return list;
 }
 
-std::vector<Bytes> widened(const std::vector<Bytes>& narrow, const std::vector<TensorSpec>& specs) {
+std::vector<Bytes> widened(DType type, const std::vector<Bytes>& narrow, const std::vector<TensorSpec>& specs) {
   std::vector<Bytes> list;
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     Bytes& bytes = list.emplace_back(narrow[i]);
@@ -71,28 +74,28 @@ std::vector<Bytes> widened(const std::vector<Bytes>& narrow, const std::vector<T
     std::vector<std::uint16_t> values(narrow[i].size() / sizeof(std::uint16_t));
     std::vector<float> wide(values.size());
     std::memcpy(values.data(), narrow[i].data(), narrow[i].size());
-    from_bfloat16(values.data(), wide.data(), static_cast<std::int64_t>(values.size()));
+    widen(type, values.data(), wide.data(), static_cast<std::int64_t>(values.size()));
     bytes.resize(wide.size() * sizeof(float));
     std::memcpy(bytes.data(), wide.data(), bytes.size());
   }
   return list;
 }
 
-void check(const OpDef& op, const OpCase& the_case) {
+void check(DType type, const OpDef& op, const OpCase& the_case) {
   Problem wide = make_problem(op, the_case);
-  round_all(wide.inputs);
-  round_all(wide.output_gradients);
-  if (op.multiplies) round_all(wide.parameters, true);
+  round_all(type, wide.inputs);
+  round_all(type, wide.output_gradients);
+  if (op.multiplies) round_all(type, wide.parameters, true);
 
   // The same problem, whose parameters need not be rounded: the kernel does that itself.
   Problem narrow_problem = make_problem(op, the_case);
-  narrow_problem.inputs = narrowed(wide.inputs);
-  narrow_problem.output_gradients = narrowed(wide.output_gradients);
-  narrow(narrow_problem.input_specs);
-  narrow(narrow_problem.signature.outputs);
+  narrow_problem.inputs = narrowed(type, wide.inputs);
+  narrow_problem.output_gradients = narrowed(type, wide.output_gradients);
+  narrow_specs(type, narrow_problem.input_specs);
+  narrow_specs(type, narrow_problem.signature.outputs);
   const KernelFactory& make = op.kernels.at(DeviceKind::cpu);
   const auto kernel = narrow_problem.make_kernel([&](KernelRequest request) {
-    if (op.multiplies) request.products = DType::bf16;
+    if (op.multiplies) request.products = type;
     EXPECT_TRUE(wants_widening(request));
     return make_widening(make, request);
   });
@@ -101,14 +104,14 @@ void check(const OpDef& op, const OpCase& the_case) {
   KernelRun expected(wide), found(narrow_problem);
   expected.forward(*expected_kernel);
   found.forward(*kernel);
-  EXPECT_TRUE(found.outputs() == narrowed(expected.outputs(), wide.signature.outputs)) << "outputs";
+  EXPECT_TRUE(found.outputs() == narrowed(type, expected.outputs(), wide.signature.outputs)) << "outputs";
   EXPECT_TRUE(found.statistics() == expected.statistics()) << "statistics";
   if (!wide.trains()) return;
-  expected.set_outputs(widened(found.outputs(), wide.signature.outputs));  // backward may read them
+  expected.set_outputs(widened(type, found.outputs(), wide.signature.outputs));  // backward may read them
   expected.backward(*expected_kernel);
   found.backward(*kernel);
   EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << "parameter gradients";
-  const auto gradients = expected.input_gradients(), narrow_gradients = narrowed(gradients, wide.input_specs);
+  const auto gradients = expected.input_gradients(), narrow_gradients = narrowed(type, gradients, wide.input_specs);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!wide.wants_gradient(i)) continue;
     EXPECT_TRUE(found.input_gradients()[i] == narrow_gradients[i]) << "gradient " << i;
@@ -127,12 +130,14 @@ TEST(Widening, EveryLayersKernelComputesInFloat32AndRounds) {
     if (op.kind != OpKind::layer || op.view) continue;
     for (const OpCase& the_case : cases.cases) {
       if (the_case.benchmark) continue;
-      SCOPED_TRACE(cases.op + ", " + the_case.name);
-      check(op, the_case);
-      ++checked;
+      for (const DType type : {DType::bf16, DType::f16}) {
+        SCOPED_TRACE(cases.op + ", " + the_case.name + ", " + std::string(name_of(type)));
+        check(type, op, the_case);
+        ++checked;
+      }
     }
   }
-  EXPECT_GT(checked, 100);
+  EXPECT_GT(checked, 200);
 }
 
 TEST(Widening, LeavesFloat32Alone) {
