@@ -69,6 +69,8 @@ struct KernelRequest {
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
   std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
   DType products = DType::f32;  ///< of Node
+  /// What Kernel::plan() said on the first rank: to be taken here, too, or refused by Error(usage). Empty: any.
+  std::string plan;
   /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
   GpuQueue* queue = nullptr;
 };
@@ -78,8 +80,8 @@ struct ForwardCall {
   std::span<float* const> statistics;  ///< one per state, this shard's values; empty in inference
   std::span<void*const> outputs, saved;
   void* workspace = nullptr;
-  const StepContext* step = nullptr;
-  GpuQueue* queue = nullptr;  ///< where a GPU's kernel is put, after those before it; null on the CPU
+  const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
+  GpuQueue* queue = nullptr;          ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 struct BackwardCall {
@@ -89,8 +91,8 @@ struct BackwardCall {
   std::span<float* const> parameter_gradients;    ///< null where not wanted
   std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
   void* workspace = nullptr;
-  const StepContext* step = nullptr;
-  GpuQueue* queue = nullptr;  ///< where a GPU's kernel is put, after those before it; null on the CPU
+  const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
+  GpuQueue* queue = nullptr;          ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 /// One node's code on one worker, made once for fixed shapes; called for shard after shard, never by two
@@ -116,6 +118,13 @@ struct BackwardReads {
   bool outputs = false;
 };
 
+/// Where kernels may write over what they read: an element is read for the last time before its place is written.
+struct InPlace {
+  bool forward = false;        ///< output 0 over input 0; where there are two inputs, over either
+  bool over_gradient = false;  ///< input gradient 0 over the output's gradient
+  bool over_input = false;     ///< input gradient 0 over input 0
+};
+
 enum class OpKind : std::uint8_t {
   layer,   ///< one tensor or several in, tensors out; may stand in a `layers:` list
   loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
@@ -139,6 +148,7 @@ class OpDef {
   /// Input i never gets a gradient (indices, labels).
   std::vector<int> constant_inputs;
   BackwardReads backward_reads;
+  InPlace in_place;
   bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 

@@ -10,6 +10,7 @@
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/saved_model.hpp"
+#include "exec/shard_runner.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
@@ -44,13 +45,32 @@ train::PreparedData describe_data(JobArgument& argument, const Job& job, const R
   return data ? std::move(*data) : train::prepare_data(job, registries.augmentations, {});
 }
 
+std::string mebibytes(std::int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// What a worker of the CPU needs for a shard's activations, with and without writing over them.
+void print_memory(const Graph& graph) {
+  const auto bytes = [&](Mode mode, bool in_place) {
+    const exec::KernelSet kernels(graph, mode, exec::cpu_device());
+    return compile(
+               graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, in_place)
+        .arena_bytes;
+  };
+  fmt::print(
+      "in_place (a kernel writes over what it is the last to read): a shard's activations take {} in training instead "
+      "of {}, and {} instead of {} in evaluation\n\n",
+      mebibytes(bytes(Mode::training, true)), mebibytes(bytes(Mode::training, false)),
+      mebibytes(bytes(Mode::inference, true)), mebibytes(bytes(Mode::inference, false)));
+}
+
 /// The graph as it is computed, and what each pass did.
 Graph lowered(Graph graph) {
   for (const LoweringPass& pass : lowering_passes()) {
     const int changes = pass.run(graph, DeviceKind::cpu);
     fmt::print("{} ({}): {} changes\n", pass.name, pass.doc, changes);
   }
-  fmt::print("\n");
+  print_memory(graph);
   return graph;
 }
 

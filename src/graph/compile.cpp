@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
@@ -15,9 +16,10 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of)
+  Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place)
       : graph_(graph),
         workspace_of_(workspace_of),
+        in_place_(in_place),
         place_(graph.values.size()),
         saved_(graph.nodes.size()),
         gradient_(graph.values.size()) {
@@ -228,12 +230,24 @@ class Compiler {
       visit(program_.instructions[static_cast<std::size_t>(i)], [&](const Location& location) { mark(location, i); });
     }
     for_results([&](const Location& location) { mark(location, end); });
-    program_.arena_bytes = plan_memory(tensors_);
+    program_.arena_bytes = place_tensors();
     const auto move = [&](Location& location) {
       if (location.space == Space::arena) location.index = tensors_[static_cast<std::size_t>(location.index)].offset;
     };
     for (auto& instruction : program_.instructions) visit(instruction, move);
     for_results(move);
+  }
+
+  // Longer lifetimes may fit worse: then every tensor keeps a place of its own.
+  std::int64_t place_tensors() {
+    std::vector<Lifetime> shared = tensors_;
+    const std::int64_t bytes = plan_memory(tensors_);
+    if (!in_place_) return bytes;
+    const std::vector<std::size_t> owners = share_in_place(graph_, program_, shared);
+    const std::int64_t shared_bytes = plan_memory(shared);
+    if (shared_bytes > bytes) return bytes;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].offset = shared[owners[i]].offset;
+    return shared_bytes;
   }
 
   template <class Use>
@@ -250,6 +264,7 @@ class Compiler {
 
   const Graph& graph_;
   const WorkspaceRule& workspace_of_;
+  bool in_place_;
   Program program_;
   std::vector<Lifetime> tensors_;
   std::vector<Location> place_;               // by value
@@ -260,8 +275,8 @@ class Compiler {
 
 }  // namespace
 
-Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of) {
-  return Compiler(graph, mode, workspace_of).run();
+Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place) {
+  return Compiler(graph, mode, workspace_of, in_place).run();
 }
 
 }  // namespace lockstep

@@ -66,6 +66,7 @@ struct Program {
 using WorkspaceRule = std::function<std::size_t(std::int32_t node)>;
 
 /// Training: forward, loss, metrics and backward. Inference: forward, and loss and metrics if the graph has them.
-[[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of);
+/// `in_place`: kernels write over what they are the last to read, where their op says that they may.
+[[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place = true);
 
 }  // namespace lockstep

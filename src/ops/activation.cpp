@@ -11,6 +11,7 @@ OpDef activation(const std::string& name, const std::string& doc, bool reads_out
   op.name = name;
   op.doc = doc;
   op.backward_reads = {.inputs = !reads_output, .outputs = reads_output};
+  op.in_place = {.forward = true, .over_gradient = true, .over_input = !reads_output};
   op.infer = [name](const Attributes& attributes, std::span<const TensorSpec> inputs) {
     if (inputs[0].dtype != DType::f32) {
       throw Error(ExitCode::configuration,

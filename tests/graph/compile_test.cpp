@@ -116,6 +116,51 @@ TEST(Compile, InferenceNeedsLessMemory) {
   EXPECT_TRUE(inference.slots.empty());
 }
 
+// x -> scale -> act -> act: in inference one place does for all of the acts; training reads what a scale read.
+TEST(Compile, KernelsWriteOverWhatNobodyReadsAnyMore) {
+  OpRegistry ops = toys();
+  OpDef calm = toy("calm", 1, false);
+  calm.backward_reads = {};
+  calm.in_place = {.forward = true, .over_gradient = true, .over_input = false};
+  ops.add(calm);
+  GraphBuilder b(ops, 16);
+  ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
+  for (int i = 0; i < 3; ++i) x = b.apply("calm", {x});
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {64}})}, {}, "loss");
+  constexpr std::int64_t kTensor = 16 * 64 * 4, kLoss = 2 * 64;
+  for (const Mode mode : {Mode::training, Mode::inference}) {
+    const Program apart = compile(b.graph(), mode, none, false), shared = compile(b.graph(), mode, none, true);
+    EXPECT_GE(apart.arena_bytes, 2 * kTensor);
+    EXPECT_EQ(shared.arena_bytes, kTensor + kLoss);
+    for (const Instruction& instruction : shared.instructions) {
+      if (instruction.node < 1 || instruction.node > 3) continue;
+      const bool forward = instruction.kind == Instruction::Kind::forward;
+      EXPECT_EQ(forward ? instruction.inputs[0] : instruction.output_gradients[0],
+                forward ? instruction.outputs[0] : instruction.input_gradients[0]);
+    }
+  }
+}
+
+TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
+  OpRegistry ops = toys();
+  OpDef calm = toy("calm", 1, false);
+  calm.in_place = {.forward = true};
+  ops.add(calm);
+  OpDef sum = toy("plus", 2, false);
+  sum.in_place = {.forward = true};
+  ops.add(sum);
+  GraphBuilder b(ops, 16);
+  const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
+  const ValueId y = b.apply("calm", {x});                            // x is read again
+  b.graph().output = b.apply("plus", {x, b.apply("plus", {y, y})});  // y is read twice by one kernel
+  const Program program = compile(b.graph(), Mode::inference, none);
+  const Location at_x = program.instructions[0].outputs[0], at_y = program.instructions[1].outputs[0];
+  EXPECT_NE(at_x, at_y);
+  EXPECT_NE(program.instructions[2].outputs[0], at_y);
+  EXPECT_NE(program.instructions[2].outputs[0], at_x);
+}
+
 TEST(Builder, NamesWhatIsWrong) {
   const OpRegistry ops = toys();
   GraphBuilder b(ops, 4);

@@ -201,9 +201,17 @@ bool KernelRun::wanted(std::size_t input) const {
   return problem_.wants_gradient(input) && (options_.want_inputs.empty() || options_.want_inputs[input]);
 }
 
-void KernelRun::forward(Kernel& kernel) {
+void KernelRun::move(const GuardedBuffer& operand, const GuardedBuffer& over, const void*& pointer) {
+  std::copy_n(operand.data(), operand.size(), over.data());
+  pointer = over.data();
+}
+
+void KernelRun::forward(Kernel& kernel, Over over) {
   prepare(kernel);
-  const auto inputs = pointers<const void*>(inputs_), parameters = pointers<const void*>(parameters_);
+  auto inputs = pointers<const void*>(inputs_);
+  if (over == Over::first_input) move(inputs_[0], outputs_[0], inputs[0]);
+  if (over == Over::second_input) move(inputs_[1], outputs_[0], inputs[1]);
+  const auto parameters = pointers<const void*>(parameters_);
   const auto states = pointers<const void*>(states_);
   const auto statistics = pointers<float*>(statistics_);
   const auto outputs = pointers<void*>(outputs_), saved = pointers<void*>(saved_);
@@ -215,14 +223,17 @@ void KernelRun::set_outputs(const std::vector<Bytes>& outputs) {
     std::copy_n(outputs[i].data(), outputs_[i].size(), outputs_[i].data());
 }
 
-void KernelRun::backward(Kernel& kernel) {
+void KernelRun::backward(Kernel& kernel, Over over) {
   prepare(kernel);
   auto inputs = pointers<const void*>(inputs_), outputs = pointers<const void*>(outputs_);
   if (!problem_.op->backward_reads.inputs) std::fill(inputs.begin(), inputs.end(), nullptr);
   if (!problem_.op->backward_reads.outputs && problem_.epilogue.empty())
     std::fill(outputs.begin(), outputs.end(), nullptr);
   const auto parameters = pointers<const void*>(parameters_), states = pointers<const void*>(states_);
-  const auto saved = pointers<const void*>(saved_), output_gradients = pointers<const void*>(output_gradients_);
+  const auto saved = pointers<const void*>(saved_);
+  auto output_gradients = pointers<const void*>(output_gradients_);
+  if (over == Over::first_input) move(inputs_[0], input_gradients_[0], inputs[0]);
+  if (over == Over::gradient) move(output_gradients_[0], input_gradients_[0], output_gradients[0]);
   auto input_gradients = pointers<void*>(input_gradients_);
   for (std::size_t i = 0; i < input_gradients.size(); ++i) {
     if (!wanted(i)) input_gradients[i] = nullptr;

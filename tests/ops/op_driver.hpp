@@ -54,6 +54,9 @@ class GuardedBuffer {
   std::size_t size_ = 0;
 };
 
+/// What stands in the memory that a kernel writes to: output 0 in forward, input gradient 0 in backward.
+enum class Over : std::uint8_t { junk, first_input, second_input, gradient };
+
 struct RunOptions {
   std::size_t shift = 0;               ///< buffers start that many multiples of 64 bytes later
   std::byte junk{0xff};                ///< what fresh memory holds: 0xff makes NaNs
@@ -67,8 +70,8 @@ struct RunOptions {
 class KernelRun {
  public:
   explicit KernelRun(const Problem& problem, RunOptions options = {});
-  void forward(Kernel& kernel);
-  void backward(Kernel& kernel);
+  void forward(Kernel& kernel, Over over = Over::junk);
+  void backward(Kernel& kernel, Over over = Over::junk);
   /// What backward finds instead of what forward made.
   void set_outputs(const std::vector<std::vector<std::byte>>& outputs);
 
@@ -86,6 +89,8 @@ class KernelRun {
   [[nodiscard]] Buffers make(const std::vector<Tensor>& tensors);
   [[nodiscard]] Buffers make(const std::vector<std::size_t>& sizes);
   void prepare(Kernel& kernel);
+  /// The operand is where `over` is from now on, with its bytes.
+  static void move(const GuardedBuffer& operand, const GuardedBuffer& over, const void*& pointer);
   [[nodiscard]] bool wanted(std::size_t input) const;
 
   const Problem& problem_;

@@ -14,6 +14,7 @@ OpDef make_add() {
   op.passes_gradient = true;
   op.min_inputs = 2;
   op.max_inputs = -1;
+  op.in_place = {.forward = true, .over_gradient = true};
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return equal_inputs("add", inputs); };
   op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
     const auto n = static_cast<double>(inputs[0].elements()) * static_cast<double>(inputs.size() - 1);

@@ -61,6 +61,7 @@ OpDef make_batch_norm() {
                     .doc = "the weight begins at 0, so that a residual block begins as the identity",
                     .fallback = Attribute(false)}};
   op.backward_reads = {.inputs = true, .outputs = false};
+  op.in_place = {.forward = true, .over_gradient = true, .over_input = true};
   op.infer = infer;
   op.cost = cost;
   op.kernels[DeviceKind::cpu] = make_batch_norm_cpu;

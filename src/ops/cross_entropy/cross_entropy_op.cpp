@@ -39,6 +39,7 @@ OpDef make_cross_entropy() {
   op.min_inputs = op.max_inputs = 2;
   op.constant_inputs = {1};
   op.backward_reads = {.inputs = true, .outputs = false};
+  op.in_place = {.over_input = true};
   op.infer = infer;
   op.cost = cost;
   op.kernels[DeviceKind::cpu] = make_cross_entropy_cpu;

@@ -39,6 +39,7 @@ OpDef make_dropout() {
                     .minimum = 0,
                     .maximum = 1}};
   op.shorthand = "rate";
+  op.in_place = {.forward = true, .over_gradient = true};
   op.infer = infer;
   op.cost = elementwise_cost<15, 15>;
   op.kernels[DeviceKind::cpu] = make_dropout_cpu;

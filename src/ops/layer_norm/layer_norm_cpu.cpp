@@ -116,15 +116,15 @@ class LayerNormCpu final : public Kernel {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);
     const float *x = input(call), *dy = output_gradient(call);
-    if (input_gradient(call) != nullptr) {
-      const auto* weight = static_cast<const float*>(call.parameters[0]);
-      input_gradients(x, dy, means, rstds, weight, input_gradient(call), rows_);
-    }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       std::fill_n(dw, rows_.size, 0.0F);
       weight_gradient(x, dy, means, rstds, dw, rows_);
     }
     if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_);
+    if (input_gradient(call) == nullptr) return;
+    // Last, since it may be written over x or dy.
+    const auto* weight = static_cast<const float*>(call.parameters[0]);
+    input_gradients(x, dy, means, rstds, weight, input_gradient(call), rows_);
   }
 
  private:

@@ -74,15 +74,16 @@ class LayerNormGrid final : public Kernel {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);
     const float *x = input(call), *dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr) {
-      const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.queue, rows_.count, LayerNormGradientBody{x, dy, means, rstds, weight, dx, rows_.size});
-    }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       Grid::each(call.queue, rows_.size, ScaleGradientBody{x, dy, means, rstds, dw, rows_.count, rows_.size});
     }
     if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
       Grid::each(call.queue, rows_.size, SumRowsBody{dy, db, rows_.count, rows_.size});
+    }
+    // Last, since it may be written over x or dy.
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      const auto* weight = static_cast<const float*>(call.parameters[0]);
+      Grid::rows(call.queue, rows_.count, LayerNormGradientBody{x, dy, means, rstds, weight, dx, rows_.size});
     }
   }
 

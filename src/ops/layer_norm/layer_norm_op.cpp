@@ -35,6 +35,7 @@ OpDef make_layer_norm() {
                     .minimum = 0},
                    {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .fallback = true}};
   op.backward_reads = {.inputs = true, .outputs = false};
+  op.in_place = {.over_gradient = true, .over_input = true};
   op.infer = infer;
   op.cost = elementwise_cost<8, 14>;
   op.kernels[DeviceKind::cpu] = make_layer_norm_cpu;

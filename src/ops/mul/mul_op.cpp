@@ -14,6 +14,7 @@ OpDef make_mul() {
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.backward_reads = {.inputs = true, .outputs = false};
+  op.in_place = {.forward = true};
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return equal_inputs("mul", inputs); };
   op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
     const auto n = static_cast<double>(inputs[0].elements()), count = static_cast<double>(inputs.size());

@@ -12,6 +12,7 @@ OpDef make_relu() {
   op.name = "relu";
   op.doc = "max(x, 0)";
   op.backward_reads = {.inputs = false, .outputs = true};
+  op.in_place = {.forward = true, .over_gradient = true};
   op.infer = same_shape;
   op.cost = elementwise_cost<1, 1>;
   op.kernels[DeviceKind::cpu] = make_relu_cpu;

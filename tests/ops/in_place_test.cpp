@@ -1,0 +1,97 @@
+// Ops whose kernels may write over what they read (OpDef::in_place): the bits are the same, on the CPU and over grids.
+#include <gtest/gtest.h>
+
+#include "ops/op_driver.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+class InPlaceKernels : public testing::Test {
+ protected:
+  InPlaceKernels() { add_built_in(registry_); }
+
+  /// try_it(problem, factory) for each case of the op, with and without each epilogue, by each kernel.
+  template <class Try>
+  void each(const OpCases& cases, const Try& try_it) const {
+    const OpDef& op = registry_.at(cases.op);
+    std::vector<std::string> epilogues = {""};
+    if (const auto found = op.epilogues.find(DeviceKind::cpu); found != op.epilogues.end()) {
+      epilogues.insert(epilogues.end(), found->second.begin(), found->second.end());
+    }
+    for (const OpCase& the_case : cases.cases) {
+      if (the_case.benchmark) continue;
+      for (const std::string& epilogue : epilogues) {
+        Problem problem = make_problem(op, the_case);
+        problem.epilogue = epilogue;
+        SCOPED_TRACE(cases.op + " " + the_case.name + " " + epilogue);
+        try_it(problem, op.kernels.at(DeviceKind::cpu));
+        const auto grids = host_grid_kernels();
+        if (const auto grid = grids.find(op.name); grid != grids.end() && epilogue.empty()) {
+          try_it(problem, grid->second);
+        }
+      }
+    }
+  }
+
+  static void expect_same_forward(const Problem& problem, const KernelFactory& factory, Over over) {
+    const auto kernel = problem.make_kernel(factory);
+    KernelRun apart(problem), in_place(problem);
+    apart.forward(*kernel);
+    in_place.forward(*kernel, over);
+    EXPECT_TRUE(in_place.outputs() == apart.outputs());
+    EXPECT_EQ(in_place.damage(), "");
+  }
+
+  static void expect_same_backward(const Problem& problem, const KernelFactory& factory, Over over) {
+    const auto kernel = problem.make_kernel(factory);
+    KernelRun apart(problem), in_place(problem);
+    apart.forward(*kernel);
+    apart.backward(*kernel);
+    in_place.forward(*kernel);
+    in_place.backward(*kernel, over);
+    EXPECT_TRUE(in_place.input_gradients() == apart.input_gradients());
+    EXPECT_TRUE(in_place.parameter_gradients() == apart.parameter_gradients());
+    EXPECT_EQ(in_place.damage(), "");
+  }
+
+  OpRegistry registry_;
+};
+
+bool of_one_size(const Problem& problem) {
+  return problem.input_specs[0] == problem.signature.outputs[0];
+}
+
+}  // namespace
+
+TEST_F(InPlaceKernels, ForwardOverAnInput) {
+  int tried = 0;
+  for (const OpCases& cases : all_cases()) {
+    if (!registry_.at(cases.op).in_place.forward) continue;
+    each(cases, [&](const Problem& problem, const KernelFactory& factory) {
+      if (!of_one_size(problem)) return;
+      ++tried;
+      expect_same_forward(problem, factory, Over::first_input);
+      if (problem.input_specs.size() == 2) expect_same_forward(problem, factory, Over::second_input);
+    });
+  }
+  EXPECT_GT(tried, 30);
+}
+
+TEST_F(InPlaceKernels, BackwardOverTheGradientOrTheInput) {
+  int tried = 0;
+  for (const OpCases& cases : all_cases()) {
+    const InPlace in_place = registry_.at(cases.op).in_place;
+    if (!in_place.over_gradient && !in_place.over_input) continue;
+    each(cases, [&](const Problem& problem, const KernelFactory& factory) {
+      if (!problem.trains()) return;
+      ++tried;
+      if (in_place.over_gradient && of_one_size(problem)) expect_same_backward(problem, factory, Over::gradient);
+      if (in_place.over_input) expect_same_backward(problem, factory, Over::first_input);
+    });
+  }
+  EXPECT_GT(tried, 30);
+}
+
+}  // namespace lockstep::ops
