@@ -41,11 +41,13 @@ double sum_in_order(const float* values, std::int64_t n) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered)
+Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered,
+                   const std::vector<std::string>& plans)
     : graph_(lowered ? lower(graph, device.kind()) : graph), device_(std::move(device)), pool_(pool), seed_(seed) {
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i));
-  program_ = compile(graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); });
+  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), plans);
+  program_ = compile(
+      graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); }, lowered);
   plans_ = sets.front().plans();
   for (const KernelSet& set : sets) {
     LOCKSTEP_CHECK(set.plans() == plans_, "a library proposes one plan for the same sizes on one GPU");
@@ -88,7 +90,7 @@ void Executor::use_gpu() {
   device_.lanes->gpu().make_current();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].computes =
-        std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]), device_.lanes->at(i));
+        std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]), device_.lanes->at(i), device_.graphs);
   }
   gpu_kernels_.clear();
 }

@@ -58,7 +58,9 @@ struct ModelValues {
 /// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
-  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true);
+  /// `plans`: of KernelSet.
+  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true,
+           const std::vector<std::string>& plans = {});
 
   [[nodiscard]] const Program& program() const { return program_; }
   /// KernelSet::plans(), the same on all workers.

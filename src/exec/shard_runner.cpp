@@ -89,9 +89,18 @@ const KernelFactory& factory_of(const OpDef& op, const Device& device, const std
                           device.is_gpu() ? "set device: cpu, or leave this layer out" : "add one to the op"));
 }
 
+/// What stands behind "LABEL: "; empty where nothing does.
+std::string plan_of(const std::vector<std::string>& plans, const std::string& label) {
+  const std::string begin = label + ": ";
+  const auto found =
+      std::find_if(plans.begin(), plans.end(), [&](const auto& plan) { return plan.starts_with(begin); });
+  return found == plans.end() ? "" : found->substr(begin.size());
+}
+
 }  // namespace
 
-KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker) {
+KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker,
+                     const std::vector<std::string>& plans) {
   GpuQueue* queue = nullptr;
   if (device.is_gpu()) {
     const backend::GpuLane& lane = device.lanes->at(worker);
@@ -116,6 +125,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     request.products = node.products;
     request.queue = queue;
+    request.plan = plan_of(plans, labels_.back());
     const KernelFactory& make = factory_of(*node.op, device, labels_.back());
     kernels_.push_back(ops::wants_widening(request) ? ops::make_widening(make, request) : make(request));
   }
@@ -142,13 +152,13 @@ std::size_t ShardRunner::arena_bytes(const Program& program) {
 ShardRunner::ShardRunner(const Program& program, KernelSet kernels, backend::GpuLane* lane)
     : program_(program), kernels_(std::move(kernels)), lane_(lane) {
   if (lane_ == nullptr) memory_ = AlignedBytes(arena_bytes(program));
-  find_arena();
+  (void)begin();
 }
 
-// A GPU's lane may have moved its block since, for a larger program.
-void ShardRunner::find_arena() {
+const std::byte* ShardRunner::begin() {
   arena_ = lane_ == nullptr ? memory_.data() : lane_->arena.reserve(arena_bytes(program_));
   aside_start_ = arena_ + aside_offset(program_);
+  return arena_;
 }
 
 void ShardRunner::add(const float* left, const float* right, float* sum, std::int64_t n) {
@@ -208,15 +218,20 @@ void ShardRunner::add_aside() {
   for (const Aside& aside : aside_) add(aside.slot, aside.written, aside.slot, aside.elements);
 }
 
-void ShardRunner::execute(const Instruction& instruction, const ShardBinding& binding) {
+const std::string& ShardRunner::label(std::size_t instruction) const {
+  const std::int32_t node = program_.instructions[instruction].node;
+  return node < 0 ? kSum : kernels_.label(node);
+}
+
+void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
+  const Instruction& instruction = program_.instructions[number];
   bind(instruction.inputs, binding, inputs_);
   bind(instruction.outputs, binding, outputs_);
-  const std::string& label = instruction.node < 0 ? kSum : kernels_.label(instruction.node);
-  const TraceRange range(ranges_, label);
+  const TraceRange range(ranges_, label(number));
   GpuQueue* queue = nullptr;
   if (lane_ != nullptr) {
     queue = lane_->gpu.queue(lane_->compute);
-    lane_->gpu.enter(lane_->compute, binding.step->step, label);
+    lane_->gpu.enter(lane_->compute, binding.step->step, label(number));
   }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
@@ -246,7 +261,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                     .outputs = outputs_,
                     .saved = saved_,
                     .workspace = workspace,
-                    .step = binding.step,
+                    .step = binding.step_of_kernels,
                     .queue = queue});
     add_aside();
     return;
@@ -266,7 +281,7 @@ void ShardRunner::execute(const Instruction& instruction, const ShardBinding& bi
                    .parameter_gradients = floats(parameter_gradients_),
                    .add_to = add_to,
                    .workspace = workspace,
-                   .step = binding.step,
+                   .step = binding.step_of_kernels,
                    .queue = queue});
   add_aside();
 }

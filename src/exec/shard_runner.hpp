@@ -30,13 +30,16 @@ struct ShardBinding {
   std::span<const float* const> states;      ///< per Graph::states
   std::span<const SlotMemory> slots;         ///< per Program::slots; filled by `before` before first use
   const StepContext* step = nullptr;
+  const StepContext* step_of_kernels = nullptr;  ///< the same, where the kernels can read it
 };
 
 /// Kernels of every node for one worker.
 class KernelSet {
  public:
-  /// Throws Error(configuration) for an op that has none for this device.
-  KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker = 0);
+  /// Throws Error(configuration) for an op that has none for this device. `plans`: what plans() said on the rank whose
+  /// algorithms are to be taken; throws Error(usage) where they cannot be.
+  KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker = 0,
+            const std::vector<std::string>& plans = {});
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
   /// What kernels chose of a library's algorithms, by layer: "linear 'head': ..."; empty on the CPU.
@@ -57,16 +60,10 @@ class ShardRunner {
   /// Of one worker, beside parameters, inputs and gradients.
   [[nodiscard]] static std::size_t arena_bytes(const Program& program);
 
-  /// Runs all instructions. `before(i)` and `after(i)` are called around instruction i.
-  template <class Before, class After>
-  void run(const ShardBinding& binding, Before before, After after) {
-    find_arena();
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      before(i);
-      execute(program_.instructions[i], binding);
-      after(i);
-    }
-  }
+  /// Before a shard's first instruction. Returns where the arena is: on a GPU it may have moved, for a larger program.
+  const std::byte* begin();
+  /// One instruction of the program. In their order, all of them.
+  void run(std::size_t instruction, const ShardBinding& binding);
 
   /// Seconds inside kernels are added to `seconds` from now on; null: nobody wants to know.
   void time_kernels(double* seconds) { kernel_seconds_ = seconds; }
@@ -75,6 +72,8 @@ class ShardRunner {
 
   /// A result of the last shard, where the kernels wrote it.
   [[nodiscard]] const float* result(const Location& location) const;
+  /// For errors: "conv 'stem'".
+  [[nodiscard]] const std::string& label(std::size_t instruction) const;
 
  private:
   /// A slot that is added to, and what a kernel that can only overwrite wrote in its stead.
@@ -84,8 +83,6 @@ class ShardRunner {
     std::int64_t elements = 0;
   };
 
-  void find_arena();
-  void execute(const Instruction& instruction, const ShardBinding& binding);
   void add(const float* left, const float* right, float* sum, std::int64_t n);
   /// Returns which of the slots the kernel itself is to add to, a bit each.
   std::uint64_t set_aside(const std::vector<Location>& slots, const ShardBinding& binding, const Kernel* adding,
@@ -98,7 +95,7 @@ class ShardRunner {
   KernelSet kernels_;
   backend::GpuLane* lane_;
   AlignedBytes memory_;                                  ///< on the CPU
-  std::byte *arena_ = nullptr, *aside_start_ = nullptr;  ///< set by each run()
+  std::byte *arena_ = nullptr, *aside_start_ = nullptr;  ///< set by begin()
   std::vector<Aside> aside_;
   double* kernel_seconds_ = nullptr;
   TraceRanges* ranges_ = nullptr;

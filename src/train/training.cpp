@@ -7,6 +7,7 @@
 
 #include "comm/expected_bytes.hpp"
 #include "lockstep/error.hpp"
+#include "train/agreed_plans.hpp"
 #include "train/balance_record.hpp"
 #include "train/cpu_updater.hpp"
 #include "train/device_choice.hpp"
@@ -49,7 +50,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   if (metrics_) options_.sink = metrics_->through(options.sink);
   ask_gpu();
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
-  executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job.seed, options.lowered);
+  make_executor();
   progress_ = begin_progress(context_, data_, executor_->plans());
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
@@ -74,6 +75,18 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
     board_ = std::make_unique<Board>(context_, data_, graph_, options_.sink);
     options_.sink = board_.get();
   }
+}
+
+void Training::make_executor() {
+  const auto make = [&](const std::vector<std::string>& plans) {
+    executor_ =
+        std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, options_.lowered, plans);
+  };
+  make({});
+  if (!device_.is_gpu() || job_.exact != "required") return;
+  // Ranks choose at the same time, and all but always the same.
+  const auto plans = plans_of_first_rank(context_, executor_->plans());
+  if (plans != executor_->plans()) make(plans);
 }
 
 void Training::make_step() {

@@ -40,6 +40,7 @@ class Training {
   TrainResult run();
 
  private:
+  void make_executor();
   void make_step();
   void put_model();
   void make_loader();

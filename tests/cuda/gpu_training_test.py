@@ -129,6 +129,8 @@ class Training(Place):
         start = self.train(*words, module=CHECKED, STAND_IN_PLAN="the first")["start"]
         self.assertIn("linear 'linear1': the first", start["plans"].splitlines())
         self.assertRegex(start["fingerprint"], "^kernels [0-9a-f]{16}, plans [0-9a-f]{16}, Stand-in, ")
+        start = self.train(*words, module=CHECKED, STAND_IN_PLAN="that of rank %", STAND_IN_PLAN_TAKEN="1")["start"]
+        self.assertIn("linear 'linear1': that of rank 0", start["plans"].splitlines())
         done = self.run_program("train", str(JOB), *words, module=CHECKED, STAND_IN_PLAN="that of rank %", code=64)
         self.assertRegex(done.stderr, r"^lockstep: rank 1 on \S+: its fingerprint differs: expected kernels (\w{16}), plans "
                          r"\w{16}, .* found kernels \1, plans \w{16}, ")

@@ -19,8 +19,10 @@ class CheckedKernel final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  /// STAND_IN_PLAN, for tests of what is made of plans; "%" stands for the rank.
+  /// STAND_IN_PLAN, for tests of what is made of plans; "%" stands for the rank. With STAND_IN_PLAN_TAKEN it is the one
+  /// that was asked for, if any.
   [[nodiscard]] std::string plan() const override {
+    if (!request_.plan.empty() && std::getenv("STAND_IN_PLAN_TAKEN") != nullptr) return request_.plan;
     const char *given = std::getenv("STAND_IN_PLAN"), *rank = std::getenv("OMPI_COMM_WORLD_RANK");
     std::string text = given == nullptr ? "" : given;
     if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, rank == nullptr ? "0" : rank);
@@ -28,6 +30,14 @@ class CheckedKernel final : public Kernel {
   }
 
   void forward(const ForwardCall& call) override {
+    put(call, [this](const ForwardCall& held) { check_forward(held); });
+  }
+  void backward(const BackwardCall& call) override {
+    put(call, [this](const BackwardCall& held) { check_backward(held); });
+  }
+
+ private:
+  void check_forward(const ForwardCall& call) {
     read(call.queue, call.inputs, request_.inputs);
     read(call.queue, call.parameters, request_.parameters);
     read(call.queue, call.states, request_.states);
@@ -35,9 +45,10 @@ class CheckedKernel final : public Kernel {
     write(call.queue, call.outputs, request_.outputs);
     write(call.queue, call.saved, request_.saved);
     write(call.queue, call.workspace, workspace_bytes());
+    read(call.queue, call.step, sizeof(StepContext));
     kernel_->forward(call);
   }
-  void backward(const BackwardCall& call) override {
+  void check_backward(const BackwardCall& call) {
     read(call.queue, call.inputs, request_.inputs);
     read(call.queue, call.parameters, request_.parameters);
     read(call.queue, call.outputs, request_.outputs);
@@ -46,10 +57,39 @@ class CheckedKernel final : public Kernel {
     write(call.queue, call.input_gradients, request_.inputs);
     write(call.queue, call.parameter_gradients, request_.parameters);
     write(call.queue, call.workspace, workspace_bytes());
+    read(call.queue, call.step, sizeof(StepContext));
     kernel_->backward(call);
   }
 
- private:
+  using Lists = std::vector<std::shared_ptr<void>>;
+  /// The operands' lists are the caller's for the time of the call only, and a graph is launched later.
+  template <class Operand>
+  static std::span<Operand> hold(std::span<Operand> list, Lists& lists) {
+    auto held = std::make_shared<std::vector<std::remove_const_t<Operand>>>(list.begin(), list.end());
+    lists.push_back(held);
+    return *held;
+  }
+  static void hold(ForwardCall& call, Lists& lists) {
+    for (auto* list : {&call.inputs, &call.parameters, &call.states}) *list = hold(*list, lists);
+    for (auto* list : {&call.outputs, &call.saved}) *list = hold(*list, lists);
+    call.statistics = hold(call.statistics, lists);
+  }
+  static void hold(BackwardCall& call, Lists& lists) {
+    for (auto* list :
+         {&call.inputs, &call.parameters, &call.states, &call.outputs, &call.saved, &call.output_gradients}) {
+      *list = hold(*list, lists);
+    }
+    call.input_gradients = hold(call.input_gradients, lists);
+    call.parameter_gradients = hold(call.parameter_gradients, lists);
+  }
+  template <class Call, class Check>
+  static void put(const Call& call, const Check& check) {
+    Lists lists;
+    Call held = call;
+    hold(held, lists);
+    fake(call.queue).put(call.queue->stream, [held, lists, check] { check(held); });
+  }
+
   using Specs = std::vector<TensorSpec>;
 
   template <class Pointers>
@@ -58,6 +98,10 @@ class CheckedKernel final : public Kernel {
       if (memory[i] == nullptr) continue;
       fake(queue).kernel_reads(queue->stream, reinterpret_cast<const std::byte*>(memory[i]), specs.at(i).bytes());
     }
+  }
+  static void read(GpuQueue* queue, const void* memory, std::size_t bytes) {
+    if (memory == nullptr) return;
+    fake(queue).kernel_reads(queue->stream, static_cast<const std::byte*>(memory), bytes);
   }
   template <class Pointers>
   static void write(GpuQueue* queue, const Pointers& memory, const Specs& specs) {
