@@ -46,8 +46,8 @@ void keep_file_names(Json& data) {
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
 Json what_counts(const Json& canonical) {
   Json job = canonical.at("job");
-  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices", "balance",
-                          "timeout", "bucket_bytes", "parallel"}) {
+  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
+                          "cuda_graphs", "balance", "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
   }
   for (const auto* key : {"test", "cache", "threads", "depth"}) job["data"].erase(key);

@@ -89,6 +89,10 @@ void add_execution(Section<Job>& section) {
           "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
           "CUDA_VISIBLE_DEVICES leaves; empty: all")
       .field(
+          "cuda_graphs", &Job::cuda_graphs, boolean(),
+          "with device: cuda, whether a GPU is given a shard's kernels in graphs, a bucket at a time, instead of one "
+          "by one; the result is the same")
+      .field(
           "threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
           "workers of a rank, each of which computes whole shards: threads of the CPU, or streams of a GPU; auto: the "
           "cores that it may use, or 2 on a GPU")

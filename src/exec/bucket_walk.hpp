@@ -2,7 +2,9 @@
 // over when its last one is.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "exec/shard_runner.hpp"
@@ -23,6 +25,19 @@ class BucketWalk {
   BucketWalk(const Program& program, const ShardCall& call, BucketMemory& memory)
       : program_(program), call_(call), memory_(memory) {
     memory_.leaves.clear();
+  }
+
+  /// The instruction behind the next one, from `first` on, with which a bucket ends; else the program's end.
+  [[nodiscard]] std::size_t end_of_part(std::size_t first) const {
+    const auto& instructions = program_.instructions;
+    if (call_.sink == nullptr || closed_ == call_.layout->buckets.size()) return instructions.size();
+    std::size_t i = first;
+    while (i < instructions.size() && instructions[i].slots_done < call_.layout->buckets[closed_].last_slot) ++i;
+    return std::min(i + 1, instructions.size());
+  }
+  /// Those that are open, where instructions may write.
+  [[nodiscard]] std::span<const comm::Leaf> open_leaves() const {
+    return std::span(memory_.leaves).subspan(closed_, opened_ - closed_);
   }
 
   /// Before instruction i: opened(leaf) for each bucket that begins with it.

@@ -6,13 +6,18 @@ void CpuWorker::run(const ShardCall& call) {
   runner_.time_kernels(call.kernel_seconds);
   BucketWalk walk(program_, call, buckets_);
   const auto nothing = [](const comm::Leaf& /*leaf*/) {};
-  runner_.run(
-      {.inputs = call.inputs.tensors,
-       .parameters = call.parameters,
-       .states = call.states,
-       .slots = buckets_.slots,
-       .step = &call.step},
-      [&](std::size_t i) { walk.before(i, nothing); }, [&](std::size_t i) { walk.after(i, nothing); });
+  const ShardBinding binding{.inputs = call.inputs.tensors,
+                             .parameters = call.parameters,
+                             .states = call.states,
+                             .slots = buckets_.slots,
+                             .step = &call.step,
+                             .step_of_kernels = &call.step};
+  (void)runner_.begin();
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    walk.before(i, nothing);
+    runner_.run(i, binding);
+    walk.after(i, nothing);
+  }
 }
 
 }  // namespace lockstep::exec

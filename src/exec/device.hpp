@@ -18,6 +18,7 @@ struct Device {
   backend::DeviceInfo info;
   std::shared_ptr<backend::GpuLanes> lanes;           ///< null on the CPU
   std::shared_ptr<const OpRegistry> gpu_kernels;      ///< the CUDA module's, for the built-in ops; null on the CPU
+  bool graphs = true;                                 ///< launch kernels of a GPU in graphs, not one by one
   backend::GpuInfo gpu;                               ///< what the driver says of it
   int driver_cuda_version = 0;                        ///< the latest CUDA that the driver can run: 13000 is 13.0
   std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes

@@ -10,6 +10,7 @@
 #include "backend/gpu/gpu_lane.hpp"
 #include "backend/gpu/input_stage.hpp"
 #include "exec/bucket_walk.hpp"
+#include "exec/gpu_graphs.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/shard_worker.hpp"
 
@@ -17,8 +18,8 @@ namespace lockstep::exec {
 
 class GpuWorker final : public ShardWorker {
  public:
-  /// The lane must outlive the worker.
-  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane);
+  /// The lane must outlive the worker. `graphs`: kernels are launched in graphs.
+  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane, bool graphs);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
   ~GpuWorker() override;
@@ -37,7 +38,11 @@ class GpuWorker final : public ShardWorker {
     std::byte* pinned = nullptr;
   };
   void want_result(const Location& location, std::size_t bytes);
-  void put_inputs(const ShardInputs& inputs);
+  /// Sets inputs_ and step_.
+  void put_inputs(const ShardInputs& inputs, const StepContext& step);
+  [[nodiscard]] std::vector<const void*> addresses(const ShardCall& call);
+  /// All kernels of the shard, part by part: a part ends where a bucket does.
+  void put_program(const ShardCall& call);
 
   const Graph& graph_;
   const Program& program_;
@@ -45,8 +50,11 @@ class GpuWorker final : public ShardWorker {
   backend::Gpu& gpu_;
   ShardRunner runner_;
   backend::InputStage stage_;
+  GpuGraphs graphs_;
+  bool with_graphs_;
   std::vector<std::span<const std::byte>> parts_;
   std::vector<const void*> inputs_;
+  const StepContext* step_ = nullptr;  ///< on the GPU
   BucketMemory buckets_;
   std::vector<Result> results_;
   backend::Gpu::Event all_computed_;

@@ -139,6 +139,7 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
                                backend::cuda_version_text(facts.driver.cuda_version))},
           .lanes = std::make_shared<backend::GpuLanes>(backend::make_gpu(*module, gpu.ordinal, named)),
           .gpu_kernels = std::move(kernels),
+          .graphs = job.cuda_graphs,
           .gpu = gpu,
           .driver_cuda_version = facts.driver.cuda_version,
           .module = module,

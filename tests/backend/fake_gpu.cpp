@@ -47,11 +47,58 @@ void FakeGpu::enter(Stream /*stream*/, std::uint64_t step, const std::string& op
 }
 
 void FakeGpu::add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) {
-  const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
-  kernel_reads(stream, reinterpret_cast<const std::byte*>(left), bytes);
-  kernel_reads(stream, reinterpret_cast<const std::byte*>(right), bytes);
-  kernel_writes(stream, reinterpret_cast<std::byte*>(out), bytes);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = left[i] + right[i];
+  put(stream, [=, this] {
+    const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
+    kernel_reads(stream, reinterpret_cast<const std::byte*>(left), bytes);
+    kernel_reads(stream, reinterpret_cast<const std::byte*>(right), bytes);
+    kernel_writes(stream, reinterpret_cast<std::byte*>(out), bytes);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = left[i] + right[i];
+  });
+}
+
+namespace {
+
+class KeptKernels final : public GpuGraph {
+ public:
+  KeptKernels(std::vector<std::function<void()>> kernels, std::size_t& launched)
+      : kernels_(std::move(kernels)), launched_(launched) {}
+  void launch() override {
+    for (const auto& kernel : kernels_) kernel();
+    ++launched_;
+  }
+
+ private:
+  std::vector<std::function<void()>> kernels_;
+  std::size_t& launched_;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuGraph> FakeGpu::capture(Stream stream, const std::function<void()>& put) {
+  {
+    const std::lock_guard lock(mutex_);
+    captured_[stream].clear();
+  }
+  put();
+  const std::lock_guard lock(mutex_);
+  auto kernels = captured_.extract(stream);
+  return std::make_unique<KeptKernels>(std::move(kernels.mapped()), graphs_launched_);
+}
+
+void FakeGpu::put(Stream stream, std::function<void()> kernel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = captured_.find(stream); found != captured_.end()) {
+      found->second.push_back(std::move(kernel));
+      return;
+    }
+  }
+  kernel();
+}
+
+void FakeGpu::only_outside_of_graphs(Stream stream, const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  if (captured_.contains(stream)) throw Mistake(what + " in a graph of kernels");
 }
 
 Gpu::Event FakeGpu::make_event() {
@@ -61,11 +108,13 @@ Gpu::Event FakeGpu::make_event() {
 }
 
 void FakeGpu::record(Event event, Stream stream) {
+  only_outside_of_graphs(stream, "an event");
   const std::lock_guard lock(mutex_);
   events_.at(static_cast<std::size_t>(event)) = clocks_.at(timeline(stream));
 }
 
 void FakeGpu::wait(Stream stream, Event event) {
+  only_outside_of_graphs(stream, "a wait");
   const std::lock_guard lock(mutex_);
   join(clocks_.at(timeline(stream)), events_.at(static_cast<std::size_t>(event)));
 }
@@ -159,30 +208,36 @@ void FakeGpu::fill(std::byte* pinned, const std::byte* from, std::size_t bytes) 
 }
 
 void FakeGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a copy");
   access({{timeline(stream), pinned, bytes, false, true}, {timeline(stream), device, bytes, true, false}});
   std::memcpy(device, pinned, bytes);
 }
 
 void FakeGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a copy");
   access({{timeline(stream), device, bytes, false, false}, {timeline(stream), pinned, bytes, true, true}});
   std::memcpy(pinned, device, bytes);
 }
 
 void FakeGpu::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a copy");
   access({{timeline(stream), from, bytes, false, false}, {timeline(stream), to, bytes, true, false}});
   std::memcpy(to, from, bytes);
 }
 
 void FakeGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a copy");
   kernel_writes(stream, device, bytes);
   std::memset(device, 0, bytes);
 }
 
 void FakeGpu::kernel_reads(Stream stream, const std::byte* device, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a kernel that was not put()");
   access({{timeline(stream), device, bytes, false, false}});
 }
 
 void FakeGpu::kernel_writes(Stream stream, std::byte* device, std::size_t bytes) {
+  only_outside_of_graphs(stream, "a kernel that was not put()");
   access({{timeline(stream), device, bytes, true, false}});
 }
 

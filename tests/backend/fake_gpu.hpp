@@ -62,12 +62,18 @@ class FakeGpu final : public Gpu {
   [[nodiscard]] GpuQueue* queue(Stream stream) override;
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;
   void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
+  /// What is put() meanwhile is kept, and done by each launch.
+  [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& put) override;
   [[nodiscard]] std::size_t free_memory() override { return free_memory_; }
 
   /// What free_memory() says from now on.
   void set_free_memory(std::size_t bytes) { free_memory_ = bytes; }
   /// What enter() was told last, of any stream: "step 3: relu 'first'".
   [[nodiscard]] const std::string& entered() const { return entered_; }
+
+  /// A kernel: done now, or kept where the stream is captured.
+  void put(Stream stream, std::function<void()> kernel);
+  [[nodiscard]] std::size_t graphs_launched() const { return graphs_launched_; }
 
   /// As a kernel put on the stream would.
   void kernel_reads(Stream stream, const std::byte* device, std::size_t bytes);
@@ -113,10 +119,14 @@ class FakeGpu final : public Gpu {
   };
   void access(std::initializer_list<Use> uses);
   [[nodiscard]] Block& check(const Use& use);
+  /// Throws where the stream is captured: `what` is no kernel.
+  void only_outside_of_graphs(Stream stream, const std::string& what);
 
   std::recursive_mutex mutex_;
   std::size_t free_memory_ = std::size_t{1} << 40;
   std::string entered_;
+  std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now
+  std::size_t graphs_launched_ = 0;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream
   std::vector<Clock> clocks_;                      ///< by timeline
   std::vector<Clock> events_;

@@ -2,6 +2,7 @@
 // are copied back. So what is known to hold for kernels on the CPU can be asked of those on a GPU.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -32,6 +33,7 @@ class KernelOnGpu final : public Kernel {
     const auto statistics = out<float*>(copies, call.statistics, request_.states);
     const auto outputs = out<void*>(copies, call.outputs, request_.outputs);
     const auto saved = out<void*>(copies, call.saved, request_.saved);
+    const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
     const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
     kernel_->forward({.inputs = inputs,
                       .parameters = parameters,
@@ -40,7 +42,7 @@ class KernelOnGpu final : public Kernel {
                       .outputs = outputs,
                       .saved = saved,
                       .workspace = workspace.get(),
-                      .step = call.step,
+                      .step = static_cast<const StepContext*>(step[0]),
                       .queue = request_.queue});
     fetch(copies);
   }
@@ -55,6 +57,7 @@ class KernelOnGpu final : public Kernel {
     const auto output_gradients = in<const void*>(copies, call.output_gradients, request_.outputs);
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, request_.parameters);
+    const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
     const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
                        .parameters = parameters,
@@ -66,7 +69,7 @@ class KernelOnGpu final : public Kernel {
                        .parameter_gradients = parameter_gradients,
                        .add_to = call.add_to,
                        .workspace = workspace.get(),
-                       .step = call.step,
+                       .step = static_cast<const StepContext*>(step[0]),
                        .queue = request_.queue});
     fetch(copies);
   }
@@ -92,7 +95,7 @@ class KernelOnGpu final : public Kernel {
       pointers.push_back(nullptr);
       if (memory[i] == nullptr) continue;
       Copy copy = make_copy(specs.at(i).bytes(), nullptr);
-      gpu_.fill(copy.pinned.get(), static_cast<const std::byte*>(memory[i]), copy.bytes);
+      gpu_.fill(copy.pinned.get(), reinterpret_cast<const std::byte*>(memory[i]), copy.bytes);
       gpu_.copy_in(stream_, copy.device.get(), copy.pinned.get(), copy.bytes);
       pointers.back() = copy.device.get();
       copies.push_back(std::move(copy));

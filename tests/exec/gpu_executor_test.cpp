@@ -87,7 +87,7 @@ struct Bench {
             .place = "node7, rank 0, GPU 0 (a fake)"};
   }
 
-  // Two steps of training, between which parameters change, and an evaluation after each.
+  // Three steps of training, between which parameters change, and an evaluation after each.
   Results run(const Device& device, int workers, Int bucket_bytes) {
     const Graph graph = net(registry);
     WorkerPool pool(workers);
@@ -101,7 +101,7 @@ struct Bench {
     const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
     RandomSource source;
     Results results;
-    for (std::uint64_t step = 0; step < 2; ++step) {
+    for (std::uint64_t step = 0; step < 3; ++step) {
       exchange->begin_step(step, assignment);
       for (const auto& shard : training.train({assignment.shards_of_rank[0]}, step, source, layout, *exchange)) {
         results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
@@ -157,6 +157,21 @@ TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
   }
 }
 
+// Kernels are put one by one at first, then recorded, and then launched as a graph for each bucket: for other samples,
+// other masks of dropout and, in evaluations, after the parameters' values have changed.
+TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
+  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
+    Bench with, without;
+    EXPECT_TRUE(with.run(with.gpu(), 1, bucket_bytes) == expected);
+    Device device = without.gpu();
+    device.graphs = false;
+    EXPECT_TRUE(without.run(device, 1, bucket_bytes) == expected);
+    EXPECT_GT(with.fake->graphs_launched(), 20U);
+    EXPECT_EQ(without.fake->graphs_launched(), 0U);
+  }
+}
+
 TEST(GpuExecutor, GivesItsMemoryBack) {
   Bench bench;
   (void)bench.run(bench.gpu(), 2, kSmallBuckets);
@@ -166,7 +181,7 @@ TEST(GpuExecutor, GivesItsMemoryBack) {
 TEST(GpuExecutor, ErrorsCanNameStepAndOp) {
   Bench bench;
   (void)bench.run(bench.gpu(), 1, kOneBucket);
-  EXPECT_EQ(bench.fake->entered(), "step 0: accuracy 'metric.accuracy'");  // the last of an evaluation
+  EXPECT_EQ(bench.fake->entered(), "step 0: conv 'conv1' ... accuracy 'metric.accuracy'");  // a graph, of an evaluation
 }
 
 TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {

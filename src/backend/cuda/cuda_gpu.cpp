@@ -4,6 +4,20 @@
 
 namespace lockstep::backend {
 
+namespace {
+
+class CapturedGraph final : public GpuGraph {
+ public:
+  CapturedGraph(CudaGraphExec graph, const GpuQueue& queue) : graph_(std::move(graph)), queue_(queue) {}
+  void launch() override { LOCKSTEP_GPU(queue_.place(), cudaGraphLaunch(graph_.get(), queue_.stream())); }
+
+ private:
+  CudaGraphExec graph_;
+  const GpuQueue& queue_;
+};
+
+}  // namespace
+
 CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(std::move(place)) {
   make_current();
 }
@@ -95,6 +109,11 @@ void CudaGpu::copy(Stream stream, std::byte* to, const std::byte* from, std::siz
 
 void CudaGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
   LOCKSTEP_GPU(place_, cudaMemsetAsync(device, 0, bytes, at(stream)));
+}
+
+std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<void()>& put) {
+  const GpuQueue& on = *queue(stream);
+  return std::make_unique<CapturedGraph>(make_graph(on.stream(), on.place(), put), on);
 }
 
 std::size_t CudaGpu::free_memory() {

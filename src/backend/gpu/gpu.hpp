@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace lockstep {
@@ -14,6 +16,18 @@ namespace lockstep {
 class GpuQueue;  // of the CUDA module
 
 namespace backend {
+
+/// Kernels that were put on a stream once, and are launched again by one call: with the same arguments, whatever stands
+/// in the memory by then. It does not outlive its Gpu.
+class GpuGraph {
+ public:
+  GpuGraph() = default;
+  GpuGraph(const GpuGraph&) = delete;
+  GpuGraph& operator=(const GpuGraph&) = delete;
+  virtual ~GpuGraph() = default;
+  /// Puts them on that stream. Nothing may be running of it when it is destroyed.
+  virtual void launch() = 0;
+};
 
 class Gpu {
  public:
@@ -67,6 +81,12 @@ class Gpu {
   virtual void enter(Stream stream, std::uint64_t step, const std::string& op) = 0;
   /// Put on the stream: out[i] = left[i] + right[i], on the GPU. `out` may be one of them.
   virtual void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) = 0;
+
+  /// Records the kernels that `put` puts on the stream, instead of running them. Kernels only: no events, no copies
+  /// from or to the host. Null where this GPU records nothing: put() has not been called then.
+  [[nodiscard]] virtual std::unique_ptr<GpuGraph> capture(Stream /*stream*/, const std::function<void()>& /*put*/) {
+    return nullptr;
+  }
 
   /// Bytes that allocate() could still get.
   [[nodiscard]] virtual std::size_t free_memory() = 0;

@@ -47,8 +47,8 @@ LOCKSTEP_VECTORIZED void keep(const std::uint32_t* words, std::uint32_t threshol
 
 class DropoutCpu final : public Kernel {
  public:
-  DropoutCpu(std::string node, double rate, const TensorSpec& spec, Mode mode)
-      : node_(std::move(node)),
+  DropoutCpu(std::string_view node, double rate, const TensorSpec& spec, Mode mode)
+      : layer_(hash_name(node)),
         batch_(spec.shape[0]),
         size_(batch_ == 0 ? 0 : spec.elements() / batch_),
         active_(mode == Mode::training && rate > 0),
@@ -67,7 +67,7 @@ class DropoutCpu final : public Kernel {
       return;
     }
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
-    const std::uint64_t key = dropout_key(*step, node_);
+    const std::uint64_t key = dropout_key(*step, layer_);
     std::uint32_t words[kGroup];
     for (std::int64_t sample = 0; sample < batch_; ++sample) {
       const auto position = static_cast<std::uint64_t>(step->first_position + sample);
@@ -79,7 +79,7 @@ class DropoutCpu final : public Kernel {
     }
   }
 
-  std::string node_;
+  std::uint64_t layer_;
   std::int64_t batch_, size_;
   bool active_;
   std::uint32_t threshold_;

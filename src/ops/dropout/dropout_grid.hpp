@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "backend/gpu/grid.hpp"
 #include "lockstep/error.hpp"
@@ -14,13 +14,14 @@ namespace lockstep::ops {
 struct DropoutBody {
   const float* x;
   float* y;
-  std::uint64_t key, first_position;
+  const StepContext* step;
+  std::uint64_t layer;
   std::int64_t size;  ///< elements of a sample
   std::uint32_t threshold;
   float scale;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::uint64_t position = first_position + static_cast<std::uint64_t>(i / size);
-    const std::uint32_t word = dropout_word(key, position, static_cast<std::uint64_t>(i % size));
+    const auto position = static_cast<std::uint64_t>(step->first_position + i / size);
+    const std::uint32_t word = dropout_word(dropout_key(*step, layer), position, static_cast<std::uint64_t>(i % size));
     y[i] = word >= threshold ? x[i] * scale : 0.0F;
   }
 };
@@ -28,8 +29,8 @@ struct DropoutBody {
 template <class Grid>
 class DropoutGrid final : public Kernel {
  public:
-  DropoutGrid(std::string node, double rate, const TensorSpec& spec, Mode mode)
-      : node_(std::move(node)),
+  DropoutGrid(std::string_view node, double rate, const TensorSpec& spec, Mode mode)
+      : layer_(hash_name(node)),
         batch_(spec.shape[0]),
         size_(batch_ == 0 ? 0 : spec.elements() / batch_),
         active_(mode == Mode::training && rate > 0),
@@ -45,12 +46,10 @@ class DropoutGrid final : public Kernel {
   void apply(GpuQueue* queue, const StepContext* step, const float* x, float* y) const {
     if (!active_) return Grid::each(queue, batch_ * size_, backend::CopyBody{x, y});
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
-    Grid::each(queue, batch_ * size_,
-               DropoutBody{x, y, dropout_key(*step, node_), static_cast<std::uint64_t>(step->first_position), size_,
-                           threshold_, scale_});
+    Grid::each(queue, batch_ * size_, DropoutBody{x, y, step, layer_, size_, threshold_, scale_});
   }
 
-  std::string node_;
+  std::uint64_t layer_;
   std::int64_t batch_, size_;
   bool active_;
   std::uint32_t threshold_;

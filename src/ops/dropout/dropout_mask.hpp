@@ -3,15 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "core/philox.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
 
-inline std::uint64_t dropout_key(const StepContext& step, std::string_view node) {
-  return mix(mix(step.seed, hash_name(node)), step.step);
+/// `layer`: hash_name() of the node.
+constexpr std::uint64_t dropout_key(const StepContext& step, std::uint64_t layer) {
+  return mix(mix(step.seed, layer), step.step);
 }
 
 /// A word below this is dropped.

@@ -1,0 +1,59 @@
+// GpuGraphs: a shard's kernels as graphs, so that the host's part of them is a call for each bucket instead of one for
+// each kernel: small shards are bound by those.
+//
+// A graph holds the addresses that its kernels were given. Those of leaves differ from shard to shard, so there is a
+// graph for each set of them that turned up (a handful: comm/local_sums.hpp uses memory again); when any other has
+// moved, all graphs are made anew. What is put for the first time is put as it is, which lets libraries load what they
+// need.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/gpu/gpu.hpp"
+#include "comm/exchange.hpp"
+
+namespace lockstep::exec {
+
+class GpuGraphs {
+ public:
+  /// The Gpu outlives it; when it ends, the stream is done.
+  GpuGraphs(backend::Gpu& gpu, backend::Gpu::Stream stream) : gpu_(gpu), stream_(stream) {}
+
+  /// Before a shard's parts: all addresses that its kernels are given, but those of leaves. The stream is done.
+  void begin(std::vector<const void*> addresses);
+
+  /// Puts a part of the program on the stream, by put() or as a graph of what put() puts. Errors name the `step`, and
+  /// name() where it is a graph.
+  template <class Put, class Name>
+  void run(std::size_t part, std::span<const comm::Leaf> leaves, std::uint64_t step, const Put& put, const Name& name) {
+    Recorded& recorded = at(part, leaves);
+    if (std::exchange(recorded.seen, true) && recorded.graph == nullptr) {
+      recorded.graph = gpu_.capture(stream_, put);
+      recorded.name = name();
+    }
+    if (recorded.graph == nullptr) return put();
+    gpu_.enter(stream_, step, recorded.name);
+    recorded.graph->launch();
+  }
+
+ private:
+  struct Recorded {
+    bool seen = false;
+    std::unique_ptr<backend::GpuGraph> graph;
+    std::string name;
+  };
+  [[nodiscard]] Recorded& at(std::size_t part, std::span<const comm::Leaf> leaves);
+
+  backend::Gpu& gpu_;
+  backend::Gpu::Stream stream_;
+  std::vector<const void*> addresses_;
+  std::vector<std::uintptr_t> key_;
+  std::map<std::vector<std::uintptr_t>, Recorded> recorded_;  ///< by part and leaves
+};
+
+}  // namespace lockstep::exec
