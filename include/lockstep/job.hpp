@@ -170,6 +170,7 @@ struct Job {
   std::string precision = "fp32";
   std::string device = "auto";
   std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
+  bool recompute = false;             ///< cheap activations are made again in backward instead of kept
   bool cuda_graphs = true;            ///< device: cuda: kernels are launched in graphs
   int threads = 0;                    ///< 0: auto
   std::string exact = "required";     ///< required | preferred | never

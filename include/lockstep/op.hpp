@@ -105,6 +105,11 @@ class Kernel {
   [[nodiscard]] virtual std::string plan() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
+  /// Makes output 0 again, with forward's bits, from the inputs and what forward saved; there are no statistics. So it
+  /// need not be kept for backward.
+  virtual void remake(const ForwardCall& call);  ///< default: throws
+  /// Whether it can, and for less than the memory is worth: no products of matrices, no second look at all samples.
+  [[nodiscard]] virtual bool remakes() const { return false; }
   /// Whether backward can add the gradient of parameter i to what stands in its place, with the bits of writing it
   /// elsewhere and adding it after: each element is rounded to float32 before it is added, once.
   [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }

@@ -49,19 +49,25 @@ std::string mebibytes(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// What a worker of the CPU needs for a shard's activations, with and without writing over them.
+/// What a worker of the CPU needs for a shard's activations, by what saves some of it.
 void print_memory(const Graph& graph) {
-  const auto bytes = [&](Mode mode, bool in_place) {
+  const auto bytes = [&](Mode mode, bool in_place, bool recompute) {
     const exec::KernelSet kernels(graph, mode, exec::cpu_device());
+    CompileOptions options{.in_place = in_place};
+    if (recompute) options.remakes = [&](std::int32_t node) { return kernels.at(node)->remakes(); };
     return compile(
-               graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, in_place)
+               graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options)
         .arena_bytes;
   };
-  fmt::print(
-      "in_place (a kernel writes over what it is the last to read): a shard's activations take {} in training instead "
-      "of {}, and {} instead of {} in evaluation\n\n",
-      mebibytes(bytes(Mode::training, true)), mebibytes(bytes(Mode::training, false)),
-      mebibytes(bytes(Mode::inference, true)), mebibytes(bytes(Mode::inference, false)));
+  const auto row = [](const char* what, std::int64_t bytes) {
+    fmt::print("  {:<38} {:>10}\n", what, mebibytes(bytes));
+  };
+  fmt::print("memory of a shard's activations on the CPU\n");
+  row("training, each with a place of its own", bytes(Mode::training, false, false));
+  row("training", bytes(Mode::training, true, false));
+  row("training, recompute: true", bytes(Mode::training, true, true));
+  row("evaluation", bytes(Mode::inference, true, false));
+  fmt::print("\n");
 }
 
 /// The graph as it is computed, and what each pass did.

@@ -47,7 +47,7 @@ void keep_file_names(Json& data) {
 Json what_counts(const Json& canonical) {
   Json job = canonical.at("job");
   for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
-                          "cuda_graphs", "balance", "timeout", "bucket_bytes", "parallel"}) {
+                          "cuda_graphs", "recompute", "balance", "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
   }
   for (const auto* key : {"test", "cache", "threads", "depth"}) job["data"].erase(key);

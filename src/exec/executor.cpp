@@ -41,13 +41,21 @@ double sum_in_order(const float* values, std::int64_t n) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered,
-                   const std::vector<std::string>& plans)
-    : graph_(lowered ? lower(graph, device.kind()) : graph), device_(std::move(device)), pool_(pool), seed_(seed) {
+Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed,
+                   const ExecutorOptions& options)
+    : graph_(options.lowered ? lower(graph, device.kind()) : graph),
+      device_(std::move(device)),
+      pool_(pool),
+      seed_(seed) {
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool_.size(); ++i) sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), plans);
+  for (int i = 0; i < pool_.size(); ++i)
+    sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.plans);
+  CompileOptions compiled{.in_place = options.lowered};
+  if (options.recompute) {
+    compiled.remakes = [&](std::int32_t node) { return sets.front().at(node)->remakes(); };
+  }
   program_ = compile(
-      graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); }, lowered);
+      graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); }, compiled);
   plans_ = sets.front().plans();
   for (const KernelSet& set : sets) {
     LOCKSTEP_CHECK(set.plans() == plans_, "a library proposes one plan for the same sizes on one GPU");

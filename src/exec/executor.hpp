@@ -55,12 +55,17 @@ struct ModelValues {
   std::shared_ptr<GpuParameters> on_gpu = {};  ///< null: not yet, or the device is the CPU
 };
 
+struct ExecutorOptions {
+  bool lowered = true;
+  bool recompute = false;               ///< activations that are cheap to make again are not kept for backward
+  std::vector<std::string> plans = {};  ///< of KernelSet
+};
+
 /// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
-  /// `plans`: of KernelSet.
-  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed, bool lowered = true,
-           const std::vector<std::string>& plans = {});
+  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed,
+           const ExecutorOptions& options = {});
 
   [[nodiscard]] const Program& program() const { return program_; }
   /// KernelSet::plans(), the same on all workers.

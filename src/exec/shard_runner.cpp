@@ -250,19 +250,20 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
   bind(instruction.saved, binding, saved_);
   void* workspace = pointer(instruction.workspace, binding);
   Kernel& kernel = *kernels_.at(instruction.node);
-  if (instruction.kind == Instruction::Kind::forward) {
+  if (instruction.kind == Instruction::Kind::forward || instruction.kind == Instruction::Kind::remake) {
     bind(instruction.statistics, binding, statistics_);
     set_aside(instruction.statistics, binding, nullptr, statistics_);
     const KernelTimer timer(kernel_seconds_);
-    kernel.forward({.inputs = constant(inputs_),
-                    .parameters = constant(parameters_),
-                    .states = constant(states_),
-                    .statistics = floats(statistics_),
-                    .outputs = outputs_,
-                    .saved = saved_,
-                    .workspace = workspace,
-                    .step = binding.step_of_kernels,
-                    .queue = queue});
+    const auto run = instruction.kind == Instruction::Kind::forward ? &Kernel::forward : &Kernel::remake;
+    (kernel.*run)({.inputs = constant(inputs_),
+                   .parameters = constant(parameters_),
+                   .states = constant(states_),
+                   .statistics = floats(statistics_),
+                   .outputs = outputs_,
+                   .saved = saved_,
+                   .workspace = workspace,
+                   .step = binding.step_of_kernels,
+                   .queue = queue});
     add_aside();
     return;
   }

@@ -4,6 +4,7 @@
 // pairwise into fresh tensors, in reverse graph order. Views and `passes_gradient` ops only rename tensors.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
@@ -16,10 +17,11 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place)
+  Compiler(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, const CompileOptions& options)
       : graph_(graph),
         workspace_of_(workspace_of),
-        in_place_(in_place),
+        options_(options),
+        producer_(graph.values.size(), -1),
         place_(graph.values.size()),
         saved_(graph.nodes.size()),
         gradient_(graph.values.size()) {
@@ -94,12 +96,42 @@ class Compiler {
     for (const auto& spec : node.saved) saved_[static_cast<std::size_t>(index)].push_back(new_tensor(spec.bytes()));
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     if (program_.mode == Mode::training) {
+      if (can_be_remade(node, index)) producer_[static_cast<std::size_t>(node.outputs[0])] = index;
       for (const ValueId id : node.states) {
         instruction.statistics.push_back(
             new_slot(Slot::Kind::statistic, place_at(id).index, graph_.at(id).spec.elements()));
       }
     }
     emit(std::move(instruction));
+  }
+
+  // Its inputs are kept in any case, for its own backward.
+  bool can_be_remade(const Node& node, std::int32_t index) const {
+    return options_.remakes && node.op->backward_reads.inputs && options_.remakes(index);
+  }
+
+  // Where backward is to read it.
+  Location kept_or_remade(ValueId id) {
+    const std::int32_t index = std::exchange(producer_[static_cast<std::size_t>(id)], -1);
+    if (index < 0) return place_at(id);
+    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    Instruction instruction;
+    instruction.kind = Instruction::Kind::remake;
+    instruction.node = index;
+    for (const ValueId input : node.inputs) instruction.inputs.push_back(kept_or_remade(input));
+    instruction.parameters = places(node.parameters);
+    instruction.states = places(node.states);
+    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    place_at(id) = new_tensor(graph_.at(id).spec.bytes());
+    instruction.outputs.assign(node.outputs.size(), {});
+    instruction.outputs[0] = place_at(id);
+    emit(std::move(instruction));
+    return place_at(id);
+  }
+  std::vector<Location> kept_or_remade(const std::vector<ValueId>& ids) {
+    std::vector<Location> list;
+    for (const ValueId id : ids) list.push_back(kept_or_remade(id));
+    return list;
   }
 
   // A value needs a gradient when a trained parameter stands before it.
@@ -193,9 +225,9 @@ class Compiler {
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     instruction.inputs =
-        node.op->backward_reads.inputs ? places(node.inputs) : std::vector<Location>(node.inputs.size());
+        node.op->backward_reads.inputs ? kept_or_remade(node.inputs) : std::vector<Location>(node.inputs.size());
     const bool reads_outputs = node.op->backward_reads.outputs || node.epilogue != nullptr;
-    instruction.outputs = reads_outputs ? places(node.outputs) : std::vector<Location>(node.outputs.size());
+    instruction.outputs = reads_outputs ? kept_or_remade(node.outputs) : std::vector<Location>(node.outputs.size());
   }
 
   void find_results() {
@@ -242,7 +274,7 @@ class Compiler {
   std::int64_t place_tensors() {
     std::vector<Lifetime> shared = tensors_;
     const std::int64_t bytes = plan_memory(tensors_);
-    if (!in_place_) return bytes;
+    if (!options_.in_place) return bytes;
     const std::vector<std::size_t> owners = share_in_place(graph_, program_, shared);
     const std::int64_t shared_bytes = plan_memory(shared);
     if (shared_bytes > bytes) return bytes;
@@ -264,9 +296,10 @@ class Compiler {
 
   const Graph& graph_;
   const WorkspaceRule& workspace_of_;
-  bool in_place_;
+  const CompileOptions& options_;
   Program program_;
   std::vector<Lifetime> tensors_;
+  std::vector<std::int32_t> producer_;        // by value: the node that can make it again; -1: none, or it has
   std::vector<Location> place_;               // by value
   std::vector<std::vector<Location>> saved_;  // by node
   std::vector<Location> gradient_;            // by value
@@ -275,8 +308,8 @@ class Compiler {
 
 }  // namespace
 
-Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place) {
-  return Compiler(graph, mode, workspace_of, in_place).run();
+Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, const CompileOptions& options) {
+  return Compiler(graph, mode, workspace_of, options).run();
 }
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ struct Slot {
 };
 
 struct Instruction {
-  enum class Kind : std::uint8_t { forward, backward, add } kind = Kind::forward;
+  enum class Kind : std::uint8_t { forward, backward, add, remake } kind = Kind::forward;  ///< remake: as forward
   std::int32_t node = -1;
   std::vector<Location> inputs, parameters, states, outputs, saved;
   std::vector<Location> statistics;                                              ///< forward in training
@@ -66,7 +66,14 @@ struct Program {
 using WorkspaceRule = std::function<std::size_t(std::int32_t node)>;
 
 /// Training: forward, loss, metrics and backward. Inference: forward, and loss and metrics if the graph has them.
-/// `in_place`: kernels write over what they are the last to read, where their op says that they may.
-[[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of, bool in_place = true);
+struct CompileOptions {
+  bool in_place = true;  ///< kernels write over what they are the last to read, where their op says that they may
+  /// Nodes whose kernel makes output 0 again before backward first reads it, instead of keeping it since forward;
+  /// empty: none.
+  std::function<bool(std::int32_t node)> remakes = {};
+};
+
+[[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of,
+                              const CompileOptions& options = {});
 
 }  // namespace lockstep

@@ -3,6 +3,10 @@
 
 namespace lockstep {
 
+void Kernel::remake(const ForwardCall& /*call*/) {
+  throw Error(ExitCode::internal, "this kernel cannot make its output again");
+}
+
 void Kernel::backward(const BackwardCall& /*call*/) {
   LOCKSTEP_CHECK(false, "this op has no gradient");
 }

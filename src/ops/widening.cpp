@@ -98,15 +98,10 @@ class WideningKernel final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  void forward(const ForwardCall& call) override {
-    auto* const workspace = static_cast<std::byte*>(call.workspace);
-    ForwardCall inner = call;
-    inner.inputs = inputs_.read(call.inputs, workspace);
-    inner.parameters = round_parameters(call.parameters, *call.step);
-    inner.outputs = outputs_.write(call.outputs, workspace);
-    kernel_->forward(inner);
-    outputs_.written(call.outputs);
-  }
+  [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
+
+  void forward(const ForwardCall& call) override { run(call, &Kernel::forward); }
+  void remake(const ForwardCall& call) override { run(call, &Kernel::remake); }
 
   void backward(const BackwardCall& call) override {
     auto* const workspace = static_cast<std::byte*>(call.workspace);
@@ -121,6 +116,16 @@ class WideningKernel final : public Kernel {
   }
 
  private:
+  void run(const ForwardCall& call, void (Kernel::*make)(const ForwardCall&)) {
+    auto* const workspace = static_cast<std::byte*>(call.workspace);
+    ForwardCall inner = call;
+    inner.inputs = inputs_.read(call.inputs, workspace);
+    inner.parameters = round_parameters(call.parameters, *call.step);
+    inner.outputs = outputs_.write(call.outputs, workspace);
+    (kernel_.get()->*make)(inner);
+    outputs_.written(call.outputs);
+  }
+
   std::span<const void* const> round_parameters(std::span<const void* const> from, const StepContext& step) {
     pointers_.assign(from.begin(), from.end());
     for (std::size_t i = 0; i < from.size(); ++i) {

@@ -79,8 +79,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
 
 void Training::make_executor() {
   const auto make = [&](const std::vector<std::string>& plans) {
-    executor_ =
-        std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, options_.lowered, plans);
+    const exec::ExecutorOptions how{.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
+    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
   };
   make({});
   if (!device_.is_gpu() || job_.exact != "required") return;

@@ -30,14 +30,18 @@ class CheckedKernel final : public Kernel {
   }
 
   void forward(const ForwardCall& call) override {
-    put(call, [this](const ForwardCall& held) { check_forward(held); });
+    put(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::forward); });
+  }
+  [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
+  void remake(const ForwardCall& call) override {
+    put(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::remake); });
   }
   void backward(const BackwardCall& call) override {
     put(call, [this](const BackwardCall& held) { check_backward(held); });
   }
 
  private:
-  void check_forward(const ForwardCall& call) {
+  void check_forward(const ForwardCall& call, void (Kernel::*run)(const ForwardCall&)) {
     read(call.queue, call.inputs, request_.inputs);
     read(call.queue, call.parameters, request_.parameters);
     read(call.queue, call.states, request_.states);
@@ -46,7 +50,7 @@ class CheckedKernel final : public Kernel {
     write(call.queue, call.saved, request_.saved);
     write(call.queue, call.workspace, workspace_bytes());
     read(call.queue, call.step, sizeof(StepContext));
-    kernel_->forward(call);
+    (kernel_.get()->*run)(call);
   }
   void check_backward(const BackwardCall& call) {
     read(call.queue, call.inputs, request_.inputs);

@@ -130,7 +130,7 @@ TEST(Compile, KernelsWriteOverWhatNobodyReadsAnyMore) {
   b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {64}})}, {}, "loss");
   constexpr std::int64_t kTensor = 16 * 64 * 4, kLoss = 2 * 64;
   for (const Mode mode : {Mode::training, Mode::inference}) {
-    const Program apart = compile(b.graph(), mode, none, false), shared = compile(b.graph(), mode, none, true);
+    const Program apart = compile(b.graph(), mode, none, {.in_place = false}), shared = compile(b.graph(), mode, none);
     EXPECT_GE(apart.arena_bytes, 2 * kTensor);
     EXPECT_EQ(shared.arena_bytes, kTensor + kLoss);
     for (const Instruction& instruction : shared.instructions) {
@@ -159,6 +159,40 @@ TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
   EXPECT_NE(at_x, at_y);
   EXPECT_NE(program.instructions[2].outputs[0], at_y);
   EXPECT_NE(program.instructions[2].outputs[0], at_x);
+}
+
+// in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is made again.
+TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
+  OpRegistry ops = toys();
+  for (const char* name : {"norm", "curve"}) {
+    OpDef op = toy(name, 1, true);
+    op.backward_reads = {.inputs = true, .outputs = false};
+    ops.add(op);
+  }
+  GraphBuilder b(ops, 16);
+  ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
+  x = b.apply("curve", {b.apply("norm", {x})});
+  x = b.apply("norm", {x});
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {64}})}, {}, "loss");
+  const auto is_norm = [&](std::int32_t node) {
+    return b.graph().nodes[static_cast<std::size_t>(node)].op->name == "norm";
+  };
+  const Program kept = compile(b.graph(), Mode::training, none);
+  const Program remade = compile(b.graph(), Mode::training, none, {.remakes = is_norm});
+  EXPECT_EQ(count(kept, Instruction::Kind::remake), 0);
+  ASSERT_EQ(count(remade, Instruction::Kind::remake), 1);  // nobody reads what the second norm made
+  EXPECT_LT(remade.arena_bytes, kept.arena_bytes);
+  for (std::size_t i = 0; i < remade.instructions.size(); ++i) {
+    const Instruction& again = remade.instructions[i];
+    if (again.kind != Instruction::Kind::remake) continue;
+    const Instruction& reader = remade.instructions[i + 1];
+    EXPECT_EQ(reader.kind, Instruction::Kind::backward);
+    EXPECT_EQ(b.graph().nodes[static_cast<std::size_t>(reader.node)].op->name, "curve");
+    EXPECT_EQ(reader.inputs[0], again.outputs[0]);
+    EXPECT_TRUE(again.statistics.empty());
+  }
+  EXPECT_EQ(count(compile(b.graph(), Mode::inference, none, {.remakes = is_norm}), Instruction::Kind::remake), 0);
 }
 
 TEST(Builder, NamesWhatIsWrong) {

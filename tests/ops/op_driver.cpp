@@ -218,6 +218,17 @@ void KernelRun::forward(Kernel& kernel, Over over) {
   kernel.forward({inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step});
 }
 
+void KernelRun::remake(Kernel& kernel) {
+  prepare(kernel);
+  outputs_[0].junk(options_.junk);
+  const auto inputs = pointers<const void*>(inputs_), parameters = pointers<const void*>(parameters_);
+  const auto states = pointers<const void*>(states_);
+  auto outputs = pointers<void*>(outputs_);
+  std::fill(outputs.begin() + 1, outputs.end(), nullptr);
+  const auto saved = pointers<void*>(saved_);
+  kernel.remake({inputs, parameters, states, {}, outputs, saved, workspace_[0].data(), &problem_.step});
+}
+
 void KernelRun::set_outputs(const std::vector<Bytes>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     std::copy_n(outputs[i].data(), outputs_[i].size(), outputs_[i].data());

@@ -94,6 +94,13 @@ TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
   }
 }
 
+TEST(WorldSize, RecomputationChangesNoBit) {
+  for (const char* precision : {"precision=fp32", "precision=bf16"}) {
+    const Outcome kept = run(1, {precision});
+    for (const int ranks : {1, 3}) EXPECT_EQ(run(ranks, {precision, "recompute=true"}), kept) << ranks << precision;
+  }
+}
+
 TEST(WorldSize, NorDoTheyInMixedPrecision) {
   const Outcome alone = run(1, {"precision=bf16"});
   EXPECT_NE(alone.parameters, run(1, {}).parameters);

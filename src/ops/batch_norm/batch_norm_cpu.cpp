@@ -39,21 +39,24 @@ class BatchNormCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const Scratch scratch(call.workspace, channels_);
-    const float* mean = static_cast<const float*>(call.states[0]);
-    const float* weight = static_cast<const float*>(call.parameters[0]);
     if (training_) {
-      float* saved_mean = static_cast<float*>(call.saved[0]);
-      float* inverse = static_cast<float*>(call.saved[1]);
       moments(input(call), scratch);
-      finish_moments(scratch, saved_mean, inverse, call);
-      mean = saved_mean;
-      for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse[c];
-    } else {
-      const float* variance = static_cast<const float*>(call.states[1]);
-      for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse_deviation(variance[c]);
+      finish_moments(scratch, static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1]), call);
+      return remake(call);
     }
-    normalize(input(call), mean, scratch.a, static_cast<const float*>(call.parameters[1]), output(call), rows_,
-              channels_, relu_);
+    const auto *mean = static_cast<const float*>(call.states[0]), *variance = static_cast<const float*>(call.states[1]);
+    const auto* weight = static_cast<const float*>(call.parameters[0]);
+    for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse_deviation(variance[c]);
+    normalize_by(call, mean, scratch.a);
+  }
+
+  [[nodiscard]] bool remakes() const override { return true; }
+  void remake(const ForwardCall& call) override {
+    const Scratch scratch(call.workspace, channels_);
+    const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
+    const auto* weight = static_cast<const float*>(call.parameters[0]);
+    for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse[c];
+    normalize_by(call, mean, scratch.a);
   }
 
   void backward(const BackwardCall& call) override {
@@ -82,6 +85,11 @@ class BatchNormCpu final : public Kernel {
  private:
   [[nodiscard]] OutputGradient gradient_from(const BackwardCall& call, std::int64_t at) const {
     return {output_gradient(call) + at, relu_ ? static_cast<const float*>(call.outputs[0]) + at : nullptr};
+  }
+
+  void normalize_by(const ForwardCall& call, const float* mean, const float* scale) const {
+    normalize(input(call), mean, scale, static_cast<const float*>(call.parameters[1]), output(call), rows_, channels_,
+              relu_);
   }
 
   [[nodiscard]] float inverse_deviation(double variance) const {

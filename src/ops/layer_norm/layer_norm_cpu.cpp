@@ -112,6 +112,9 @@ class LayerNormCpu final : public Kernel {
               rows_, epsilon_);
   }
 
+  [[nodiscard]] bool remakes() const override { return true; }
+  void remake(const ForwardCall& call) override { forward(call); }
+
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);

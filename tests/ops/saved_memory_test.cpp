@@ -1,4 +1,5 @@
-// Ops whose kernels may write over what they read (OpDef::in_place): the bits are the same, on the CPU and over grids.
+// What saves memory changes no bit, on the CPU and over grids: kernels that write over what they read
+// (OpDef::in_place), and those that make their output again (Kernel::remake).
 #include <gtest/gtest.h>
 
 #include "ops/op_driver.hpp"
@@ -8,9 +9,9 @@ namespace lockstep::ops {
 
 namespace {
 
-class InPlaceKernels : public testing::Test {
+class SavedMemory : public testing::Test {
  protected:
-  InPlaceKernels() { add_built_in(registry_); }
+  SavedMemory() { add_built_in(registry_); }
 
   /// try_it(problem, factory) for each case of the op, with and without each epilogue, by each kernel.
   template <class Try>
@@ -65,7 +66,7 @@ bool of_one_size(const Problem& problem) {
 
 }  // namespace
 
-TEST_F(InPlaceKernels, ForwardOverAnInput) {
+TEST_F(SavedMemory, ForwardOverAnInput) {
   int tried = 0;
   for (const OpCases& cases : all_cases()) {
     if (!registry_.at(cases.op).in_place.forward) continue;
@@ -79,7 +80,7 @@ TEST_F(InPlaceKernels, ForwardOverAnInput) {
   EXPECT_GT(tried, 30);
 }
 
-TEST_F(InPlaceKernels, BackwardOverTheGradientOrTheInput) {
+TEST_F(SavedMemory, BackwardOverTheGradientOrTheInput) {
   int tried = 0;
   for (const OpCases& cases : all_cases()) {
     const InPlace in_place = registry_.at(cases.op).in_place;
@@ -92,6 +93,29 @@ TEST_F(InPlaceKernels, BackwardOverTheGradientOrTheInput) {
     });
   }
   EXPECT_GT(tried, 30);
+}
+
+TEST_F(SavedMemory, WhatIsMadeAgainHasForwardsBits) {
+  int tried = 0;
+  for (const OpCases& cases : all_cases()) {
+    if (registry_.at(cases.op).view) continue;
+    each(cases, [&](const Problem& problem, const KernelFactory& factory) {
+      if (!problem.trains()) return;
+      const auto kernel = problem.make_kernel(factory);
+      if (!kernel->remakes()) return;
+      ++tried;
+      KernelRun once(problem), again(problem);
+      once.forward(*kernel);
+      once.backward(*kernel);
+      again.forward(*kernel);
+      again.remake(*kernel);
+      EXPECT_TRUE(again.outputs() == once.outputs());
+      again.backward(*kernel);
+      EXPECT_TRUE(again.input_gradients() == once.input_gradients());
+      EXPECT_EQ(again.damage(), "");
+    });
+  }
+  EXPECT_GT(tried, 8);
 }
 
 }  // namespace lockstep::ops
