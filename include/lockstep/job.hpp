@@ -148,6 +148,13 @@ struct TelemetryOptions {
   TensorboardOptions tensorboard;
 };
 
+/// Of precision: fp16. All scales are powers of two.
+struct LossScaleOptions {
+  std::int64_t fixed = 0;               ///< 0: dynamic
+  std::int64_t initial = 65536;         ///< dynamic: the first one
+  std::int64_t growth_interval = 2000;  ///< dynamic: good updates in a row after which it is doubled
+};
+
 struct ParallelOptions {
   std::int64_t stages = 1;
   std::string sharding = "none";  ///< none | optimizer | gradients | parameters
@@ -166,8 +173,9 @@ struct Job {
   std::vector<std::string> metrics;
   OptimizerOptions optimizer;
   LearningRateOptions learning_rate;
-  double clip_norm = 0;  ///< 0: off
-  std::string precision = "fp32";
+  double clip_norm = 0;            ///< 0: off
+  std::string precision = "fp32";  ///< fp32 | bf16 | fp16
+  LossScaleOptions loss_scale;
   std::string device = "auto";
   std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
   bool recompute = false;             ///< cheap activations are made again in backward instead of kept

@@ -79,9 +79,9 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
 
 void add_execution(Section<Job>& section) {
   section
-      .field("precision", &Job::precision, text().one_of({"fp32", "bf16"}).refused({"fp16"}, "not in this version"),
-             "bf16: what layers make, and what enters products of matrices, is rounded to bfloat16; parameters, "
-             "gradients and sums stay float32")
+      .part("precision", precision_section(),
+            "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
+            "gradients and sums stay float32")
       .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
              "where the layers run; auto: in this version the CPU")
       .field(

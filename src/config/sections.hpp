@@ -20,6 +20,7 @@ namespace lockstep::config {
 [[nodiscard]] Is<ParallelOptions> parallel_section();
 /// equal, auto or {weights: {...}}: two members of the job.
 [[nodiscard]] Is<Job> balance_section();
+[[nodiscard]] Is<Job> precision_section();
 
 /// A kind of data source and its settings.
 struct SourceKind {

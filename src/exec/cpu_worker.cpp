@@ -11,7 +11,8 @@ void CpuWorker::run(const ShardCall& call) {
                              .states = call.states,
                              .slots = buckets_.slots,
                              .step = &call.step,
-                             .step_of_kernels = &call.step};
+                             .step_of_kernels = &call.step,
+                             .loss_scale = call.loss_scale};
   (void)runner_.begin();
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     walk.before(i, nothing);

@@ -144,6 +144,7 @@ const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t
                                                  const GradientLayout& layout, comm::Exchange& exchange) {
   results_.resize(plan.shards.size());
   shard_seconds_.resize(plan.shards.size());
+  loss_scale_ = plan.loss_scale;
   begin();
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
@@ -170,6 +171,7 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
   ShardCall shard_call = call(worker.inputs, step_context);
   shard_call.layout = &layout;
   shard_call.sink = &sink;
+  shard_call.loss_scale = loss_scale_;
   shard_call.kernel_seconds = span.kernel_seconds();
   if (trace_ != nullptr) shard_call.ranges = trace_->ranges();
   mark = Clock::now();

@@ -31,6 +31,7 @@ struct ShardScalars {
 /// What a rank does in a step. Later: sends and receives between stages; now it computes shards, in this order.
 struct Plan {
   std::span<const int> shards;
+  float loss_scale = 1;  ///< a power of two; the gradients that the loss makes are multiplied by it
 };
 
 struct ShardTimes {
@@ -128,6 +129,7 @@ class Executor {
   std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
   std::vector<const float*> parameters_, states_;  ///< where kernels read them
   std::uint64_t version_ = 0;
+  float loss_scale_ = 1;
   TraceRecorder* trace_ = nullptr;
   std::vector<ShardScalars> results_;
   std::vector<double> shard_seconds_;

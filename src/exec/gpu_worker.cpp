@@ -92,7 +92,8 @@ void GpuWorker::put_program(const ShardCall& call) {
                              .states = call.states,
                              .slots = buckets_.slots,
                              .step = &call.step,
-                             .step_of_kernels = step_};
+                             .step_of_kernels = step_,
+                             .loss_scale = call.loss_scale};
   // A profile wants to hear of each op.
   const bool graphs = with_graphs_ && call.ranges == nullptr;
   graphs_.begin(addresses(call));

@@ -18,6 +18,10 @@ LOCKSTEP_VECTORIZED void add_on_cpu(const float* a, const float* b, float* sum, 
   for (std::int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
 }
 
+LOCKSTEP_VECTORIZED void multiply(float* values, float factor, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
+}
+
 std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<TensorSpec> specs;
   for (const ValueId id : ids) specs.push_back(graph.at(id).spec);
@@ -109,6 +113,10 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
   }
   for (const Node& node : graph.nodes) {
     labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
+    auto& loss_inputs = loss_inputs_.emplace_back();
+    if (node.op->kind == OpKind::loss) {
+      for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
+    }
     if (node.op->view) {
       kernels_.emplace_back();
       continue;
@@ -218,6 +226,16 @@ void ShardRunner::add_aside() {
   for (const Aside& aside : aside_) add(aside.slot, aside.written, aside.slot, aside.elements);
 }
 
+// Not yet on a GPU: what is recorded in a graph could not have the scale of a later step as an argument.
+void ShardRunner::scale_loss(std::int32_t node, float scale) {
+  const auto& elements = kernels_.loss_inputs(node);
+  if (elements.empty() || scale == 1) return;
+  LOCKSTEP_CHECK(lane_ == nullptr, "losses are scaled on the CPU only");
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (input_gradients_[i] != nullptr) multiply(static_cast<float*>(input_gradients_[i]), scale, elements[i]);
+  }
+}
+
 const std::string& ShardRunner::label(std::size_t instruction) const {
   const std::int32_t node = program_.instructions[instruction].node;
   return node < 0 ? kSum : kernels_.label(node);
@@ -284,6 +302,7 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
                    .workspace = workspace,
                    .step = binding.step_of_kernels,
                    .queue = queue});
+  scale_loss(instruction.node, binding.loss_scale);
   add_aside();
 }
 

@@ -31,6 +31,7 @@ struct ShardBinding {
   std::span<const SlotMemory> slots;         ///< per Program::slots; filled by `before` before first use
   const StepContext* step = nullptr;
   const StepContext* step_of_kernels = nullptr;  ///< the same, where the kernels can read it
+  float loss_scale = 1;                          ///< a power of two
 };
 
 /// Kernels of every node for one worker.
@@ -46,10 +47,15 @@ class KernelSet {
   [[nodiscard]] std::vector<std::string> plans() const;
   /// For errors: "conv 'stem'".
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
+  /// Elements of each input of a loss, whose gradients are scaled; empty for all others.
+  [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {
+    return loss_inputs_[static_cast<std::size_t>(node)];
+  }
 
  private:
   std::vector<std::unique_ptr<Kernel>> kernels_;  // null for views
   std::vector<std::string> labels_;
+  std::vector<std::vector<std::int64_t>> loss_inputs_;
 };
 
 class ShardRunner {
@@ -88,6 +94,8 @@ class ShardRunner {
   std::uint64_t set_aside(const std::vector<Location>& slots, const ShardBinding& binding, const Kernel* adding,
                           std::vector<void*>& pointers);
   void add_aside();
+  /// The one place where the loss is scaled: its gradients, as its kernel has made them.
+  void scale_loss(std::int32_t node, float scale);
   void bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardBinding& binding) const;
 

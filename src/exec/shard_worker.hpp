@@ -29,6 +29,7 @@ struct ShardCall {
   const StepContext& step;
   const GradientLayout* layout = nullptr;  ///< of training
   BucketSink* sink = nullptr;              ///< of training
+  float loss_scale = 1;                    ///< of training
   double* kernel_seconds = nullptr;        ///< seconds inside kernels are added, where the worker knows them
   TraceRanges* ranges = nullptr;           ///< who hears of each op; null: nobody
 };

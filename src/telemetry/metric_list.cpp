@@ -99,6 +99,11 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::gradient_norm, "lockstep_gradient_norm", Kind::gauge, Scope::job,
      "Norm of the last step's gradient before clipping; 0 where the job clips nothing."},
     {Metric::learning_rate, "lockstep_learning_rate", Kind::gauge, Scope::job, "Learning rate of the last step."},
+    {Metric::loss_scale, "lockstep_loss_scale", Kind::gauge, Scope::job,
+     "With precision: fp16, the power of two that the last step's gradients were multiplied by."},
+    {Metric::updates_skipped, "lockstep_updates_skipped_total", Kind::counter, Scope::job,
+     "With precision: fp16, steps of this process whose update was left out, since a gradient was not finite at that "
+     "scale."},
     {Metric::step, "lockstep_step", Kind::gauge, Scope::job, "Steps done in all, also before a restart."},
     {Metric::planned_steps, "lockstep_planned_steps", Kind::gauge, Scope::job, "Steps of the whole job."},
     {Metric::epoch, "lockstep_epoch", Kind::gauge, Scope::job, "Passes over the training set done, with fractions."},

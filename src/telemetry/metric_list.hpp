@@ -68,6 +68,8 @@ enum class Metric : std::uint8_t {
   loss,
   gradient_norm,
   learning_rate,
+  loss_scale,
+  updates_skipped,
   step,
   planned_steps,
   epoch,

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "core/spans.hpp"
+#include "telemetry/event_fields.hpp"
 #include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
@@ -73,6 +74,7 @@ class Progress : public Sink {
       first_step_at_ = now;
     }
     data_wait_ += number(record, "data_wait_seconds");
+    if (const Field* left_out = find(record, "left_out")) left_out_ += *left_out == Field(true) ? 1 : 0;
     if (!is_due(step, now)) return;
     std::string text = step_text(record, step, now, false);
     if (options_.terminal) {
@@ -87,6 +89,7 @@ class Progress : public Sink {
     shown_ = now;
     shown_step_ = step;
     data_wait_ = 0;
+    left_out_ = 0;
   }
 
   [[nodiscard]] bool is_due(double step, double now) const {
@@ -104,6 +107,7 @@ class Progress : public Sink {
     if (find(record, "epoch") != nullptr) epoch = "epoch " + of_total(number(record, "epoch"), epochs_);
     std::string text = narrow ? epoch + "  " + of_total(step, steps_) + "  " : step_columns(step, steps_, epoch);
     text += "loss " + fixed_number(number(record, "loss", std::nan(""))) + first_metric(record);
+    if (left_out_ > 0) text += fmt::format("  {} left out", counted(grouped(left_out_), "update"));
     text += fmt::format("  {:>{}}{}", short_number(number(record, "samples_per_second")), narrow ? 0 : 7,
                         narrow ? "/s" : " samples/s");
     if (steps_ > step && step > first_step_) {
@@ -125,6 +129,7 @@ class Progress : public Sink {
   double first_step_ = -1, first_step_at_ = 0;  // of this process: a resumed run starts in the middle
   double shown_ = 0, shown_step_ = -1;          // the newest line
   double data_wait_ = 0;                        // seconds since it
+  std::int64_t left_out_ = 0;                   // updates since it
 };
 
 }  // namespace

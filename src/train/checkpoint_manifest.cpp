@@ -42,6 +42,18 @@ BestValue read_best(const Json& json, const char* key) {
   return {json.at(key).at("metric").get<std::string>(), read_double(json.at(key).at("value"))};
 }
 
+Json to_json(const LossScale& scale) {
+  return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"left_out", scale.left_out}};
+}
+
+// Only jobs with precision: fp16 have one.
+LossScale read_loss_scale(const Json& json) {
+  if (!json.contains("loss_scale")) return {};
+  const Json& scale = json.at("loss_scale");
+  return {scale.at("scale").get<double>(), scale.at("good_updates").get<std::int64_t>(),
+          scale.at("left_out").get<std::int64_t>()};
+}
+
 void write_progress(const Progress& p, Json& json) {
   json["step"] = p.step;
   json["samples"] = p.samples;
@@ -61,6 +73,7 @@ void write_progress(const Progress& p, Json& json) {
   json["finished"] = p.finished;
   json["metrics"] = Json::object();
   for (const auto& [name, value] : p.metrics) json["metrics"][name] = write_double(value);
+  if (p.loss_scale.scale > 0) json["loss_scale"] = to_json(p.loss_scale);
   json["metadata"] = p.metadata;
 }
 
@@ -82,6 +95,7 @@ Progress read_progress(const Json& json) {
   json.at("evaluations_without_improvement").get_to(p.evaluations_without_improvement);
   json.at("finished").get_to(p.finished);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);
+  p.loss_scale = read_loss_scale(json);
   if (json.contains("metadata")) json.at("metadata").get_to(p.metadata);
   return p;
 }

@@ -13,6 +13,13 @@ struct BestValue {
   double value = 0;
 };
 
+/// Where the scale of the loss has got to (loss_scaling.hpp).
+struct LossScale {
+  double scale = 0;               ///< of the next step, a power of two; 0: the precision is not fp16
+  std::int64_t good_updates = 0;  ///< in a row, since the scale was changed
+  std::int64_t left_out = 0;      ///< updates, in all
+};
+
 struct Progress {
   std::int64_t step = 0;  ///< steps done
   std::int64_t samples = 0;
@@ -27,6 +34,7 @@ struct Progress {
   std::int64_t evaluations_without_improvement = 0;
   bool finished = false;                  ///< by early stopping, before the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation
+  LossScale loss_scale;
   /// Whatever else a run wants to find again, by name: class names, statistics, shares. Kept as it is.
   std::map<std::string, std::string> metadata;
 };

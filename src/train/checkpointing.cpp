@@ -53,6 +53,7 @@ Progress Checkpointing::going_on(Progress saved, const Progress& now, const std:
     if (saved.exactness == kBitwise) saved.exactness = kNotBitwise;
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
+  if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
   saved.fingerprint = now.fingerprint;
   saved.instructions = now.instructions;
   return saved;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "core/vectorize.hpp"
@@ -23,6 +24,16 @@ LOCKSTEP_VECTORIZED void scale(float* values, float factor, std::int64_t n) {
 }
 LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, float shards, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
+}
+
+// Infinities and NaNs are what has all bits of the exponent set.
+LOCKSTEP_VECTORIZED bool is_finite(const float* values, std::int64_t n) {
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t missing = ~std::bit_cast<std::uint32_t>(values[i]) & 0x7f800000U;
+    found |= (missing - 1U) >> 31;  // of 0 alone
+  }
+  return found == 0;
 }
 
 // Eight lanes with a fixed order of combination.
@@ -47,7 +58,7 @@ int tasks_for(std::size_t pieces) {
 
 }  // namespace
 
-void CpuUpdater::gather(float count, std::size_t index) {
+void CpuUpdater::gather(float divisor, std::size_t index) {
   const Piece& piece = pieces_[index];
   float* out = gradient_.at(piece.parameter).data() + piece.first;
   bool first = true;
@@ -61,7 +72,8 @@ void CpuUpdater::gather(float count, std::size_t index) {
     }
     first = false;
   }
-  divide(out, count, out, piece.elements);
+  divide(out, divisor, out, piece.elements);
+  if (scales_loss_) finite_[index] = is_finite(out, piece.elements) ? 1 : 0;
   if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, piece.elements);
 }
 
@@ -71,7 +83,11 @@ double CpuUpdater::norm() const {
   return std::sqrt(sum);
 }
 
-double CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
+bool CpuUpdater::overflowed() const {
+  return std::find(finite_.begin(), finite_.end(), 0) != finite_.end();
+}
+
+UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
   optimizer_->begin_step(scalars);
   const auto for_each_piece = [&](const auto& body) {
     pool_.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
@@ -88,12 +104,13 @@ double CpuUpdater::update(Model& model, double count, const UpdateScalars& scala
     optimizer_->update({at(model.parameters), n}, {at(gradient_), n}, {states.data(), model.optimizer.size()},
                        decays(piece.parameter));
   };
-  const auto divisor = static_cast<float>(count);
-  double gradient_norm = 0;
-  if (clip_norm_ > 0) {
+  const auto divisor = static_cast<float>(count * scalars.loss_scale);
+  UpdateResult result;
+  if (clip_norm_ > 0 || scales_loss_) {
     for_each_piece([&](std::size_t i) { gather(divisor, i); });
-    gradient_norm = norm();
-    const auto factor = static_cast<float>(std::min(1.0, clip_norm_ / (gradient_norm + 1e-6)));
+    if (overflowed()) return {.left_out = true};
+    if (clip_norm_ > 0) result.norm = norm();
+    const auto factor = clip_norm_ > 0 ? static_cast<float>(std::min(1.0, clip_norm_ / (result.norm + 1e-6))) : 1.0F;
     for_each_piece([&](std::size_t i) {
       if (factor < 1) scale(gradient_.at(pieces_[i].parameter).data() + pieces_[i].first, factor, pieces_[i].elements);
       apply(i);
@@ -105,7 +122,7 @@ double CpuUpdater::update(Model& model, double count, const UpdateScalars& scala
     });
   }
   update_states(model);
-  return gradient_norm;
+  return result;
 }
 
 void CpuUpdater::update_states(Model& model) const {

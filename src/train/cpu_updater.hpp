@@ -13,19 +13,21 @@ class CpuUpdater final : public Updater {
  public:
   /// Exchange and pool outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::Exchange& exchange, exec::WorkerPool& pool)
-      : Updater(setup), exchange_(exchange), pool_(pool), squares_(pieces_.size()) {}
+      : Updater(setup), exchange_(exchange), pool_(pool), squares_(pieces_.size()), finite_(pieces_.size(), 1) {}
 
-  double update(Model& model, double count, const UpdateScalars& scalars) override;
+  UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
 
  private:
-  void gather(float count, std::size_t index);
+  void gather(float divisor, std::size_t index);
+  [[nodiscard]] bool overflowed() const;
   [[nodiscard]] double norm() const;
   void update_states(Model& model) const;
 
   const comm::Exchange& exchange_;
   exec::WorkerPool& pool_;
-  std::vector<double> squares_;  // by piece
+  std::vector<double> squares_;       // by piece
+  std::vector<std::uint8_t> finite_;  // by piece: whether all of it is
 };
 
 }  // namespace lockstep::train

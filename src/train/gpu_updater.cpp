@@ -128,32 +128,37 @@ void GpuUpdater::make_tables() {
   parts_ = table(std::as_bytes(std::span(parts)));
   uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
+  if (clip_norm_ > 0 || scales_loss_) {
+    verdict_ = backend::GpuBlock(gpu_, sizeof(Verdict));
+    verdict_on_host_ = backend::PinnedBlock(gpu_, sizeof(Verdict));
+  }
   if (clip_norm_ <= 0) return;
   chunks_ = table(std::as_bytes(std::span(chunks)));
   lanes_ = backend::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
   squares_ = backend::GpuBlock(gpu_, pieces_.size() * sizeof(double));
-  clip_ = backend::GpuBlock(gpu_, sizeof(ClipScalars));
-  clip_on_host_ = backend::PinnedBlock(gpu_, sizeof(ClipScalars));
 }
 
-double GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
+UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
   gpu_.make_current();
   if (parts_.get() == nullptr) make_tables();
   const backend::Gpu::Stream stream = parameters_->stream();
   gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
   GpuQueue* const queue = gpu_.queue(stream);
   gpu_.wait(stream, exchange_.whole());
+  auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
+  if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
   kernels_->put(queue, device_gradient_->elements(),
                 GatherBody{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
-                           static_cast<float>(count)});
+                           static_cast<float>(count * scalars.loss_scale), overflow});
   if (clip_norm_ > 0) put_clipping(queue);
   put_optimizer(queue, scalars);
-  kernels_->put(queue, parameters_->states().elements(),
-                BlendBody{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_)});
+  kernels_->put(
+      queue, parameters_->states().elements(),
+      BlendBody{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
   exchange_.release(stream);
   parameters_->record_change();
   gpu_.record(done_, stream);
-  return clip_norm_ > 0 ? read_norm() : 0;
+  return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
 }
 
 void GpuUpdater::put_clipping(GpuQueue* queue) {
@@ -161,12 +166,13 @@ void GpuUpdater::put_clipping(GpuQueue* queue) {
   auto* const squares = squares_.as<double>();
   kernels_->put(queue, chunks,
                 SquaresBody{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
-  kernels_->put(queue, 1, ClipBody{squares, chunks, clip_norm_, clip_.as<ClipScalars>()});
+  kernels_->put(queue, 1, ClipBody{squares, chunks, clip_norm_, verdict_.as<Verdict>()});
 }
 
 void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
   const UpdateOperands of{parts_.as<UpdatePart>(), parameters_->parameters().data(), device_gradient_->data(),
-                          clip_norm_ > 0 ? clip_.as<ClipScalars>() : nullptr};
+                          clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
+                          scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
   const std::int64_t n = device_gradient_->elements();
   const auto state = [&](std::size_t i) { return optimizer_state_[i]->data(); };
   if (options_.kind != "sgd") {
@@ -183,15 +189,16 @@ void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
   }
 }
 
-double GpuUpdater::read_norm() {
+UpdateResult GpuUpdater::read_verdict() {
   const backend::Gpu::Stream stream = parameters_->stream();
-  gpu_.copy_out(stream, clip_on_host_.get(), clip_.get(), sizeof(ClipScalars));
+  gpu_.copy_out(stream, verdict_on_host_.get(), verdict_.get(), sizeof(Verdict));
   gpu_.record(done_, stream);
   gpu_.wait(done_);
-  gpu_.reads(clip_on_host_.get(), sizeof(ClipScalars));
-  ClipScalars clip;
-  std::memcpy(&clip, clip_on_host_.get(), sizeof(clip));
-  return clip.norm;
+  gpu_.reads(verdict_on_host_.get(), sizeof(Verdict));
+  Verdict verdict;
+  std::memcpy(&verdict, verdict_on_host_.get(), sizeof(verdict));
+  if (scales_loss_ && verdict.overflow != 0) return {.left_out = true};
+  return {.norm = clip_norm_ > 0 ? verdict.norm : 0};
 }
 
 }  // namespace lockstep::train

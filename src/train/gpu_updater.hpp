@@ -24,7 +24,7 @@ class GpuUpdater final : public Updater {
 
   [[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const Model& model) const override;
   void begin(const Model& model) override;
-  double update(Model& model, double count, const UpdateScalars& scalars) override;
+  UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   void fetch(Model& model) override;
   [[nodiscard]] exec::ModelValues values(const Model& model) const override {
     return {model.parameters, model.states, parameters_};
@@ -40,7 +40,7 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
   void put_clipping(GpuQueue* queue);
   void put_optimizer(GpuQueue* queue, const UpdateScalars& scalars);
-  [[nodiscard]] double read_norm();
+  [[nodiscard]] UpdateResult read_verdict();
 
   backend::Gpu& gpu_;
   comm::GpuExchange& exchange_;
@@ -48,8 +48,8 @@ class GpuUpdater final : public Updater {
   std::shared_ptr<exec::GpuParameters> parameters_;
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
-  backend::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, clip_;
-  backend::PinnedBlock clip_on_host_;
+  backend::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, verdict_;
+  backend::PinnedBlock verdict_on_host_;
   backend::Gpu::Event done_;
 };
 

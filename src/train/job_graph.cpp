@@ -8,7 +8,7 @@ namespace lockstep::train {
 namespace {
 
 Graph in_precision(const Job& job, Graph graph) {
-  set_precision(graph, job.precision == "bf16" ? DType::bf16 : DType::f32);
+  set_precision(graph, job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32);
   return graph;
 }
 

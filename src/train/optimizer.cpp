@@ -75,7 +75,7 @@ SgdScalars sgd_scalars(const OptimizerOptions& options, const UpdateScalars& ste
 
 AdamScalars adam_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay) {
   const bool decoupled = options.kind == "adamw";
-  const auto t = static_cast<double>(step.step + 1);
+  const auto t = static_cast<double>(step.update + 1);
   const double weight_decay = decay ? options.weight_decay : 0.0;
   AdamScalars scalars{};
   scalars.beta1 = static_cast<float>(options.beta1);

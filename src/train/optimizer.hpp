@@ -16,7 +16,9 @@ namespace lockstep::train {
 /// What is the same for all parameters of one step.
 struct UpdateScalars {
   double learning_rate = 0;
-  std::int64_t step = 0;  ///< from 0
+  std::int64_t step = 0;    ///< of the run, from 0
+  std::int64_t update = 0;  ///< the optimizer's own count, from 0: less than `step` where updates were left out
+  double loss_scale = 1;    ///< what the sums of gradients were multiplied by
 };
 
 /// What the formulas take in one step, for parameters with weight decay or without it.

@@ -50,7 +50,8 @@ RunMetrics::RunMetrics(const RunContext& run)
     const bool counts = metric.kind != telemetry::MetricKind::gauge;
     const bool own =
         metric.scope == telemetry::MetricScope::rank || (metric.scope == telemetry::MetricScope::job && run_.leads());
-    if (counts && own && metric.id != Metric::tokens) metrics_->begin(metric.id);
+    const bool later = metric.id == Metric::tokens || metric.id == Metric::updates_skipped;  // of some jobs only
+    if (counts && own && !later) metrics_->begin(metric.id);
   }
   metrics_->set(State::starting);
   metrics_->set(Metric::start_time, unix_time());
@@ -167,6 +168,7 @@ void RunMetrics::begin_job(const RunFacts& facts) {
                                         {"exact", run_.job.exact},
                                         {"exactness", facts.exactness}});
   metrics_->set(Metric::job_info, 1);
+  if (run_.job.precision == "fp16") metrics_->begin(Metric::updates_skipped);
   metrics_->set(Metric::planned_steps, static_cast<double>(facts.steps));
   metrics_->set(Metric::step, static_cast<double>(facts.first_step));
   metrics_->set(Metric::world_size, run_.communicator.size());
@@ -309,6 +311,10 @@ void RunMetrics::set_job(const StepReport& report) {
   to.set(Metric::loss, report.loss);
   to.set(Metric::gradient_norm, report.gradient_norm);
   to.set(Metric::learning_rate, report.learning_rate);
+  if (report.loss_scale > 0) {
+    to.set(Metric::loss_scale, report.loss_scale);
+    to.add(Metric::updates_skipped, report.left_out ? 1 : 0);
+  }
   to.set(Metric::step, static_cast<double>(report.step));
   to.set(Metric::epoch, static_cast<double>(report.step) / steps_per_epoch_);
   to.set(Metric::checkpoint_failures, static_cast<double>(report.checkpoint_failures));

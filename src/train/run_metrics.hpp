@@ -46,6 +46,8 @@ struct StepReport {
   std::int64_t step = 0;  ///< steps done, with this one
   double seconds = 0, compute = 0, exchange = 0, update = 0;
   double loss = 0, gradient_norm = 0, learning_rate = 0;
+  double loss_scale = 0;                                     ///< 0: the precision is not fp16
+  bool left_out = false;                                     ///< the update
   std::size_t shards = 0;                                    ///< computed by this rank
   std::size_t next_shards = 0;                               ///< of the next step
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start

@@ -3,6 +3,7 @@
 #include "train/data_facts.hpp"
 #include "train/fingerprint.hpp"
 #include "train/host_leader.hpp"
+#include "train/loss_scaling.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
@@ -19,6 +20,7 @@ Progress begin_progress(const RunContext& run, const PreparedData& data, const s
   progress.data_facts = data_facts(data);
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.instructions;
+  progress.loss_scale = first_loss_scale(run.job);
   progress.exactness = run.job.exact == "never" ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
       {"job", run.job.digest, "give every rank the same job file and overrides"},

@@ -14,6 +14,7 @@
 #include "train/gpu_step.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
+#include "train/loss_scaling.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
 #include "train/workload.hpp"
@@ -90,8 +91,13 @@ void Training::make_executor() {
 }
 
 void Training::make_step() {
-  const UpdaterSetup setup{graph_,         executor_->program(), layout_,
-                           job_.optimizer, job_.clip_norm,       static_cast<int>(job_.shards)};
+  const UpdaterSetup setup{graph_,
+                           executor_->program(),
+                           layout_,
+                           job_.optimizer,
+                           job_.clip_norm,
+                           static_cast<int>(job_.shards),
+                           job_.precision == "fp16"};
   if (device_.is_gpu()) {
     GpuStep step = make_gpu_step(context_, setup, exchange_layout_);
     exchange_ = std::move(step.exchange);
@@ -208,6 +214,7 @@ void Training::step() {
   const auto number = static_cast<std::uint64_t>(progress_.step);
   TraceRanges* const ranges = trace_ == nullptr ? nullptr : trace_->ranges();
   const TraceRange range(ranges, ranges == nullptr ? "" : fmt::format("step {}", number + 1));
+  loss_scale_ = progress_.loss_scale.scale;
   exchange_->begin_step(number, balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;
@@ -216,7 +223,8 @@ void Training::step() {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
     const TraceScope span(trace_, "compute", number);
-    results = &executor_->train({balancing_.own_shards()}, number, *source_, layout_, *exchange_);
+    const auto scale = static_cast<float>(loss_scale_ > 0 ? loss_scale_ : 1);
+    results = &executor_->train({balancing_.own_shards(), scale}, number, *source_, layout_, *exchange_);
     balancing_.computed(*executor_, layout_);
   }
   report.compute = seconds_since(start);
@@ -239,8 +247,7 @@ void Training::step() {
     const ActivityScope activity(recorder_.get(), "update", number);
     const TraceScope span(trace_, "update", number);
     const auto exchanged = Clock::now();
-    gradient_norm_ =
-        updater_->update(model_, sums.count, {.learning_rate = schedule_.at(progress_.step), .step = progress_.step});
+    update(sums);
     report.update = seconds_since(exchanged);
     balancing_.updated(report.update);
   }
@@ -255,12 +262,24 @@ void Training::step() {
   after_step(sums);
 }
 
+void Training::update(const StepSums& sums) {
+  LossScale& scale = progress_.loss_scale;
+  updated_ = updater_->update(model_, sums.count,
+                              {.learning_rate = schedule_.at(progress_.step),
+                               .step = progress_.step,
+                               .update = progress_.step - scale.left_out,
+                               .loss_scale = loss_scale_ > 0 ? loss_scale_ : 1});
+  if (loss_scale_ > 0) after_update(job_.loss_scale, updated_.left_out, progress_.step, scale);
+}
+
 void Training::count_step(StepReport report, const StepSums& sums) {
   if (!metrics_) return;
   const auto sent = exchange_->statistics();
   report.step = progress_.step;
   report.loss = last_loss_;
-  report.gradient_norm = gradient_norm_;
+  report.gradient_norm = updated_.norm;
+  report.loss_scale = loss_scale_;
+  report.left_out = updated_.left_out;
   report.learning_rate = schedule_.at(progress_.step - 1);
   report.next_shards = balancing_.own_shards().size();
   report.shared_memory_bytes = sent.shared_memory_bytes;
@@ -275,9 +294,10 @@ double Training::checked_loss(const StepSums& sums) const {
   if (metrics_) metrics_->loss_is_not_finite();
   throw Error(
       ExitCode::diverged,
-      fmt::format("step {}: the loss is {}, not a finite number; try a smaller learning rate, a longer warm-up, "
+      fmt::format("step {}: the loss is {}, not a finite number; try {}a smaller learning rate, a longer warm-up, "
                   "or clip_norm",
-                  progress_.step, std::isnan(loss) ? "nan" : "infinite"));
+                  progress_.step, std::isnan(loss) ? "nan" : "infinite",
+                  loss_scale_ > 0 ? "precision: bf16, whose range is larger, " : ""));
 }
 
 std::uint32_t Training::wishes() const {

@@ -49,6 +49,7 @@ class Training {
   void serve_metrics();
   void count_step(StepReport report, const StepSums& sums);
   void step();
+  void update(const StepSums& sums);
   void trace_next_step();
   [[nodiscard]] double checked_loss(const StepSums& sums) const;
   void after_step(const StepSums& sums);
@@ -97,7 +98,9 @@ class Training {
   std::int64_t first_step_ = 0;
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
-  double last_loss_ = 0, gradient_norm_ = 0, training_seconds_ = 0, reported_wait_ = 0;
+  double last_loss_ = 0, training_seconds_ = 0, reported_wait_ = 0;
+  double loss_scale_ = 0;  ///< of the last step; 0: losses are not scaled
+  UpdateResult updated_;   ///< of the last step
   RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
   std::unique_ptr<Board> board_;                  ///< on rank 0, where the job asks for it

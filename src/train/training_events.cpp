@@ -65,11 +65,15 @@ void Training::emit_step(const StepSums& sums) {
                               {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
                               {"loss", last_loss_},
                               {"learning_rate", schedule_.at(progress_.step - 1)},
-                              {"gradient_norm", gradient_norm_},
+                              {"gradient_norm", updated_.norm},
                               {"metrics", metrics},
                               {"samples_per_second", done / seconds},
                               {"data_wait_seconds", wait - reported_wait_},
                               {"seconds", seconds}};
+  if (loss_scale_ > 0) {
+    record.emplace_back("loss_scale", loss_scale_);
+    record.emplace_back("left_out", updated_.left_out);
+  }
   if (communicator_.size() > 1) record.emplace_back("shard_seconds", balancing_.shard_seconds());
   if (!balancing_.energy().empty()) record.emplace_back("energy_joules", balancing_.energy());
   context_.emit("step", record);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
 #include "core/host_device.hpp"
 #include "exec/gpu_tensors.hpp"
@@ -28,19 +29,33 @@ struct StatePart {
   float momentum = 0;
 };
 
-/// gradient[i] = the sum over the uses of its parameter, in their order, divided once
+/// What the host reads after an update.
+struct Verdict {
+  double norm = 0;             ///< of the gradient, before clipping
+  float factor = 1;            ///< what gradients are multiplied by
+  std::uint32_t overflow = 0;  ///< not 0: the gradient is not all finite, and nothing is changed
+};
+
+LOCKSTEP_HOST_DEVICE inline bool is_set(const std::uint32_t* flag) {
+  return flag != nullptr && *flag != 0;
+}
+
+/// gradient[i] = the sum over the uses of its parameter, in their order, divided once. Threads that find a gradient
+/// that is not finite all write the same into `overflow`.
 struct GatherBody {
   const float* const* uses;  ///< where a part's sum is, use by use
   const UpdatePart* parts;
   float* gradient;
-  float count;
+  float divisor;
+  std::uint32_t* overflow;  ///< null: nobody asks
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
     if (at >= part.elements || part.uses == 0) return;
     float sum = uses[part.use][at];
     for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
-    gradient[i] = sum / count;
+    gradient[i] = sum / divisor;
+    if (overflow != nullptr && backend::is_finite(gradient[i]) == 0) *overflow = 1;
   }
 };
 
@@ -78,23 +93,18 @@ struct SquaresBody {
   }
 };
 
-struct ClipScalars {
-  double norm = 0;
-  float factor = 1;
-};
-
 /// The norm of all chunks, and what gradients are multiplied by. One thread.
 struct ClipBody {
   const double* squares;
   std::int64_t chunks;
   double most;
-  ClipScalars* clip;
+  Verdict* verdict;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
     double sum = 0;
     for (std::int64_t c = 0; c < chunks; ++c) sum += squares[c];
-    clip->norm = std::sqrt(sum);
-    const double factor = most / (clip->norm + 1e-6);
-    clip->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
+    verdict->norm = std::sqrt(sum);
+    const double factor = most / (verdict->norm + 1e-6);
+    verdict->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
   }
 };
 
@@ -102,9 +112,12 @@ struct ClipBody {
 struct UpdateOperands {
   const UpdatePart* parts;
   float *parameter, *gradient;
-  const ClipScalars* clip;  ///< null: gradients are not clipped
+  const Verdict* clip;            ///< null: gradients are not clipped
+  const std::uint32_t* overflow;  ///< null: no update is left out
 
+  /// Null where there is nothing to do.
   LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
+    if (is_set(overflow)) return nullptr;
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
   }
@@ -150,7 +163,9 @@ struct BlendBody {
   float* state;
   const StatePart* parts;
   float shards;
+  const std::uint32_t* overflow;  ///< null: no update is left out
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    if (is_set(overflow)) return;
     const StatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
     if (at >= part.elements) return;

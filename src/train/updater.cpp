@@ -12,6 +12,7 @@ Updater::Updater(const UpdaterSetup& setup)
       optimizer_(make_optimizer(setup.options)),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),
+      scales_loss_(setup.scales_loss),
       gradient_(setup.graph, setup.graph.parameters),
       uses_(setup.graph.parameters.size()) {
   // Slots are in order of backward, the reverse of graph order.

@@ -1,8 +1,10 @@
 // Updater: from the exchanged sums to new parameters and states.
 //
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
-// tokens. The norm for clipping adds the squares of chunks in (parameter, chunk) order. Every rank updates
-// everything: on the CPU chunk by chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
+// tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is
+// left out, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
+// the squares of chunks in (parameter, chunk) order. Every rank updates everything: on the CPU chunk by chunk on its
+// workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,14 @@ struct UpdaterSetup {
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
   int shards = 1;
+  bool scales_loss = false;  ///< updates may be left out
+};
+
+/// What came of an update.
+struct UpdateResult {
+  double norm = 0;        ///< of the gradient, before clipping; 0 where clipping is off, and of one that was left out
+  bool left_out = false;  ///< the gradient is not all finite: nothing was changed
+  bool operator==(const UpdateResult&) const = default;
 };
 
 class Updater {
@@ -47,9 +57,8 @@ class Updater {
   [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_needs(const Model& /*model*/) const { return {}; }
   /// The model as it stands on the host is what the first update starts from.
   virtual void begin(const Model& /*model*/) {}
-  /// Returns the gradient's global norm before clipping (0 when clipping is off). On a GPU, what the host has of the
-  /// model is older afterwards: fetch().
-  virtual double update(Model& model, double count, const UpdateScalars& scalars) = 0;
+  /// `count`: of samples or tokens. On a GPU, what the host has of the model is older afterwards: fetch().
+  virtual UpdateResult update(Model& model, double count, const UpdateScalars& scalars) = 0;
   /// Makes the host's copy of the model what update() has made of it.
   virtual void fetch(Model& /*model*/) {}
   /// Where kernels read the model. After begin().
@@ -73,6 +82,7 @@ class Updater {
   std::unique_ptr<Optimizer> optimizer_;
   double clip_norm_;
   int shards_;
+  bool scales_loss_;
   exec::TensorBlock gradient_;                  // on the host
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
   std::vector<Piece> pieces_;

@@ -160,6 +160,40 @@ TEST(Executor, ScalarsAreSumsOverTheShard) {
   }
 }
 
+// A power of two goes through every layer as a change of exponents.
+TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
+  Bench bench(2);
+  for (std::size_t i = 0; i < bench.parameters.size(); ++i) {
+    std::int64_t at = 0;
+    for (float& value : bench.parameters.at(i)) value = 0.01F * static_cast<float>(at++ % 13 - 6);
+  }
+  const auto reduced = [&](float scale) {
+    bench.exchange->begin_step(0, bench.assignment);
+    const auto& results = bench.executor->train({bench.assignment.shards_of_rank[0], scale}, 0, bench.source,
+                                                bench.layout, *bench.exchange);
+    bench.exchange->finish();
+    std::vector<std::vector<float>> slots;
+    for (const SlotPlace& place : bench.layout.slots) {
+      const float* first = bench.exchange->reduced(place.bucket).data() + place.offset;
+      const auto& slot = bench.executor->program().slots[slots.size()];
+      slots.emplace_back(first, first + slot.elements);
+    }
+    return std::pair{slots, results.front().loss};
+  };
+  const auto [once, loss] = reduced(1);
+  const auto [scaled, scaled_loss] = reduced(1024);
+  EXPECT_EQ(loss, scaled_loss);
+  int gradients = 0;
+  for (std::size_t s = 0; s < once.size(); ++s) {
+    const bool is_gradient = bench.executor->program().slots[s].kind == Slot::Kind::gradient;
+    for (std::size_t i = 0; i < once[s].size(); ++i) {
+      ASSERT_EQ(scaled[s][i], is_gradient ? 1024 * once[s][i] : once[s][i]) << "slot " << s;
+      gradients += is_gradient && once[s][i] != 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(gradients, 100);
+}
+
 TEST(Executor, AnErrorOfAWorkerArrives) {
   Bench bench(2);
   bench.source.fail_at = 5;

@@ -80,6 +80,21 @@ TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {
   EXPECT_EQ(captured_.take(), "step  10/100  epoch 1/2   loss 1.5000    1,235 samples/s  1:30 left  data wait 10 %\n");
 }
 
+TEST_F(ProgressTest, UpdatesThatWereLeftOutAreCountedUpToTheNextLine) {
+  const auto progress = make(false);
+  progress->event("start", start(100, 2));
+  (void)captured_.take();
+  for (int i = 1; i <= 20; ++i) {
+    Record record = step(i, 2.0);
+    record.emplace_back("left_out", i == 1 || i == 4 || i == 5);
+    progress->event("step", record);
+    const std::string line = captured_.take();
+    if (i == 1) EXPECT_EQ(line, "step   1/100  epoch 1/2   loss 2.0000  1 update left out    1,235 samples/s\n");
+    if (i == 10) EXPECT_NE(line.find("loss 2.0000  2 updates left out  "), std::string::npos) << line;
+    if (i == 20) EXPECT_EQ(line.find("left out"), std::string::npos) << line;
+  }
+}
+
 TEST_F(ProgressTest, AFileGetsALineEveryTenSecondsAndFewerInALongRun) {
   const auto progress = make(false);
   progress->event("start", start(1'000'000, 0));

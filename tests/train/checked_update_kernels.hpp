@@ -18,6 +18,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
       for (int use = 0; use < part->uses; ++use) read(queue, body.uses[part->use + use], part->elements);
     }
     write(queue, body.gradient, n);
+    if (body.overflow != nullptr) write(queue, body.overflow, 1);
     grids_.put(queue, n, body);
   }
   void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const override {
@@ -30,7 +31,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
   }
   void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const override {
     read(queue, body.squares, body.chunks);
-    write(queue, body.clip, 1);
+    write(queue, body.verdict, 1);
     grids_.put(queue, one, body);
   }
   void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
@@ -44,6 +45,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
     read(queue, body.parts, parts);
     for (const StatePart* part = body.parts; part < body.parts + parts; ++part) read(queue, part->sum, part->elements);
+    if (body.overflow != nullptr) read(queue, body.overflow, 1);
     write(queue, body.state, n);
     grids_.put(queue, n, body);
   }
@@ -66,6 +68,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
   void update(GpuQueue* queue, std::int64_t n, const Body& body, std::initializer_list<float*> states) const {
     read(queue, body.of.parts, n / exec::GpuTensors::kPart);
     if (body.of.clip != nullptr) read(queue, body.of.clip, 1);
+    if (body.of.overflow != nullptr) read(queue, body.of.overflow, 1);
     write(queue, body.of.gradient, n);
     write(queue, body.of.parameter, n);
     for (float* state : states) write(queue, state, n);

@@ -106,6 +106,17 @@ TEST(Checkpoint, NotANumberIsKept) {
   EXPECT_EQ(read.progress.metrics.at("accuracy"), 0.1);
 }
 
+TEST(Checkpoint, TheLossScaleIsKeptWhereThereIsOne) {
+  Manifest manifest;
+  EXPECT_EQ(to_text(manifest).find("loss_scale"), std::string::npos) << "fp32 and bf16 have none";
+  EXPECT_EQ(parse_manifest(to_text(manifest), "m").progress.loss_scale.scale, 0);
+  manifest.progress.loss_scale = {.scale = 0x1p-14, .good_updates = 1999, .left_out = 17};
+  const LossScale read = parse_manifest(to_text(manifest), "m").progress.loss_scale;
+  EXPECT_EQ(read.scale, 0x1p-14);
+  EXPECT_EQ(read.good_updates, 1999);
+  EXPECT_EQ(read.left_out, 17);
+}
+
 TEST(Checkpoint, FilesAreTheSameOnAnyNumberOfRanks) {
   const Folder folder;
   write_steps(folder / "one", 1);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "backend/fake_gpu.hpp"
 #include "core/philox.hpp"
@@ -38,6 +39,14 @@ Graph net(const OpRegistry& ops) {
   return std::move(b.graph());
 }
 
+/// Sums of gradients are multiplied by the scale, and one of them is spoiled in one of the steps.
+struct Scaling {
+  bool on = false;
+  float scale = 1;
+  int spoiled = -1;
+  float what = 0;
+};
+
 /// A run of updates from made-up sums, on the host or on a fake.
 class Bench {
  public:
@@ -50,30 +59,30 @@ class Bench {
 
   struct Result {
     std::vector<float> values;
-    std::vector<double> norms;
+    std::vector<UpdateResult> updates;
     bool operator==(const Result& other) const {
-      return norms == other.norms && values.size() == other.values.size() &&
+      return updates == other.updates && values.size() == other.values.size() &&
              std::memcmp(values.data(), other.values.data(), values.size() * sizeof(float)) == 0;
     }
   };
 
-  Result on_host(const OptimizerOptions& options, double clip_norm) {
+  Result on_host(const OptimizerOptions& options, double clip_norm, const Scaling& scaling = {}) {
     const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kShards));
-    CpuUpdater updater(setup(options, clip_norm), *exchange, pool_);
-    return run(updater, *exchange, [](const comm::Leaf& leaf, const std::vector<float>& values) {
+    CpuUpdater updater(setup(options, clip_norm, scaling), *exchange, pool_);
+    return run(updater, *exchange, scaling, [](const comm::Leaf& leaf, const std::vector<float>& values) {
       for (std::size_t i = 0; i < values.size(); ++i)
         leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
     });
   }
 
-  Result on_fake(const OptimizerOptions& options, double clip_norm) {
+  Result on_fake(const OptimizerOptions& options, double clip_norm, const Scaling& scaling = {}) {
     FakeGpu gpu;
     Result result;
     {
       const auto worker = gpu.make_stream();
       comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kShards), {}, gpu, nullptr);
-      GpuUpdater updater(setup(options, clip_norm), gpu, exchange, std::make_unique<CheckedUpdateKernels>());
-      result = run(updater, exchange, [&](const comm::Leaf& leaf, const std::vector<float>& values) {
+      GpuUpdater updater(setup(options, clip_norm, scaling), gpu, exchange, std::make_unique<CheckedUpdateKernels>());
+      result = run(updater, exchange, scaling, [&](const comm::Leaf& leaf, const std::vector<float>& values) {
         gpu.wait(worker, leaf.free);
         gpu.kernel_writes(worker, bytes_of(leaf.memory), values.size() * sizeof(float));
         std::copy(values.begin(), values.end(), leaf.memory);
@@ -85,27 +94,32 @@ class Bench {
   }
 
  private:
-  [[nodiscard]] UpdaterSetup setup(const OptimizerOptions& options, double clip_norm) const {
-    return {graph_, executor_->program(), layout_, options, clip_norm, kShards};
+  [[nodiscard]] UpdaterSetup setup(const OptimizerOptions& options, double clip_norm, const Scaling& scaling) const {
+    return {graph_, executor_->program(), layout_, options, clip_norm, kShards, scaling.on};
   }
 
   template <class Write>
-  Result run(Updater& updater, comm::Exchange& exchange, const Write& write) {
+  Result run(Updater& updater, comm::Exchange& exchange, const Scaling& scaling, const Write& write) {
     Model model = updater.make_model(7);
     updater.begin(model);
     Result result;
     const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
-    for (int step = 0; step < kSteps; ++step) {
+    std::int64_t made = 0;
+    for (int step = 0; made < kSteps; ++step) {
+      const bool spoiled = step == scaling.spoiled;
       exchange.begin_step(static_cast<std::uint64_t>(step), assignment);
       for (int shard = 0; shard < kShards; ++shard) {
         for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
-          write(exchange.leaf(shard, b), gradient(step, shard, b));
+          write(exchange.leaf(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
           exchange.ready(shard, b);
         }
       }
       exchange.finish();
-      result.norms.push_back(updater.update(model, 6, {.learning_rate = 0.1, .step = step}));
-      if (step == 1) take(updater.gradient(), result);
+      result.updates.push_back(
+          updater.update(model, 6, {.learning_rate = 0.1, .step = step, .update = made, .loss_scale = scaling.scale}));
+      if (result.updates.back().left_out) continue;
+      ++made;
+      if (made == 2) take(updater.gradient(), result);
     }
     updater.fetch(model);
     take(model.parameters, result);
@@ -120,11 +134,19 @@ class Bench {
     }
   }
 
-  [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket) const {
+  [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket, const Scaling& scaling,
+                                            bool spoiled) const {
     RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
                         static_cast<std::uint64_t>(bucket));
     std::vector<float> values(static_cast<std::size_t>(layout_.buckets[static_cast<std::size_t>(bucket)].elements));
     for (float& value : values) value = random.between(-1, 1);
+    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+      const Slot& slot = executor_->program().slots[s];
+      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      float* const first = values.data() + layout_.slots[s].offset;
+      for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
+      if (spoiled && shard == 1 && s == 0) first[slot.elements / 2] = scaling.what;
+    }
     return values;
   }
 
@@ -153,7 +175,29 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
       EXPECT_GT(expected.values.size(), 10'000U);
       EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm "
                                      << clip_norm;
-      EXPECT_EQ(expected.norms.back() > 0, clip_norm > 0);
+      EXPECT_EQ(expected.updates.back().norm > 0, clip_norm > 0);
+    }
+  }
+}
+
+TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const double clip_norm : {0.0, 0.5}) {
+      Bench bench;
+      const auto never = bench.on_host(options, clip_norm);
+      for (const float what : {infinity, -infinity, nan}) {
+        const Scaling scaling{true, 4096, 1, what};
+        const auto expected = bench.on_host(options, clip_norm, scaling);
+        const auto found = bench.on_fake(options, clip_norm, scaling);
+        EXPECT_TRUE(found == expected) << options.kind << ", clip_norm " << clip_norm << ", " << what;
+        ASSERT_EQ(expected.updates.size(), static_cast<std::size_t>(kSteps) + 1);
+        EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = 0, .left_out = true}));
+        // A step that is left out might as well not have been, and a power of two changes no bit.
+        EXPECT_TRUE(expected.values == never.values);
+      }
     }
   }
 }

@@ -45,7 +45,7 @@ void compare(const OptimizerOptions& options) {
   states.resize(optimizer->state_names().size());
   for (int step = 0; step < kSteps; ++step) {
     for (auto& value : g) value = random.between(-1, 1);
-    optimizer->begin_step({.learning_rate = 0.05, .step = step});
+    optimizer->begin_step({.learning_rate = 0.05, .update = step});
     // Two runs, cut at an odd place: the cut must not show.
     optimizer->update({p.data(), 5}, {g.data(), 5}, states, true);
     auto rest = states;
@@ -76,7 +76,7 @@ TEST(Optimizer, AdamW) {
 
 TEST(Optimizer, SimdBodyAndTailRoundAlike) {
   const auto optimizer = make_optimizer({.kind = "adamw", .weight_decay = 0.1});
-  optimizer->begin_step({.learning_rate = 1e-3, .step = 3});
+  optimizer->begin_step({.learning_rate = 1e-3, .update = 3});
   std::vector<float> p(kSize, 0.3F), g(kSize, 0.7F), m(kSize, 0.1F), v(kSize, 0.2F);
   std::vector<float*> states = {m.data(), v.data()};
   optimizer->update(p, g, states, true);
@@ -85,7 +85,7 @@ TEST(Optimizer, SimdBodyAndTailRoundAlike) {
 
 TEST(Optimizer, NoDecayWhereTheModelSaysSo) {
   const auto optimizer = make_optimizer({.kind = "adamw", .weight_decay = 0.5});
-  optimizer->begin_step({.learning_rate = 0.1, .step = 0});
+  optimizer->begin_step({.learning_rate = 0.1, .update = 0});
   std::vector<float> p = {1.0F}, g = {0.0F}, m = {0.0F}, v = {0.0F};
   std::vector<float*> states = {m.data(), v.data()};
   optimizer->update(p, g, states, false);

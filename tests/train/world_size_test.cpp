@@ -102,13 +102,16 @@ TEST(WorldSize, RecomputationChangesNoBit) {
 }
 
 TEST(WorldSize, NorDoTheyInMixedPrecision) {
-  const Outcome alone = run(1, {"precision=bf16"});
-  EXPECT_NE(alone.parameters, run(1, {}).parameters);
-  for (const bool lowered : {true, false}) {
-    for (const int ranks : {2, 3, 8}) {
-      TrainerOptions options;
-      options.lowered = lowered;
-      EXPECT_EQ(run(ranks, {"precision=bf16", "threads=2"}, options), alone) << ranks << " ranks, lowered " << lowered;
+  for (const std::string precision : {"precision=bf16", "precision=fp16"}) {
+    const Outcome alone = run(1, {precision});
+    EXPECT_NE(alone.parameters, run(1, {}).parameters);
+    for (const bool lowered : {true, false}) {
+      for (const int ranks : {2, 3, 8}) {
+        TrainerOptions options;
+        options.lowered = lowered;
+        EXPECT_EQ(run(ranks, {precision, "threads=2"}, options), alone)
+            << precision << ", " << ranks << " ranks, lowered " << lowered;
+      }
     }
   }
 }
