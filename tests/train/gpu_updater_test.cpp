@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "backend/fake_gpu.hpp"
+#include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "graph/precision.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 #include "train/checked_update_kernels.hpp"
@@ -41,9 +43,10 @@ Graph net(const OpRegistry& ops) {
 /// A run of updates from made-up sums, on the host or on a fake.
 class Bench {
  public:
-  Bench() {
+  explicit Bench(DType precision = DType::f32) : precision_(precision) {
     ops::add_built_in(registry_);
     graph_ = net(registry_);
+    set_precision(graph_, precision);
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
     layout_ = exec::make_gradient_layout(executor_->program(), 8192);
   }
@@ -79,6 +82,7 @@ class Bench {
         std::copy(values.begin(), values.end(), leaf.memory);
         gpu.record(leaf.written, worker);
       });
+      expect_copies(updater);
     }
     EXPECT_EQ(gpu.blocks_alive(), 0U);
     return result;
@@ -120,6 +124,23 @@ class Bench {
     }
   }
 
+  /// Of all matrices, in the products' type, as the last update has left them.
+  void expect_copies(GpuUpdater& updater) const {
+    Model model = updater.make_model(7);
+    updater.fetch(model);
+    const auto on_gpu = updater.values(model).on_gpu;
+    for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+      const bool copied = is_narrow(precision_) && model.parameters.shape(i).size() > 1;
+      const std::byte* const copy = on_gpu->copies().at(i);
+      ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
+      if (!copied) continue;
+      std::vector<std::uint16_t> expected(model.parameters.at(i).size());
+      narrow(precision_, model.parameters.at(i).data(), expected.data(), std::ssize(expected));
+      EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
+          << model.parameters.name(i);
+    }
+  }
+
   [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket) const {
     RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
                         static_cast<std::uint64_t>(bucket));
@@ -128,6 +149,7 @@ class Bench {
     return values;
   }
 
+  DType precision_;
   OpRegistry registry_;
   Graph graph_;
   exec::WorkerPool pool_{1};
@@ -154,6 +176,17 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
       EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm "
                                      << clip_norm;
       EXPECT_EQ(expected.norms.back() > 0, clip_norm > 0);
+    }
+  }
+}
+
+TEST(GpuUpdater, RenewsTheCopiesThatProductsReadWithTheirParameters) {
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const DType precision : {DType::bf16, DType::f16}) {
+      Bench bench(precision);
+      EXPECT_TRUE(bench.on_fake(options, 0.5) == bench.on_host(options, 0.5)) << options.kind;
     }
   }
 }
