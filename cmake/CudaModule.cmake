@@ -6,7 +6,7 @@
 file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*_cuda.cu)
 include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
 lockstep_function_list(_cuda "std::unique_ptr<Kernel> make_@NAME@_cuda(const KernelRequest& request)"
-  "registry.add_kernel(\"@NAME@\", DeviceKind::cuda, make_@NAME@_cuda)" ${CUDA_KERNELS})
+  "registry.add_kernel(\"@NAME@\", DeviceKind::cuda, make_@NAME@_cuda, true)" ${CUDA_KERNELS})
 set(LOCKSTEP_CUDA_LIST ${CMAKE_BINARY_DIR}/generated/cuda_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_CUDA_LIST} CONTENT
 "#include \"lockstep/op.hpp\"

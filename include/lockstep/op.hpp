@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ struct KernelRequest {
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
   std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
   DType products = DType::f32;  ///< of Node
+  bool tf32 = false;            ///< of Node
   /// What Kernel::plan() said on the first rank: to be taken here, too, or refused by Error(usage). Empty: any.
   std::string plan;
   /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
@@ -164,6 +166,9 @@ class OpDef {
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 
   std::map<DeviceKind, KernelFactory> kernels;
+  /// Whose factories are given requests with narrow tensors (bf16, f16), too, and return null for those that they have
+  /// no kernel for. All others are given float32 only, and what is narrow is cast before and after.
+  std::set<DeviceKind> takes_narrow;
   /// Names of ops that the kernels can apply to output 0 on the way, with the bits of both run one after the other.
   /// backward then gets the gradient of what the epilogue made, and sees that as output 0. Where the op
   /// `passes_gradient`, its kernel's backward makes the gradient of input 0, which is that of all inputs.
@@ -174,7 +179,8 @@ class OpDef {
 class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
-  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory);  ///< throws as at()
+  /// `takes_narrow`: see OpDef. Throws as at().
+  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow = false);
   [[nodiscard]] const OpDef* find(const std::string& name) const;
   [[nodiscard]] const OpDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
   [[nodiscard]] std::vector<const OpDef*> all() const;           ///< by name

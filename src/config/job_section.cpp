@@ -51,6 +51,14 @@ void check_digits(const Job& job, const Scope& scope) {
                             train.first + train.count));
 }
 
+void check_tf32(const Job& job, const Scope& scope) {
+  if (job.precision != "tf32" || job.device == "cuda") return;
+  scope.problem("precision",
+                fmt::format("expected device: cuda, since only GPUs compute in tf32, found device: {}; set "
+                            "precision: fp32, or bf16",
+                            job.device));
+}
+
 void check_devices(const Job& job, const Scope& scope) {
   if (job.devices.empty() || job.device == "cuda") return;
   scope.problem("devices", fmt::format("expected device: cuda, whose GPUs these are, found device: {}; leave out "
@@ -81,7 +89,8 @@ void add_execution(Section<Job>& section) {
   section
       .part("precision", precision_section(),
             "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
-            "gradients and sums stay float32")
+            "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
+            "products to 10 bits of fraction")
       .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
              "where the layers run; auto: in this version the CPU")
       .field(
@@ -147,6 +156,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"batch_size", "shards"}, check_shards)
       .check({"data"}, check_digits)
       .check({"device", "devices"}, check_devices)
+      .check({"device", "precision"}, check_tf32)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

@@ -1,4 +1,4 @@
-// precision: fp32 | bf16 | fp16 | {fp16: {loss_scale: dynamic, initial_scale: 65536, growth_interval: 2000}}
+// precision: fp32 | tf32 | bf16 | fp16 | {fp16: {loss_scale: dynamic, initial_scale: 65536, growth_interval: 2000}}
 #include <fmt/format.h>
 
 #include <bit>
@@ -60,6 +60,7 @@ Is<Job> precision_section() {
   const auto is = [](const char* name) { return [name](const Job& job) { return job.precision == name; }; };
   return Section<Job>()
       .word("fp32", kind("fp32"), is("fp32"))
+      .word("tf32", kind("tf32"), is("tf32"))
       .word("bf16", kind("bf16"), is("bf16"))
       .field("fp16", &Job::loss_scale, fp16(), "float16, with a scaled loss")
       .alternative(kind("fp16"), is("fp16"));

@@ -24,7 +24,7 @@ struct Device {
   std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
   backend::GpuPlace gpu_place;                        ///< for errors, before the first step
   std::string place;                                  ///< the same, without a step: "node7, rank 3, GPU 1 (...)"
-  double peak_flops = 0;                              ///< of a GPU, in fp32, a second; 0: not known
+  double peak_flops = 0;                              ///< of a GPU, in the job's precision, a second; 0: not known
   std::shared_ptr<backend::GpuProfiler> profiler;     ///< of a GPU
 
   [[nodiscard]] DeviceKind kind() const { return info.kind; }

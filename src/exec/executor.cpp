@@ -4,6 +4,7 @@
 #include "exec/cpu_worker.hpp"
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
+#include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exec {
@@ -47,6 +48,7 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
       device_(std::move(device)),
       pool_(pool),
       seed_(seed) {
+  if (device_.is_gpu()) read_narrow_copies(graph_);
   std::vector<KernelSet> sets;
   for (int i = 0; i < pool_.size(); ++i)
     sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.plans);
@@ -73,6 +75,7 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
 void Executor::use(const ModelValues& model) {
   parameters_.clear();
   states_.clear();
+  narrow_.clear();
   if (device_.is_gpu()) {
     gpu_parameters_ = model.on_gpu ? model.on_gpu : copy_to_gpu(model);
     return use_gpu();
@@ -83,16 +86,18 @@ void Executor::use(const ModelValues& model) {
 
 std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) const {
   auto needs = gpu_needs();
-  needs.insert(needs.begin(), {"parameters and states", GpuParameters::bytes(model.parameters, model.states)});
+  const auto of_parameters = GpuParameters::needs(model.parameters, model.states, narrow_copies(graph_));
+  needs.insert(needs.begin(), of_parameters.begin(), of_parameters.end());
   backend::Gpu& gpu = device_.lanes->gpu();
   gpu.make_current();
   require_gpu_memory(device_.place, gpu.free_memory(), needs, shard_samples(), pool_.size());
-  return std::make_shared<GpuParameters>(gpu, model.parameters, model.states);
+  return std::make_shared<GpuParameters>(gpu, model.parameters, model.states, narrow_copies(graph_));
 }
 
 void Executor::use_gpu() {
   const GpuTensors &parameters = gpu_parameters_->parameters(), &states = gpu_parameters_->states();
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i));
+  for (std::size_t i = 0; i < parameters.size(); ++i) narrow_.push_back(gpu_parameters_->copies().at(i));
   for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i));
   if (gpu_kernels_.empty()) return;
   device_.lanes->gpu().make_current();
@@ -124,6 +129,7 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
 ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) const {
   return {.inputs = inputs,
           .parameters = parameters_,
+          .narrow = narrow_,
           .states = states_,
           .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : backend::Gpu::Event{},
           .step = step};

@@ -128,6 +128,7 @@ class Executor {
   std::vector<Worker> workers_;
   std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
   std::vector<const float*> parameters_, states_;  ///< where kernels read them
+  std::vector<const void*> narrow_;                ///< of a GPU: the parameters' narrow copies
   std::uint64_t version_ = 0;
   float loss_scale_ = 1;
   TraceRecorder* trace_ = nullptr;

@@ -80,12 +80,14 @@ void GpuTensors::download(TensorBlock& block) {
   }
 }
 
-GpuParameters::GpuParameters(Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states)
+GpuParameters::GpuParameters(Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states,
+                             const std::vector<DType>& narrow)
     : gpu_(gpu),
       stream_(gpu.make_kernel_stream()),
       changed_(gpu.make_event()),
       parameters_(gpu, stream_, parameters),
-      states_(gpu, stream_, states) {
+      states_(gpu, stream_, states),
+      copies_(gpu, parameters, narrow) {
   upload(parameters, states);
 }
 
@@ -93,6 +95,9 @@ void GpuParameters::upload(const TensorBlock& parameters, const TensorBlock& sta
   gpu_.make_current();
   parameters_.upload(parameters);
   states_.upload(states);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    copies_.make(i, stream_, parameters_.at(i), std::ssize(parameters.at(i)));
+  }
   record_change();
 }
 
@@ -102,8 +107,14 @@ void GpuParameters::download(TensorBlock& parameters, TensorBlock& states) {
   states_.download(states);
 }
 
-std::size_t GpuParameters::bytes(const TensorBlock& parameters, const TensorBlock& states) {
-  return GpuTensors::bytes(parameters) + GpuTensors::bytes(states);
+std::vector<MemoryNeed> GpuParameters::needs(const TensorBlock& parameters, const TensorBlock& states,
+                                             const std::vector<DType>& narrow) {
+  std::vector<MemoryNeed> needs = {
+      {"parameters and states", GpuTensors::bytes(parameters) + GpuTensors::bytes(states)}};
+  if (const std::size_t bytes = NarrowCopies::bytes(parameters, narrow); bytes > 0) {
+    needs.push_back({"parameters in 2 bytes", bytes});
+  }
+  return needs;
 }
 
 }  // namespace lockstep::exec

@@ -8,6 +8,8 @@
 
 #include "backend/gpu/gpu.hpp"
 #include "backend/gpu/gpu_block.hpp"
+#include "exec/gpu_memory.hpp"
+#include "exec/narrow_copies.hpp"
 #include "exec/parameters.hpp"
 
 namespace lockstep::exec {
@@ -49,8 +51,10 @@ class GpuTensors {
 /// The parameters and states that kernels read.
 class GpuParameters {
  public:
-  /// As the host has them. The Gpu outlives it.
-  GpuParameters(backend::Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states);
+  /// As the host has them, and the copies of `narrow`, a type for each parameter (graph/precision.hpp). The Gpu
+  /// outlives it.
+  GpuParameters(backend::Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states,
+                const std::vector<DType>& narrow);
   /// What uses it is done.
   ~GpuParameters() = default;
   GpuParameters(const GpuParameters&) = delete;
@@ -61,17 +65,21 @@ class GpuParameters {
 
   [[nodiscard]] GpuTensors& parameters() { return parameters_; }
   [[nodiscard]] GpuTensors& states() { return states_; }
+  /// Whoever changes parameters changes their copies, too.
+  [[nodiscard]] const NarrowCopies& copies() const { return copies_; }
   /// Where what changes them is put. Who reads them on another stream waits for changed().
   [[nodiscard]] backend::Gpu::Stream stream() const { return stream_; }
   [[nodiscard]] backend::Gpu::Event changed() const { return changed_; }
   void record_change() { gpu_.record(changed_, stream_); }
-  [[nodiscard]] static std::size_t bytes(const TensorBlock& parameters, const TensorBlock& states);
+  [[nodiscard]] static std::vector<MemoryNeed> needs(const TensorBlock& parameters, const TensorBlock& states,
+                                                     const std::vector<DType>& narrow);
 
  private:
   backend::Gpu& gpu_;
   backend::Gpu::Stream stream_;
   backend::Gpu::Event changed_;
   GpuTensors parameters_, states_;
+  NarrowCopies copies_;
 };
 
 }  // namespace lockstep::exec

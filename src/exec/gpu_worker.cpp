@@ -82,6 +82,7 @@ std::vector<const void*> GpuWorker::addresses(const ShardCall& call) {
   std::vector<const void*> addresses = {runner_.begin(), step_};
   addresses.insert(addresses.end(), inputs_.begin(), inputs_.end());
   addresses.insert(addresses.end(), call.parameters.begin(), call.parameters.end());
+  addresses.insert(addresses.end(), call.narrow.begin(), call.narrow.end());
   addresses.insert(addresses.end(), call.states.begin(), call.states.end());
   return addresses;
 }
@@ -89,6 +90,7 @@ std::vector<const void*> GpuWorker::addresses(const ShardCall& call) {
 void GpuWorker::put_program(const ShardCall& call) {
   const ShardBinding binding{.inputs = inputs_,
                              .parameters = call.parameters,
+                             .narrow = call.narrow,
                              .states = call.states,
                              .slots = buckets_.slots,
                              .step = &call.step,

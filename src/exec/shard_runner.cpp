@@ -7,6 +7,7 @@
 #include "core/narrow.hpp"
 #include "core/spans.hpp"
 #include "core/vectorize.hpp"
+#include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "ops/widening.hpp"
 
@@ -81,11 +82,12 @@ std::size_t aside_bytes(const Program& program) {
 }
 
 /// An op's own kernel, else the CUDA module's.
-const KernelFactory& factory_of(const OpDef& op, const Device& device, const std::string& label) {
-  const auto own = op.kernels.find(device.kind());
-  if (own != op.kernels.end()) return own->second;
-  if (const OpDef* other = device.gpu_kernels == nullptr ? nullptr : device.gpu_kernels->find(op.name)) {
-    if (const auto found = other->kernels.find(device.kind()); found != other->kernels.end()) return found->second;
+ops::KernelMaker maker_of(const OpDef& op, const Device& device, const std::string& label) {
+  const OpDef* const of_module = device.gpu_kernels == nullptr ? nullptr : device.gpu_kernels->find(op.name);
+  for (const OpDef* from : {&op, of_module}) {
+    if (from == nullptr) continue;
+    const auto found = from->kernels.find(device.kind());
+    if (found != from->kernels.end()) return {found->second, from->takes_narrow.contains(device.kind())};
   }
   throw Error(ExitCode::configuration,
               fmt::format("{}: expected a kernel of op '{}' for {}, found none; {}", label, op.name,
@@ -101,15 +103,37 @@ std::string plan_of(const std::vector<std::string>& plans, const std::string& la
   return found == plans.end() ? "" : found->substr(begin.size());
 }
 
+std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
+  std::vector<TensorSpec> specs = specs_of(graph, node.parameters);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (node.narrow_parameters && enters_narrow(graph, node, i)) specs[i].dtype = node.products;
+  }
+  return specs;
+}
+
+/// On a worker's stream.
+class GpuCasts final : public ops::Casts {
+ public:
+  explicit GpuCasts(backend::GpuLane& lane) : lane_(lane) {}
+  void cast(backend::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const override {
+    lane_.gpu.cast(lane_.compute, cast, narrow, from, to, n);
+  }
+
+ private:
+  backend::GpuLane& lane_;
+};
+
 }  // namespace
 
 KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker,
                      const std::vector<std::string>& plans) {
   GpuQueue* queue = nullptr;
+  std::shared_ptr<const ops::Casts> casts = ops::cpu_casts();
   if (device.is_gpu()) {
-    const backend::GpuLane& lane = device.lanes->at(worker);
+    backend::GpuLane& lane = device.lanes->at(worker);
     lane.gpu.make_current();  // kernels may ask its libraries for plans
     queue = lane.gpu.queue(lane.compute);
+    casts = std::make_shared<GpuCasts>(lane);
   }
   for (const Node& node : graph.nodes) {
     labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
@@ -126,16 +150,16 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     request.attributes = &node.attributes;
     request.mode = mode;
     request.inputs = specs_of(graph, node.inputs);
-    request.parameters = specs_of(graph, node.parameters);
+    request.parameters = parameter_specs(graph, node);
     request.states = specs_of(graph, node.states);
     request.outputs = specs_of(graph, node.outputs);
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     request.products = node.products;
+    request.tf32 = node.tf32;
     request.queue = queue;
     request.plan = plan_of(plans, labels_.back());
-    const KernelFactory& make = factory_of(*node.op, device, labels_.back());
-    kernels_.push_back(ops::wants_widening(request) ? ops::make_widening(make, request) : make(request));
+    kernels_.push_back(ops::make_kernel(maker_of(*node.op, device, labels_.back()), request, casts));
   }
 }
 
@@ -169,11 +193,13 @@ const std::byte* ShardRunner::begin() {
   return arena_;
 }
 
-void ShardRunner::add(const float* left, const float* right, float* sum, std::int64_t n) {
-  if (lane_ == nullptr) {
-    add_on_cpu(left, right, sum, n);
+void ShardRunner::add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) {
+  if (lane_ != nullptr) return lane_->gpu.add(lane_->compute, dtype, left, right, sum, n);
+  if (dtype == DType::f32) {
+    add_on_cpu(static_cast<const float*>(left), static_cast<const float*>(right), static_cast<float*>(sum), n);
   } else {
-    lane_->gpu.add(lane_->compute, left, right, sum, n);
+    add_narrow(dtype, static_cast<const std::uint16_t*>(left), static_cast<const std::uint16_t*>(right),
+               static_cast<std::uint16_t*>(sum), n);
   }
 }
 
@@ -189,6 +215,8 @@ void* ShardRunner::pointer(const Location& location, const ShardBinding& binding
       return const_cast<void*>(binding.inputs[index]);
     case Space::parameter:
       return const_cast<float*>(binding.parameters[index]);
+    case Space::narrow:
+      return const_cast<void*>(binding.narrow[index]);
     case Space::state:
       return const_cast<float*>(binding.states[index]);
     case Space::slot:
@@ -223,7 +251,7 @@ std::uint64_t ShardRunner::set_aside(const std::vector<Location>& slots, const S
 }
 
 void ShardRunner::add_aside() {
-  for (const Aside& aside : aside_) add(aside.slot, aside.written, aside.slot, aside.elements);
+  for (const Aside& aside : aside_) add(DType::f32, aside.slot, aside.written, aside.slot, aside.elements);
 }
 
 // Not yet on a GPU: what is recorded in a graph could not have the scale of a later step as an argument.
@@ -253,15 +281,7 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
   }
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
-    if (is_narrow(instruction.dtype)) {
-      add_narrow(instruction.dtype, static_cast<const std::uint16_t*>(inputs_[0]),
-                 static_cast<const std::uint16_t*>(inputs_[1]), static_cast<std::uint16_t*>(outputs_[0]),
-                 instruction.elements);
-    } else {
-      add(static_cast<const float*>(inputs_[0]), static_cast<const float*>(inputs_[1]),
-          static_cast<float*>(outputs_[0]), instruction.elements);
-    }
-    return;
+    return add(instruction.dtype, inputs_[0], inputs_[1], outputs_[0], instruction.elements);
   }
   bind(instruction.parameters, binding, parameters_);
   bind(instruction.states, binding, states_);

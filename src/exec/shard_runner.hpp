@@ -27,6 +27,7 @@ struct SlotMemory {
 struct ShardBinding {
   std::span<const void* const> inputs;       ///< per Graph::inputs
   std::span<const float* const> parameters;  ///< per Graph::parameters
+  std::span<const void* const> narrow;       ///< per Graph::parameters: its narrow copy on a GPU, null where none is
   std::span<const float* const> states;      ///< per Graph::states
   std::span<const SlotMemory> slots;         ///< per Program::slots; filled by `before` before first use
   const StepContext* step = nullptr;
@@ -89,7 +90,7 @@ class ShardRunner {
     std::int64_t elements = 0;
   };
 
-  void add(const float* left, const float* right, float* sum, std::int64_t n);
+  void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n);
   /// Returns which of the slots the kernel itself is to add to, a bit each.
   std::uint64_t set_aside(const std::vector<Location>& slots, const ShardBinding& binding, const Kernel* adding,
                           std::vector<void*>& pointers);

@@ -24,6 +24,7 @@ class BucketSink {
 struct ShardCall {
   const ShardInputs& inputs;                 ///< the host's memory
   std::span<const float* const> parameters;  ///< per Graph::parameters, where the worker's kernels can read them
+  std::span<const void* const> narrow;       ///< of a GPU: ShardBinding::narrow
   std::span<const float* const> states;
   backend::Gpu::Event parameters_there{};  ///< on a GPU: when both may be read
   const StepContext& step;

@@ -8,6 +8,7 @@
 
 #include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
+#include "graph/precision.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
 
@@ -64,6 +65,14 @@ class Compiler {
     return list;
   }
 
+  std::vector<Location> parameter_places(const Node& node) {
+    std::vector<Location> list = places(node.parameters);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (node.narrow_parameters && enters_narrow(graph_, node, i)) list[i].space = Space::narrow;
+    }
+    return list;
+  }
+
   void emit(Instruction instruction) {
     if (instruction.node >= 0) {
       if (const std::size_t bytes = workspace_of_(instruction.node); bytes > 0) {
@@ -89,7 +98,7 @@ class Compiler {
     instruction.kind = Instruction::Kind::forward;
     instruction.node = index;
     instruction.inputs = places(node.inputs);
-    instruction.parameters = places(node.parameters);
+    instruction.parameters = parameter_places(node);
     instruction.states = places(node.states);
     for (const ValueId id : node.outputs) place_at(id) = new_tensor(graph_.at(id).spec.bytes());
     instruction.outputs = places(node.outputs);
@@ -221,7 +230,7 @@ class Compiler {
   }
 
   void bind_forward_tensors(const Node& node, std::int32_t index, Instruction& instruction) {
-    instruction.parameters = places(node.parameters);
+    instruction.parameters = parameter_places(node);
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     instruction.inputs =

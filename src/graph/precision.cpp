@@ -1,6 +1,7 @@
 #include "graph/precision.hpp"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "lockstep/op.hpp"
@@ -60,6 +61,30 @@ class Rounding {
 };
 
 }  // namespace
+
+bool enters_narrow(const Graph& graph, const Node& node, std::size_t i) {
+  return node.products != DType::f32 && graph.at(node.parameters[i]).spec.shape.size() > 1;
+}
+
+std::vector<DType> narrow_copies(const Graph& graph) {
+  std::map<ValueId, DType> types;
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+      if (enters_narrow(graph, node, i)) types[node.parameters[i]] = node.products;
+    }
+  }
+  std::vector<DType> list;
+  for (const ValueId id : graph.parameters) list.push_back(types.contains(id) ? types[id] : DType::f32);
+  return list;
+}
+
+void read_narrow_copies(Graph& graph) {
+  for (Node& node : graph.nodes) node.narrow_parameters = node.products != DType::f32;
+}
+
+void allow_tf32(Graph& graph) {
+  for (Node& node : graph.nodes) node.tf32 = node.op->multiplies;
+}
 
 void set_precision(Graph& graph, DType precision) {
   if (precision != DType::f32) Rounding(graph).run(precision);

@@ -18,6 +18,7 @@ enum class Space : std::uint8_t {
   arena,      ///< index: byte offset
   input,      ///< index into Graph::inputs
   parameter,  ///< index into Graph::parameters
+  narrow,     ///< the same, of the parameter's narrow copy
   state,      ///< index into Graph::states
   slot,       ///< index into Program::slots: this shard's gradient or statistic
 };

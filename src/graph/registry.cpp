@@ -19,10 +19,11 @@ OpDef& OpRegistry::add(OpDef op) {
   return reference;
 }
 
-void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory) {
+void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow) {
   const auto found = ops_.find(op);
   LOCKSTEP_CHECK(found != ops_.end(), "no op '" + op + "'");
   found->second->kernels[device] = std::move(factory);
+  if (takes_narrow) found->second->takes_narrow.insert(device);
 }
 
 const OpDef* OpRegistry::find(const std::string& name) const {

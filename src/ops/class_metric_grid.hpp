@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"
 
@@ -69,7 +70,7 @@ class ClassMetricGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_class_metric_grid(const KernelRequest& request, std::int64_t best) {
-  return std::make_unique<ClassMetricGrid<Grid>>(ClassRows(request), best);
+  return make_for_float32(request, [&] { return std::make_unique<ClassMetricGrid<Grid>>(ClassRows(request), best); });
 }
 
 }  // namespace lockstep::ops

@@ -1,4 +1,4 @@
-// What ops that keep the shape share: shape rule, cost, and typed access to a call's first tensors.
+// What ops that keep the shape share: shape rule, cost, and typed access to a call's tensors.
 #pragma once
 
 #include <span>
@@ -20,20 +20,25 @@ Cost elementwise_cost(const Attributes& /*attributes*/, std::span<const TensorSp
   return {Forward * n, Backward * n};
 }
 
-inline const float* input(const ForwardCall& call, std::size_t i = 0) {
-  return static_cast<const float*>(call.inputs[i]);
+template <class T = float>
+const T* input(const ForwardCall& call, std::size_t i = 0) {
+  return static_cast<const T*>(call.inputs[i]);
 }
-inline const float* input(const BackwardCall& call, std::size_t i = 0) {
-  return static_cast<const float*>(call.inputs[i]);
+template <class T = float>
+const T* input(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<const T*>(call.inputs[i]);
 }
-inline float* output(const ForwardCall& call, std::size_t i = 0) {
-  return static_cast<float*>(call.outputs[i]);
+template <class T = float>
+T* output(const ForwardCall& call, std::size_t i = 0) {
+  return static_cast<T*>(call.outputs[i]);
 }
-inline const float* output_gradient(const BackwardCall& call, std::size_t i = 0) {
-  return static_cast<const float*>(call.output_gradients[i]);
+template <class T = float>
+const T* output_gradient(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<const T*>(call.output_gradients[i]);
 }
-inline float* input_gradient(const BackwardCall& call, std::size_t i = 0) {
-  return static_cast<float*>(call.input_gradients[i]);
+template <class T = float>
+T* input_gradient(const BackwardCall& call, std::size_t i = 0) {
+  return static_cast<T*>(call.input_gradients[i]);
 }
 
 }  // namespace lockstep::ops

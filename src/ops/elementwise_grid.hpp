@@ -5,23 +5,25 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
 /// y[i] = Function::of(x[i])
-template <class Function>
+template <class Function, class T>
 struct MapBody {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = Function::of(x[i]); }
 };
 
 /// z[i] = Function::of(x[i], y[i]); z may be x or y.
-template <class Function>
+template <class Function, class X, class Y = X>
 struct MapPairBody {
-  const float *x, *y;
-  float* z;
+  const X* x;
+  const Y* y;
+  X* z;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { z[i] = Function::of(x[i], y[i]); }
 };
 
@@ -30,21 +32,28 @@ struct Product {
 };
 
 /// y = Forward::of(x), dx = Gradient::of(seen, dy); `seen` is y where the op's backward reads its output, else x.
-template <class Grid, class Forward, class Gradient, bool kReadsOutput>
+template <class Grid, class T, class Forward, class Gradient, bool kReadsOutput>
 class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, MapBody<Forward>{input(call), output(call)});
+    Grid::each(call.queue, n_, MapBody<Forward, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    const float* seen = kReadsOutput ? static_cast<const float*>(call.outputs[0]) : input(call);
-    Grid::each(call.queue, n_, MapPairBody<Gradient>{seen, output_gradient(call), input_gradient(call)});
+    const T* seen = kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
+    Grid::each(call.queue, n_, MapPairBody<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
   }
 
  private:
   std::int64_t n_;
 };
+
+template <class Grid, class Forward, class Gradient, bool kReadsOutput>
+std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<ActivationGrid<Grid, T, Forward, Gradient, kReadsOutput>>(request.outputs[0].elements());
+  });
+}
 
 }  // namespace lockstep::ops

@@ -9,19 +9,19 @@
 namespace lockstep::ops {
 
 /// to[i] = from[place.of(i)]
-template <class Place>
+template <class Place, class T>
 struct GatherBody {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   Place place;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[place.of(i)]; }
 };
 
 /// to[place.of(i)] = from[i]; no two elements have one place.
-template <class Place>
+template <class Place, class T>
 struct ScatterBody {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   Place place;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[place.of(i)] = from[i]; }
 };

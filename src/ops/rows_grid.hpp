@@ -8,8 +8,9 @@
 namespace lockstep::ops {
 
 /// total[i] = sum of dy[row, i], in order of rows.
+template <class T>
 struct SumRowsBody {
-  const float* dy;
+  const T* dy;
   float* total;
   std::int64_t rows, size;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -20,8 +21,10 @@ struct SumRowsBody {
 };
 
 /// dw[i] = sum of dy[row, i] * z[row, i], in order of rows; z = (x - mean) * scale, or x * scale without means.
+template <class T>
 struct ScaleGradientBody {
-  const float *x, *dy, *means, *scales;
+  const T *x, *dy;
+  const float *means, *scales;
   float* dw;
   std::int64_t rows, size;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {

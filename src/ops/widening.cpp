@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "core/narrow.hpp"
 
 namespace lockstep::ops {
 
 namespace {
+
+using backend::Cast;
 
 constexpr std::size_t kAlignment = 64;
 
@@ -16,7 +19,7 @@ std::size_t up(std::size_t bytes) {
 }
 
 KernelRequest in_float32(KernelRequest request) {
-  for (auto* list : {&request.inputs, &request.outputs}) {
+  for (auto* list : {&request.inputs, &request.parameters, &request.outputs}) {
     for (TensorSpec& spec : *list) {
       if (is_narrow(spec.dtype)) spec.dtype = DType::f32;
     }
@@ -25,12 +28,27 @@ KernelRequest in_float32(KernelRequest request) {
   return request;
 }
 
+class CpuCasts final : public Casts {
+ public:
+  void cast(Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
+    switch (cast) {
+      case Cast::widen:
+        return widen(type, static_cast<const std::uint16_t*>(from), static_cast<float*>(to), n);
+      case Cast::narrow:
+        return narrow(type, static_cast<const float*>(from), static_cast<std::uint16_t*>(to), n);
+      case Cast::round:
+        return round_to(type, static_cast<const float*>(from), static_cast<float*>(to), n);
+    }
+  }
+};
+
 /// The float32 copies of one list of operands, from an offset of the workspace on.
 class Copies {
  public:
   Copies() = default;
-  /// `round`: what stands in float32 is rounded to this type; f32: it stays as it is.
-  Copies(const std::vector<TensorSpec>& specs, DType round, std::size_t& at) : specs_(specs), round_(round) {
+  /// `rounded_to`: what stands in float32 is copied, too, rounded to this; f32: it is not.
+  Copies(const Casts& casts, const std::vector<TensorSpec>& specs, DType rounded_to, std::size_t& at)
+      : casts_(&casts), specs_(specs), rounded_to_(rounded_to) {
     for (const TensorSpec& spec : specs) {
       starts_.push_back(at);
       if (copies(spec)) at += up(static_cast<std::size_t>(spec.elements()) * sizeof(float));
@@ -41,12 +59,13 @@ class Copies {
   std::span<const void* const> read(std::span<const void* const> from, std::byte* workspace) {
     read_.assign(from.begin(), from.end());
     for (std::size_t i = 0; i < read_.size(); ++i) {
-      if (from[i] == nullptr || !copies(specs_[i])) continue;
-      auto* const copy = reinterpret_cast<float*>(workspace + starts_[i]);
-      if (is_narrow(specs_[i].dtype)) {
-        widen(specs_[i].dtype, static_cast<const std::uint16_t*>(from[i]), copy, specs_[i].elements());
+      const TensorSpec& spec = specs_[i];
+      if (from[i] == nullptr || !copies(spec)) continue;
+      std::byte* const copy = workspace + starts_[i];
+      if (is_narrow(spec.dtype)) {
+        casts_->cast(Cast::widen, spec.dtype, from[i], copy, spec.elements());
       } else {
-        round_to(round_, static_cast<const float*>(from[i]), copy, specs_[i].elements());
+        casts_->cast(Cast::round, rounded_to_, from[i], copy, spec.elements());
       }
       read_[i] = copy;
     }
@@ -64,38 +83,73 @@ class Copies {
   void written(std::span<void* const> to) const {
     for (std::size_t i = 0; i < write_.size(); ++i) {
       if (write_[i] == to[i]) continue;
-      narrow(specs_[i].dtype, static_cast<const float*>(write_[i]), static_cast<std::uint16_t*>(to[i]),
-             specs_[i].elements());
+      casts_->cast(Cast::narrow, specs_[i].dtype, write_[i], to[i], specs_[i].elements());
     }
   }
 
  private:
   [[nodiscard]] bool copies(const TensorSpec& spec) const {
-    return is_narrow(spec.dtype) || (is_narrow(round_) && spec.dtype == DType::f32);
+    return is_narrow(spec.dtype) || (is_narrow(rounded_to_) && spec.dtype == DType::f32);
   }
+  const Casts* casts_ = nullptr;
   std::vector<TensorSpec> specs_;
-  DType round_ = DType::f32;
+  DType rounded_to_ = DType::f32;
   std::vector<std::size_t> starts_;
   std::vector<const void*> read_;
   std::vector<void*> write_;
 };
 
-class WideningKernel final : public Kernel {
+/// Copies of the parameters that stand in float32, rounded once for each version of them. On the CPU: a GPU keeps them
+/// beside the parameters (exec/gpu_tensors.hpp).
+class RoundedParameters {
  public:
-  WideningKernel(const KernelFactory& make, const KernelRequest& request)
-      : kernel_(make(in_float32(request))), parameters_(request.parameters), products_(request.products) {
-    bytes_ = up(kernel_->workspace_bytes());
-    inputs_ = Copies(request.inputs, products_, bytes_);
-    outputs_ = Copies(request.outputs, DType::f32, bytes_);
-    output_gradients_ = Copies(request.outputs, products_, bytes_);
-    input_gradients_ = Copies(request.inputs, DType::f32, bytes_);
-    for (const TensorSpec& spec : request.parameters) {
-      const bool rounded = is_narrow(products_) && spec.shape.size() > 1;
-      rounded_.emplace_back(rounded ? spec.bytes() : 0);
+  RoundedParameters(const Casts& casts, const KernelRequest& request)
+      : casts_(casts), specs_(request.parameters), rounded_to_(request.products) {
+    for (const TensorSpec& spec : specs_) {
+      const bool rounded = is_narrow(rounded_to_) && spec.dtype == DType::f32 && spec.shape.size() > 1;
+      copies_.emplace_back(rounded ? spec.bytes() : 0);
+      rounds_ = rounds_ || rounded;
     }
   }
 
+  std::span<const void* const> read(std::span<const void* const> from, const StepContext* step) {
+    if (!rounds_) return from;
+    pointers_.assign(from.begin(), from.end());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (copies_[i].size() == 0) continue;
+      if (!version_ || step->parameters_version != *version_) {
+        casts_.cast(Cast::round, rounded_to_, from[i], copies_[i].data(), specs_[i].elements());
+      }
+      pointers_[i] = copies_[i].data();
+    }
+    version_ = step->parameters_version;
+    return pointers_;
+  }
+
+ private:
+  const Casts& casts_;
+  std::vector<TensorSpec> specs_;
+  DType rounded_to_;
+  bool rounds_ = false;
+  std::vector<AlignedBytes> copies_;  ///< by parameter; empty for those that stay as they are
+  std::optional<std::uint64_t> version_;
+  std::vector<const void*> pointers_;
+};
+
+class WideningKernel final : public Kernel {
+ public:
+  WideningKernel(const KernelFactory& make, const KernelRequest& request, std::shared_ptr<const Casts> casts)
+      : casts_(std::move(casts)), kernel_(make(in_float32(request))), rounded_(*casts_, request) {
+    bytes_ = up(kernel_->workspace_bytes());
+    inputs_ = Copies(*casts_, request.inputs, request.products, bytes_);
+    parameters_ = Copies(*casts_, request.parameters, DType::f32, bytes_);
+    outputs_ = Copies(*casts_, request.outputs, DType::f32, bytes_);
+    output_gradients_ = Copies(*casts_, request.outputs, request.products, bytes_);
+    input_gradients_ = Copies(*casts_, request.inputs, DType::f32, bytes_);
+  }
+
   [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
+  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
   [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
@@ -109,7 +163,7 @@ class WideningKernel final : public Kernel {
     inner.inputs = inputs_.read(call.inputs, workspace);
     inner.outputs = outputs_.read(call.outputs, workspace);
     inner.output_gradients = output_gradients_.read(call.output_gradients, workspace);
-    inner.parameters = round_parameters(call.parameters, *call.step);
+    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step), workspace);
     inner.input_gradients = input_gradients_.write(call.input_gradients, workspace);
     kernel_->backward(inner);
     input_gradients_.written(call.input_gradients);
@@ -120,39 +174,24 @@ class WideningKernel final : public Kernel {
     auto* const workspace = static_cast<std::byte*>(call.workspace);
     ForwardCall inner = call;
     inner.inputs = inputs_.read(call.inputs, workspace);
-    inner.parameters = round_parameters(call.parameters, *call.step);
+    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step), workspace);
     inner.outputs = outputs_.write(call.outputs, workspace);
     (kernel_.get()->*make)(inner);
     outputs_.written(call.outputs);
   }
 
-  std::span<const void* const> round_parameters(std::span<const void* const> from, const StepContext& step) {
-    pointers_.assign(from.begin(), from.end());
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (rounded_[i].size() == 0) continue;
-      auto* const copy = reinterpret_cast<float*>(rounded_[i].data());
-      if (!has_rounded_ || step.parameters_version != version_) {
-        round_to(products_, static_cast<const float*>(from[i]), copy, parameters_[i].elements());
-      }
-      pointers_[i] = copy;
-    }
-    has_rounded_ = true;
-    version_ = step.parameters_version;
-    return pointers_;
-  }
-
+  std::shared_ptr<const Casts> casts_;
   std::unique_ptr<Kernel> kernel_;
-  std::vector<TensorSpec> parameters_;
-  DType products_;
   std::size_t bytes_ = 0;
-  Copies inputs_, outputs_, output_gradients_, input_gradients_;
-  std::vector<AlignedBytes> rounded_;  ///< by parameter; empty for those that stay as they are
-  bool has_rounded_ = false;
-  std::uint64_t version_ = 0;
-  std::vector<const void*> pointers_;
+  RoundedParameters rounded_;
+  Copies inputs_, parameters_, outputs_, output_gradients_, input_gradients_;
 };
 
 }  // namespace
+
+std::shared_ptr<const Casts> cpu_casts() {
+  return std::make_shared<CpuCasts>();
+}
 
 bool wants_widening(const KernelRequest& request) {
   const auto is_narrow_one = [](const TensorSpec& spec) { return is_narrow(spec.dtype); };
@@ -160,8 +199,16 @@ bool wants_widening(const KernelRequest& request) {
          std::any_of(request.outputs.begin(), request.outputs.end(), is_narrow_one);
 }
 
-std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request) {
-  return std::make_unique<WideningKernel>(make, request);
+std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request,
+                                      const std::shared_ptr<const Casts>& casts) {
+  return std::make_unique<WideningKernel>(make, request, casts);
+}
+
+std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker, const KernelRequest& request,
+                                    const std::shared_ptr<const Casts>& casts) {
+  if (!wants_widening(request)) return maker.make(request);
+  auto kernel = maker.takes_narrow ? maker.make(request) : nullptr;
+  return kernel != nullptr ? std::move(kernel) : make_widening(maker.make, request, casts);
 }
 
 }  // namespace lockstep::ops

@@ -1,19 +1,45 @@
-// Mixed precision for any kernel of the CPU: what stands in bfloat16 or float16 is widened before the call, and what
-// the kernel makes is rounded after it. So every op has it with no line of its own, and an op with a kernel that reads
-// these types itself would give the same up to the order of its sums.
+// Mixed precision for any kernel: what stands in bfloat16 or float16 is widened before the call, and what the kernel
+// makes is rounded after it. So every op has it with no line of its own, on the CPU and on GPUs, and an op with a
+// kernel that reads these types itself gives the same up to the order of its sums.
 #pragma once
 
 #include <memory>
 
+#include "backend/cast.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
 
-/// Whether the request has anything in bfloat16 or float16.
+/// Who casts a kernel's operands, where the kernel computes.
+class Casts {
+ public:
+  Casts() = default;
+  Casts(const Casts&) = delete;
+  Casts& operator=(const Casts&) = delete;
+  virtual ~Casts() = default;
+  /// `n` elements; the two do not overlap.
+  virtual void cast(backend::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const = 0;
+};
+
+[[nodiscard]] std::shared_ptr<const Casts> cpu_casts();
+
+/// A factory, and whether it may be given requests that hold narrow tensors; see OpDef::takes_narrow.
+struct KernelMaker {
+  const KernelFactory& make;
+  bool takes_narrow = false;
+};
+
+/// The op's kernel, if it takes what the request holds, else one that is given float32.
+[[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker, const KernelRequest& request,
+                                                  const std::shared_ptr<const Casts>& casts);
+
+/// Whether the request has anything narrow.
 [[nodiscard]] bool wants_widening(const KernelRequest& request);
 
-/// `make` is given the request in float32. Where `request.products` is such a type, all float operands are rounded
-/// to it, and parameters of two dimensions or more, once for each version of them.
-[[nodiscard]] std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request);
+/// `make` is given the request in float32. Where `request.products` is narrow, all float operands are rounded to it,
+/// and parameters of two dimensions or more, once for each version of them; those that the request has in the narrow
+/// type are so already.
+[[nodiscard]] std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request,
+                                                    const std::shared_ptr<const Casts>& casts);
 
 }  // namespace lockstep::ops

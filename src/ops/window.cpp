@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/narrow.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ops {
@@ -60,7 +61,8 @@ Window window_of(const std::string& op, const Attributes& attributes, bool strid
 }
 
 void require_image(const std::string& op, const TensorSpec& image) {
-  if (image.dtype == DType::f32 && image.shape.size() == 4) return;
+  const bool is_image = image.dtype == DType::f32 || is_narrow(image.dtype);  // kernels may see it narrow
+  if (is_image && image.shape.size() == 4) return;
   throw Error(ExitCode::configuration,
               fmt::format("{}: expected images [batch, height, width, channels] of f32, found {} of {}", op,
                           to_string(image.shape), name_of(image.dtype)));

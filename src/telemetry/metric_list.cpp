@@ -70,8 +70,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "Floating-point operations of the model, forward and backward, that this rank's shards needed."},
     {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
      "Floating-point operations a second that the rank's cores could do at most, by vector width and clock; of a GPU: "
-     "in "
-     "fp32, without its tensor cores."},
+     "in products of the job's precision."},
     {Metric::flops_utilization, "lockstep_model_flops_utilization_ratio", Kind::gauge, Scope::rank,
      "MFU of the last step: the model's operations a second, of the device's peak."},
     {Metric::exchange_bytes, "lockstep_exchange_bytes_total", Kind::counter, Scope::rank,

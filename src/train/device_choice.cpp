@@ -114,13 +114,6 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
 
 exec::Device choose_device(const Job& job, const Communicator& communicator) {
   if (job.device != "cuda") return exec::cpu_device();
-  if (job.precision != "fp32") {
-    throw Error(
-        ExitCode::configuration,
-        fmt::format("{}: expected precision: fp32 with device: cuda, found '{}'; GPUs have no kernels for it in "
-                    "this version: set precision: fp32, or device: cpu",
-                    place_of(job, "precision"), job.precision));
-  }
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
   const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank)};
@@ -145,7 +138,7 @@ exec::Device choose_device(const Job& job, const Communicator& communicator) {
           .module = module,
           .gpu_place = named,
           .place = fmt::format("{}, rank {}, {}", named.host, rank, named.gpu),
-          .peak_flops = backend::peak_flops(gpu),
+          .peak_flops = backend::peak_flops(gpu, job.precision),
           .profiler = backend::make_profiler(*module)};
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -41,15 +42,15 @@ GpuUpdater::~GpuUpdater() {
 
 std::vector<exec::MemoryNeed> GpuUpdater::gpu_needs(const Model& model) const {
   const std::size_t each = GpuTensors::bytes(model.parameters);
-  std::vector<exec::MemoryNeed> needs = {
-      {"parameters and states", exec::GpuParameters::bytes(model.parameters, model.states)}, {"gradient", each}};
+  auto needs = exec::GpuParameters::needs(model.parameters, model.states, narrow_copies(graph_));
+  needs.push_back({"gradient", each});
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   return needs;
 }
 
 void GpuUpdater::begin(const Model& model) {
   gpu_.make_current();
-  parameters_ = std::make_shared<exec::GpuParameters>(gpu_, model.parameters, model.states);
+  parameters_ = std::make_shared<exec::GpuParameters>(gpu_, model.parameters, model.states, narrow_copies(graph_));
   optimizer_state_.clear();
   for (const exec::TensorBlock& state : model.optimizer) {
     optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state));
@@ -87,6 +88,10 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = decays(p);
+      if (const exec::NarrowCopies& copies = parameters_->copies(); copies.at(p) != nullptr) {
+        part.narrow = copies.type(p);
+        part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
+      }
       for (const std::size_t slot : uses_[p]) {
         const exec::SlotPlace& place = layout_.slots[slot];
         uses.push_back(exchange_.reduced(place.bucket).data() + place.offset + at);

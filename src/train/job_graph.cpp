@@ -9,6 +9,7 @@ namespace {
 
 Graph in_precision(const Job& job, Graph graph) {
   set_precision(graph, job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32);
+  if (job.precision == "tf32") allow_tf32(graph);
   return graph;
 }
 

@@ -9,6 +9,7 @@
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
 #include "core/host_device.hpp"
+#include "core/narrow.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "train/optimizer_formulas.hpp"
 
@@ -20,6 +21,8 @@ struct UpdatePart {
   std::int32_t uses = 0;      ///< 0: frozen
   std::int32_t elements = 0;  ///< of kPart; the rest is nobody's
   bool decay = false;
+  DType narrow = DType::f32;      ///< of the copy; f32: there is none
+  std::uint16_t* copy = nullptr;  ///< of its first element
 };
 
 /// Of the states' block: a running statistic.
@@ -121,6 +124,12 @@ struct UpdateOperands {
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
   }
+  /// The parameter has a new value: its copy follows.
+  LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
+    if (part.narrow == DType::f32) return;
+    const float value = parameter[i];
+    part.copy[i % exec::GpuTensors::kPart] = part.narrow == DType::f16 ? to_float16(value) : to_bfloat16(value);
+  }
   LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
     if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
     return gradient[i];
@@ -132,7 +141,9 @@ struct SgdPlainBody {
   SgdScalars decayed, plain;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart* part = of.part(i);
-    if (part != nullptr) sgd_plain(of.parameter[i], of.clipped(i), part->decay ? decayed : plain);
+    if (part == nullptr) return;
+    sgd_plain(of.parameter[i], of.clipped(i), part->decay ? decayed : plain);
+    of.renew_copy(*part, i);
   }
 };
 
@@ -144,6 +155,7 @@ struct SgdMomentumBody {
     const UpdatePart* part = of.part(i);
     if (part == nullptr) return;
     sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], part->decay ? decayed : plain);
+    of.renew_copy(*part, i);
   }
 };
 
@@ -155,6 +167,7 @@ struct AdamBody {
     const UpdatePart* part = of.part(i);
     if (part == nullptr) return;
     adam(of.parameter[i], of.clipped(i), first[i], second[i], part->decay ? decayed : plain);
+    of.renew_copy(*part, i);
   }
 };
 

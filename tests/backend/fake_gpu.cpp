@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/gpu/element_kernels.hpp"
+
 namespace lockstep::backend {
 
 namespace {
@@ -46,13 +48,24 @@ void FakeGpu::enter(Stream /*stream*/, std::uint64_t step, const std::string& op
   entered_ = "step " + std::to_string(step) + ": " + op;
 }
 
-void FakeGpu::add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) {
+void FakeGpu::add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
   put(stream, [=, this] {
-    const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
-    kernel_reads(stream, reinterpret_cast<const std::byte*>(left), bytes);
-    kernel_reads(stream, reinterpret_cast<const std::byte*>(right), bytes);
-    kernel_writes(stream, reinterpret_cast<std::byte*>(out), bytes);
-    for (std::int64_t i = 0; i < n; ++i) out[i] = left[i] + right[i];
+    const auto bytes = static_cast<std::size_t>(n) * size_of(dtype);
+    kernel_reads(stream, static_cast<const std::byte*>(left), bytes);
+    kernel_reads(stream, static_cast<const std::byte*>(right), bytes);
+    kernel_writes(stream, static_cast<std::byte*>(out), bytes);
+    put_add<HostGrid>(nullptr, dtype, left, right, out, n);
+  });
+}
+
+void FakeGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
+  put(stream, [=, this] {
+    const auto bytes = [&](bool is_narrow) {
+      return static_cast<std::size_t>(n) * (is_narrow ? size_of(narrow) : sizeof(float));
+    };
+    kernel_reads(stream, static_cast<const std::byte*>(from), bytes(cast == Cast::widen));
+    kernel_writes(stream, static_cast<std::byte*>(to), bytes(cast == Cast::narrow));
+    put_cast<HostGrid>(nullptr, cast, narrow, from, to, n);
   });
 }
 

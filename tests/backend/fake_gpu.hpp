@@ -61,7 +61,9 @@ class FakeGpu final : public Gpu {
   void reads(const std::byte* pinned, std::size_t bytes) override;
   [[nodiscard]] GpuQueue* queue(Stream stream) override;
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;
-  void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
+  using Gpu::add;
+  void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
+  void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override;
   /// What is put() meanwhile is kept, and done by each launch.
   [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& put) override;
   [[nodiscard]] std::size_t free_memory() override { return free_memory_; }

@@ -97,6 +97,22 @@ class Training(Place):
         self.run_program("train", str(JOB), *words, "run_directory=other", "steps=4", "--stop-at", "3", code=75)
         self.assertEqual(self.hash(*words, "run_directory=other", "--ranks", "2"), expected)
 
+    def test_bfloat16_changes_no_bit_either(self):
+        """Casts, sums and the copies of parameters are the GPU's, kernels the CPU's."""
+        words = (*self.STEPS, "precision=bf16")
+        expected = self.hash(*words)
+        self.assertNotEqual(expected, self.hash(*self.STEPS))
+        for ranks, threads in ((1, 1), (3, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                self.assertEqual(self.hash(*words, "device=cuda", "--ranks", str(ranks), f"threads={threads}"), expected)
+        words = ("steps=3", "precision=bf16", "evaluate.every=2 steps", "data.train.digits.count=400")
+        self.assertEqual(self.hash(*words, "device=cuda", "--ranks", "2", module=CHECKED), self.hash(*words))
+
+    def test_bfloat16_by_kernels_made_for_gpus(self):
+        words = ("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200", "precision=bf16")
+        hashes = {self.hash(*words, "--ranks", str(ranks), module=GRIDS) for ranks in (1, 2, 3)}
+        self.assertEqual(len(hashes), 1)
+
     def test_kernels_made_for_gpus(self):
         """Bodies of GPU kernels over their whole grids: one hash on any number of ranks."""
         hashes = {self.hash("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200",

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backend/gpu/element_kernels.hpp"
 #include "backend/gpu/gpu.hpp"
 
 namespace lockstep::backend {
@@ -38,8 +39,12 @@ class HostGpu final : public Gpu {
   void clear(Stream /*stream*/, std::byte* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
   GpuQueue* queue(Stream /*stream*/) override { return nullptr; }
   void enter(Stream /*stream*/, std::uint64_t /*step*/, const std::string& /*op*/) override {}
-  void add(Stream /*stream*/, const float* left, const float* right, float* out, std::int64_t n) override {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = left[i] + right[i];
+  using Gpu::add;
+  void add(Stream /*stream*/, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override {
+    put_add<HostGrid>(nullptr, dtype, left, right, out, n);
+  }
+  void cast(Stream /*stream*/, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override {
+    put_cast<HostGrid>(nullptr, cast, narrow, from, to, n);
   }
   std::size_t free_memory() override {
     const char* given = std::getenv("STAND_IN_FREE");

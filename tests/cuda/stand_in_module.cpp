@@ -48,7 +48,7 @@ extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
   OpRegistry cpu;
   ops::add_built_in(cpu);
   const std::map<std::string, KernelFactory> given = STAND_IN_KERNELS;
-  for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel);
+  for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel, true);
   for (const OpDef* op : cpu.all()) {
     const auto found = op->kernels.find(DeviceKind::cpu);
     if (found == op->kernels.end() || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;

@@ -105,6 +105,14 @@ TEST_F(Precision, Float16IsKeptWhereBfloat16Is) {
   EXPECT_EQ(builder_.graph().nodes[0].products, DType::f16);
 }
 
+TEST_F(Precision, Tf32IsForProductsOnly) {
+  const ValueId a = add("product", {x_}), b = add("act", {a});
+  allow_tf32(builder_.graph());
+  EXPECT_TRUE(builder_.graph().nodes[0].tf32);
+  EXPECT_FALSE(builder_.graph().nodes[1].tf32);
+  EXPECT_EQ(builder_.graph().at(b).spec.dtype, DType::f32);
+}
+
 TEST_F(Precision, Float32ChangesNothing) {
   const ValueId a = add("product", {x_}), b = add("product", {a});
   builder_.graph().output = b;

@@ -54,9 +54,9 @@ TEST(LibraryCalls, LinearsProductsAreThoseOfItsOwnKernels) {
   const Floats x = integers(15, 1), weight = integers(12, 2), dy = integers(20, 3);
   Floats y(20), dx(15), dw(12);
   using backend::HostGrid;
-  HostGrid::rows(nullptr, 20, LinearBody{x.data(), weight.data(), nullptr, y.data(), sizes});
-  HostGrid::each(nullptr, 15, LinearInputGradientBody{dy.data(), weight.data(), dx.data(), sizes});
-  HostGrid::each(nullptr, 12, LinearWeightGradientBody{x.data(), dy.data(), dw.data(), sizes});
+  HostGrid::rows(nullptr, 20, LinearBody<float, float>{x.data(), weight.data(), nullptr, y.data(), sizes});
+  HostGrid::each(nullptr, 15, LinearInputGradientBody<float, float>{dy.data(), weight.data(), dx.data(), sizes});
+  HostGrid::each(nullptr, 12, LinearWeightGradientBody<float>{x.data(), dy.data(), dw.data(), sizes});
   EXPECT_EQ(product(output_product(sizes), weight, x), y);
   EXPECT_EQ(product(input_gradient_product(sizes), weight, dy), dx);
   EXPECT_EQ(product(weight_gradient_product(sizes), x, dy), dw);
@@ -112,8 +112,9 @@ TEST(LibraryCalls, ConvsLayoutIsThatOfItsOwnKernel) {
   const Floats x = integers(2 * 5 * 6 * 4, 1), weight = integers(6 * 2 * 6, 2);
   Floats packed(weight.size()), y(2 * 3 * 5 * 6);
   using backend::HostGrid;
-  HostGrid::each(nullptr, 72, ChannelsLastBody{weight.data(), packed.data(), filter});
-  HostGrid::each(nullptr, static_cast<std::int64_t>(y.size()), ConvBody{x.data(), weight.data(), nullptr, y.data(), s});
+  HostGrid::each(nullptr, 72, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
+  HostGrid::each(nullptr, static_cast<std::int64_t>(y.size()),
+                 ConvBody<float, float>{x.data(), weight.data(), nullptr, y.data(), s});
   const auto [batch, filters, height, width] = layout.output.sizes;
   EXPECT_EQ(layout.output.sizes, (Place{2, 6, 3, 5}));
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.size()); ++i) {
@@ -135,7 +136,7 @@ TEST(LibraryCalls, AWeightWithChannelsLastComesBack) {
   const FilterSizes filter{3, 4};
   const Floats weight = integers(24, 5);
   Floats packed(24), back(24);
-  backend::HostGrid::each(nullptr, 24, ChannelsLastBody{weight.data(), packed.data(), filter});
+  backend::HostGrid::each(nullptr, 24, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
   backend::HostGrid::each(nullptr, 24, ChannelsFirstBody{packed.data(), back.data(), filter});
   EXPECT_EQ(back, weight);
   EXPECT_NE(packed, weight);
@@ -154,7 +155,7 @@ TEST(LibraryCalls, AWeightThatNeedsNoCopyIsTheSameBothWays) {
 TEST(LibraryCalls, ABiasAfterwards) {
   Floats y = integers(6, 7);
   const Floats before = y, bias = {10, 20, 30};
-  backend::HostGrid::each(nullptr, 6, AddBiasBody{bias.data(), y.data(), 3});
+  backend::HostGrid::each(nullptr, 6, AddBiasBody<float>{y.data(), bias.data(), y.data(), 3});
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(y[i], before[i] + bias[i % 3]);
 }
 

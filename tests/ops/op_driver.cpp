@@ -162,7 +162,9 @@ KernelRun::KernelRun(const Problem& problem, RunOptions options) : problem_(prob
   for (const auto& spec : problem.signature.saved) saved.push_back(spec.bytes());
   for (const auto& tensor : problem.states) statistics.push_back(tensor.spec().bytes());
   for (const auto& spec : problem.input_specs) input_gradients.push_back(spec.bytes());
-  for (const auto& tensor : problem.parameters) parameter_gradients.push_back(tensor.spec().bytes());
+  for (const auto& tensor : problem.parameters) {
+    parameter_gradients.push_back(static_cast<std::size_t>(tensor.elements()) * sizeof(float));
+  }
   outputs_ = make(outputs);
   saved_ = make(saved);
   if (problem.mode == Mode::training) statistics_ = make(statistics);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "core/narrow.hpp"
 #include "ops/op_driver.hpp"
@@ -81,50 +82,76 @@ std::vector<Bytes> widened(DType type, const std::vector<Bytes>& narrow, const s
   return list;
 }
 
-void check(DType type, const OpDef& op, const OpCase& the_case) {
-  Problem wide = make_problem(op, the_case);
-  round_all(type, wide.inputs);
-  round_all(type, wide.output_gradients);
-  if (op.multiplies) round_all(type, wide.parameters, true);
+/// Whose kernels, and what they are given narrow beside the products' operands.
+struct Tested {
+  KernelFactory make;
+  bool takes_narrow = false;  ///< of OpDef
+  bool narrow_parameters = false;
+  bool narrow_inputs = true, narrow_outputs = true;
+};
 
-  // The same problem, whose parameters need not be rounded: the kernel does that itself.
-  Problem narrow_problem = make_problem(op, the_case);
-  narrow_problem.inputs = narrowed(type, wide.inputs);
-  narrow_problem.output_gradients = narrowed(type, wide.output_gradients);
-  narrow_specs(type, narrow_problem.input_specs);
-  narrow_specs(type, narrow_problem.signature.outputs);
-  const KernelFactory& make = op.kernels.at(DeviceKind::cpu);
-  const auto kernel = narrow_problem.make_kernel([&](KernelRequest request) {
-    if (op.multiplies) request.products = type;
+/// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
+Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
+  Problem problem = make_problem(*wide.op, the_case);
+  if (tested.narrow_inputs) {
+    problem.inputs = narrowed(type, wide.inputs);
+    narrow_specs(type, problem.input_specs);
+  }
+  if (tested.narrow_outputs) {
+    problem.output_gradients = narrowed(type, wide.output_gradients);
+    narrow_specs(type, problem.signature.outputs);
+  }
+  for (Tensor& tensor : problem.parameters) {
+    if (tested.narrow_parameters && tensor.shape().size() > 1) tensor = narrowed(type, tensor);
+  }
+  return problem;
+}
+
+std::unique_ptr<Kernel> narrow_kernel_of(DType type, const Problem& problem, const Tested& tested) {
+  return problem.make_kernel([&](KernelRequest request) {
+    if (problem.op->multiplies) request.products = type;
+    for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
     EXPECT_TRUE(wants_widening(request));
-    return make_widening(make, request);
+    return make_kernel({tested.make, tested.takes_narrow}, request, cpu_casts());
   });
+}
 
-  const auto expected_kernel = wide.make_kernel();
+void check(DType type, const OpDef& op, const OpCase& the_case, const Tested& tested) {
+  Problem wide = make_problem(op, the_case);
+  if (tested.narrow_inputs || op.multiplies) round_all(type, wide.inputs);
+  if (tested.narrow_outputs || op.multiplies) round_all(type, wide.output_gradients);
+  if (op.multiplies) round_all(type, wide.parameters, true);
+  const Problem narrow_problem = narrow_problem_of(type, wide, the_case, tested);
+  const auto kernel = narrow_kernel_of(type, narrow_problem, tested), expected_kernel = wide.make_kernel(tested.make);
   KernelRun expected(wide), found(narrow_problem);
   expected.forward(*expected_kernel);
   found.forward(*kernel);
-  EXPECT_TRUE(found.outputs() == narrowed(type, expected.outputs(), wide.signature.outputs)) << "outputs";
+  const auto as_found = [&](bool is_narrow, const std::vector<Bytes>& bytes, const std::vector<TensorSpec>& specs) {
+    return is_narrow ? narrowed(type, bytes, specs) : bytes;
+  };
+  EXPECT_TRUE(found.outputs() == as_found(tested.narrow_outputs, expected.outputs(), wide.signature.outputs))
+      << "outputs";
   EXPECT_TRUE(found.statistics() == expected.statistics()) << "statistics";
   if (!wide.trains()) return;
-  expected.set_outputs(widened(type, found.outputs(), wide.signature.outputs));  // backward may read them
+  // Backward may read them.
+  if (tested.narrow_outputs) expected.set_outputs(widened(type, found.outputs(), wide.signature.outputs));
   expected.backward(*expected_kernel);
   found.backward(*kernel);
   EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << "parameter gradients";
-  const auto gradients = expected.input_gradients(), narrow_gradients = narrowed(type, gradients, wide.input_specs);
+  const auto gradients = as_found(tested.narrow_inputs, expected.input_gradients(), wide.input_specs);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!wide.wants_gradient(i)) continue;
-    EXPECT_TRUE(found.input_gradients()[i] == narrow_gradients[i]) << "gradient " << i;
+    EXPECT_TRUE(found.input_gradients()[i] == gradients[i]) << "gradient " << i;
   }
   EXPECT_EQ(found.damage(), "");
 }
 
-}  // namespace
-
-TEST(Widening, EveryLayersKernelComputesInFloat32AndRounds) {
+/// visit(type, op, case) for all layers.
+template <class Visit>
+int for_layers(const Visit& visit) {
   OpRegistry ops;
   add_built_in(ops);
-  int checked = 0;
+  int visited = 0;
   for (const OpCases& cases : all_cases()) {
     const OpDef& op = ops.at(cases.op);
     if (op.kind != OpKind::layer || op.view) continue;
@@ -132,12 +159,60 @@ TEST(Widening, EveryLayersKernelComputesInFloat32AndRounds) {
       if (the_case.benchmark) continue;
       for (const DType type : {DType::bf16, DType::f16}) {
         SCOPED_TRACE(cases.op + ", " + the_case.name + ", " + std::string(name_of(type)));
-        check(type, op, the_case);
-        ++checked;
+        visit(type, op, the_case);
+        ++visited;
       }
     }
   }
+  return visited;
+}
+
+}  // namespace
+
+TEST(Widening, EveryLayersKernelComputesInFloat32AndRounds) {
+  const int checked = for_layers([](DType type, const OpDef& op, const OpCase& the_case) {
+    check(type, op, the_case, {op.kernels.at(DeviceKind::cpu)});
+  });
   EXPECT_GT(checked, 200);
+}
+
+TEST(NarrowElements, EveryLayersGpuKernelComputesInFloat32AndRounds) {
+  const auto grids = host_grid_kernels();
+  const int checked = for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
+    check(type, op, the_case, {grids.at(op.name), true, op.multiplies});
+  });
+  EXPECT_GT(checked, 200);
+}
+
+// A model's input and its output stay in float32.
+TEST(NarrowElements, AProductTakesFloat32InAndOut) {
+  const auto grids = host_grid_kernels();
+  int checked = 0;
+  for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
+    if (!op.multiplies) return;
+    for (const bool in : {false, true}) {
+      check(type, op, the_case, {grids.at(op.name), true, true, in, !in});
+      ++checked;
+    }
+    check(type, op, the_case, {grids.at(op.name), true, true, false, false});
+  });
+  EXPECT_GT(checked, 40);
+}
+
+TEST(NarrowElements, AllButTheseHaveAKernelOfTheirOwn) {
+  const auto grids = host_grid_kernels();
+  std::set<std::string> widened;
+  for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
+    const Tested tested{grids.at(op.name), true, op.multiplies};
+    const Problem problem = narrow_problem_of(type, make_problem(op, the_case), the_case, tested);
+    (void)problem.make_kernel([&](KernelRequest request) {
+      if (op.multiplies) request.products = type;
+      for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
+      if (grids.at(op.name)(request) == nullptr) widened.insert(op.name);
+      return std::unique_ptr<Kernel>();
+    });
+  });
+  EXPECT_EQ(widened, (std::set<std::string>{"add", "attention", "mul"}));  // add and mul of more than two
 }
 
 TEST(Widening, LeavesFloat32Alone) {

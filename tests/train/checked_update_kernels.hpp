@@ -72,6 +72,9 @@ class CheckedUpdateKernels final : public UpdateKernels {
     write(queue, body.of.gradient, n);
     write(queue, body.of.parameter, n);
     for (float* state : states) write(queue, state, n);
+    for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
+      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr) write(queue, part.copy, part.elements);
+    }
     grids_.put(queue, n, body);
   }
   GridUpdateKernels<backend::HostGrid> grids_;

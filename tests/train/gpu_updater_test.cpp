@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "backend/fake_gpu.hpp"
+#include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "graph/precision.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 #include "train/checked_update_kernels.hpp"
@@ -50,9 +52,10 @@ struct Scaling {
 /// A run of updates from made-up sums, on the host or on a fake.
 class Bench {
  public:
-  Bench() {
+  explicit Bench(DType precision = DType::f32) : precision_(precision) {
     ops::add_built_in(registry_);
     graph_ = net(registry_);
+    set_precision(graph_, precision);
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
     layout_ = exec::make_gradient_layout(executor_->program(), 8192);
   }
@@ -88,6 +91,7 @@ class Bench {
         std::copy(values.begin(), values.end(), leaf.memory);
         gpu.record(leaf.written, worker);
       });
+      expect_copies(updater);
     }
     EXPECT_EQ(gpu.blocks_alive(), 0U);
     return result;
@@ -134,6 +138,23 @@ class Bench {
     }
   }
 
+  /// Of all matrices, in the products' type, as the last update has left them.
+  void expect_copies(GpuUpdater& updater) const {
+    Model model = updater.make_model(7);
+    updater.fetch(model);
+    const auto on_gpu = updater.values(model).on_gpu;
+    for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+      const bool copied = is_narrow(precision_) && model.parameters.shape(i).size() > 1;
+      const std::byte* const copy = on_gpu->copies().at(i);
+      ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
+      if (!copied) continue;
+      std::vector<std::uint16_t> expected(model.parameters.at(i).size());
+      narrow(precision_, model.parameters.at(i).data(), expected.data(), std::ssize(expected));
+      EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
+          << model.parameters.name(i);
+    }
+  }
+
   [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket, const Scaling& scaling,
                                             bool spoiled) const {
     RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
@@ -150,6 +171,7 @@ class Bench {
     return values;
   }
 
+  DType precision_;
   OpRegistry registry_;
   Graph graph_;
   exec::WorkerPool pool_{1};
@@ -198,6 +220,17 @@ TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
         // A step that is left out might as well not have been, and a power of two changes no bit.
         EXPECT_TRUE(expected.values == never.values);
       }
+    }
+  }
+}
+
+TEST(GpuUpdater, RenewsTheCopiesThatProductsReadWithTheirParameters) {
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const DType precision : {DType::bf16, DType::f16}) {
+      Bench bench(precision);
+      EXPECT_TRUE(bench.on_fake(options, 0.5) == bench.on_host(options, 0.5)) << options.kind;
     }
   }
 }

@@ -36,7 +36,9 @@ class CudaGpu final : public Gpu {
   void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   [[nodiscard]] GpuQueue* queue(Stream stream) override { return queues_.at(static_cast<std::size_t>(stream)).get(); }
   void enter(Stream stream, std::uint64_t step, const std::string& op) override { queue(stream)->enter(step, op); }
-  void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) override;
+  using Gpu::add;
+  void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
+  void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override;
   [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& put) override;
   [[nodiscard]] std::size_t free_memory() override;
 

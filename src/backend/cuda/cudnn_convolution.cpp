@@ -24,6 +24,10 @@ std::vector<std::int64_t> list(const std::array<std::int64_t, kCount>& values) {
   return {values.begin(), values.end()};
 }
 
+DataType_t type_of(DType dtype) {
+  return dtype == DType::bf16 ? DataType_t::BFLOAT16 : dtype == DType::f16 ? DataType_t::HALF : DataType_t::FLOAT;
+}
+
 Tensor operand(graphs::Graph& graph, const ImageLayout& layout, std::int64_t name) {
   return graph.tensor(
       graphs::Tensor_attributes().set_uid(name).set_dim(list(layout.sizes)).set_stride(list(layout.strides)));
@@ -37,8 +41,8 @@ Attributes with_window(const ConvolutionLayout& layout) {
   return attributes;
 }
 
-void describe(graphs::Graph& graph, Direction direction, const ConvolutionLayout& layout) {
-  graph.set_io_data_type(DataType_t::FLOAT)
+void describe(graphs::Graph& graph, Direction direction, const ConvolutionLayout& layout, const ProductTypes& types) {
+  graph.set_io_data_type(type_of(types.factors))
       .set_intermediate_data_type(DataType_t::FLOAT)
       .set_compute_data_type(DataType_t::FLOAT);
   Tensor result;
@@ -56,18 +60,25 @@ void describe(graphs::Graph& graph, Direction direction, const ConvolutionLayout
                               with_window<graphs::Conv_wgrad_attributes>(layout));
     of_result = &layout.weight;
   }
-  result->set_output(true).set_uid(kResult).set_dim(list(of_result->sizes)).set_stride(list(of_result->strides));
+  result->set_output(true).set_uid(kResult).set_data_type(type_of(types.result));
+  result->set_dim(list(of_result->sizes)).set_stride(list(of_result->strides));
 }
 
 /// False: cuDNN has no plan for it. What else may be wrong shows where a plan runs.
-bool choose(graphs::Graph& graph, cudnnHandle_t handle) {
+bool choose(graphs::Graph& graph, cudnnHandle_t handle, const ProductTypes& types) {
   if (graph.validate().is_bad() || graph.build_operation_graph(handle).is_bad()) return false;
   using cudnn_frontend::HeurMode_t;
   if (graph.create_execution_plans({HeurMode_t::A, HeurMode_t::FALLBACK}).is_bad()) return false;
-  graph.deselect_numeric_notes({NumericalNote_t::NONDETERMINISTIC, NumericalNote_t::TENSOR_CORE,
-                                NumericalNote_t::DOWN_CONVERT_INPUTS, NumericalNote_t::REDUCED_PRECISION_REDUCTION,
-                                NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_4x4,
-                                NumericalNote_t::WINOGRAD_TILE_6x6, NumericalNote_t::WINOGRAD_TILE_13x13});
+  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::NONDETERMINISTIC,
+                                           NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                           NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                           NumericalNote_t::FFT,
+                                           NumericalNote_t::WINOGRAD_TILE_4x4,
+                                           NumericalNote_t::WINOGRAD_TILE_6x6,
+                                           NumericalNote_t::WINOGRAD_TILE_13x13};
+  // With operands in fp32 they would compute in TF32.
+  if (types.factors == DType::f32 && !types.tf32) unwanted.push_back(NumericalNote_t::TENSOR_CORE);
+  graph.deselect_numeric_notes(unwanted);
   graph.deselect_workspace_greater_than(CudnnConvolution::kMostWorkspace);
   return graph.check_support().is_good() && graph.build_plans().is_good();
 }
@@ -84,10 +95,10 @@ CudnnConvolution& CudnnConvolution::operator=(CudnnConvolution&&) noexcept = def
 CudnnConvolution::~CudnnConvolution() = default;
 
 std::optional<CudnnConvolution> CudnnConvolution::make(const GpuQueue& queue, Direction direction,
-                                                       const ConvolutionLayout& layout) {
+                                                       const ConvolutionLayout& layout, const ProductTypes& types) {
   CudnnConvolution made;
-  describe(*made.graph_, direction, layout);
-  if (!choose(*made.graph_, queue.cudnn())) return std::nullopt;
+  describe(*made.graph_, direction, layout, types);
+  if (!choose(*made.graph_, queue.cudnn(), types)) return std::nullopt;
   std::int64_t bytes = 0;
   check(made.graph_->get_workspace_size(bytes), "cuDNN's workspace size", queue.place());
   check(made.graph_->get_plan_name(made.name_), "cuDNN's plan name", queue.place());
@@ -96,10 +107,9 @@ std::optional<CudnnConvolution> CudnnConvolution::make(const GpuQueue& queue, Di
 }
 
 void CudnnConvolution::run(const GpuQueue& queue, const Operands& operands, void* workspace) const {
-  const auto pointer = [](const float* data) { return static_cast<void*>(const_cast<float*>(data)); };
-  std::unordered_map<std::int64_t, void*> named = {{kFirst, pointer(operands.first)},
-                                                   {kSecond, pointer(operands.second)},
-                                                   {kResult, static_cast<void*>(operands.result)}};
+  std::unordered_map<std::int64_t, void*> named = {{kFirst, const_cast<void*>(operands.first)},
+                                                   {kSecond, const_cast<void*>(operands.second)},
+                                                   {kResult, operands.result}};
   check(graph_->execute(queue.cudnn(), named, workspace), "a convolution of cuDNN", queue.place());
 }
 

@@ -1,6 +1,7 @@
-// CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, in fp32. Its engine is chosen when it is
-// made: the first that cuDNN proposes which is deterministic, rounds nothing to less than fp32 (no TF32), and is not a
-// transform with an error of its own (FFT, Winograd on large tiles). So all shards are computed by the same code.
+// CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32. Its engine is chosen when
+// it is made: the first that cuDNN proposes which is deterministic, rounds no operand (to TF32 only where that is
+// allowed), and is not a transform with an error of its own (FFT, Winograd on large tiles). So all shards are computed
+// by the same code.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/convolution_layout.hpp"
+#include "backend/gpu/product_types.hpp"
 
 namespace cudnn_frontend::graph {
 class Graph;
@@ -24,14 +26,14 @@ class CudnnConvolution {
     weight_gradient,  ///< the output's gradient, image -> the weight's
   };
   struct Operands {
-    const float *first = nullptr, *second = nullptr;  ///< as the direction has them
-    float* result = nullptr;
+    const void *first = nullptr, *second = nullptr;  ///< as the direction has them
+    void* result = nullptr;
   };
   static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
 
   /// None where cuDNN has no such engine.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const GpuQueue& queue, Direction direction,
-                                                            const ConvolutionLayout& layout);
+                                                            const ConvolutionLayout& layout, const ProductTypes& types);
   CudnnConvolution(CudnnConvolution&&) noexcept;
   CudnnConvolution& operator=(CudnnConvolution&&) noexcept;
   CudnnConvolution(const CudnnConvolution&) = delete;

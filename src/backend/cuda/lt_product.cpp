@@ -29,20 +29,27 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   LOCKSTEP_GPU(place, cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-Handle<LtMatmulDescTraits> make_desc(const ColumnProduct& product, bool bias, const GpuPlace& place) {
+Handle<LtMatmulDescTraits> make_desc(const ColumnProduct& product, const ProductTypes& types, bool bias,
+                                     const GpuPlace& place) {
+  const cublasComputeType_t compute = types.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t raw = nullptr;
-  LOCKSTEP_GPU(place, cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  LOCKSTEP_GPU(place, cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F));
   Handle<LtMatmulDescTraits> desc(raw);
   const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(product.a.transposed), place);
   set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(product.b.transposed), place);
+  if (bias) set(desc.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F, place);
   set(desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, place);
   return desc;
 }
 
-Handle<LtLayoutTraits> make_layout(std::int64_t rows, std::int64_t columns, const GpuPlace& place) {
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+Handle<LtLayoutTraits> make_layout(DType dtype, std::int64_t rows, std::int64_t columns, const GpuPlace& place) {
   cublasLtMatrixLayout_t layout = nullptr;
-  LOCKSTEP_GPU(place, cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  LOCKSTEP_GPU(place, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(rows),
                                                  static_cast<std::uint64_t>(columns), rows));
   return Handle<LtLayoutTraits>(layout);
 }
@@ -85,14 +92,15 @@ bool is_aligned(const void* address) {
 
 }  // namespace
 
-std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, bool bias) {
+std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, const ProductTypes& types,
+                                         bool bias) {
   if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
   const GpuPlace& place = queue.place();
   LtProduct made;
-  made.desc_ = make_desc(product, bias, place);
-  made.a_ = make_layout(product.a.rows, product.a.columns, place);
-  made.b_ = make_layout(product.b.rows, product.b.columns, place);
-  made.d_ = make_layout(product.m(), product.n(), place);
+  made.desc_ = make_desc(product, types, bias, place);
+  made.a_ = make_layout(types.factors, product.a.rows, product.a.columns, place);
+  made.b_ = make_layout(types.factors, product.b.rows, product.b.columns, place);
+  made.d_ = make_layout(types.result, product.m(), product.n(), place);
   if (!made.choose(queue)) return std::nullopt;
   return made;
 }

@@ -108,6 +108,14 @@ void ask(const Functions& f, DriverFacts& facts) {
   facts.state = count == 0 ? DriverState::no_gpu : DriverState::ready;
 }
 
+/// Multiply-adds of two bytes that a multiprocessor's tensor cores do a cycle; 0: not known.
+int tensor_multiply_adds(const GpuInfo& gpu) {
+  if (gpu.major == 8 && gpu.minor == 0) return 1024;  // A100
+  if (gpu.major == 9 && gpu.minor == 0) return 2048;  // H100, H200
+  if (gpu.major == 10) return 4096;                   // B200
+  return 0;
+}
+
 }  // namespace
 
 std::string cuda_version_text(int version) {
@@ -119,10 +127,15 @@ std::string text_of(const GpuInfo& gpu) {
                      static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.major, gpu.minor, gpu.pci_bus);
 }
 
-double peak_flops(const GpuInfo& gpu) {
+double peak_flops(const GpuInfo& gpu, const std::string& precision) {
   constexpr int kMultiplyAdd = 2;
-  const int lanes = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
-  return static_cast<double>(kMultiplyAdd * lanes * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
+  int a_cycle = 0;  // multiply-adds of a multiprocessor
+  if (precision == "fp32") {
+    a_cycle = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
+  } else {
+    a_cycle = tensor_multiply_adds(gpu) / (precision == "tf32" ? 2 : 1);
+  }
+  return static_cast<double>(kMultiplyAdd * a_cycle * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
 }
 
 DriverFacts ask_driver() {

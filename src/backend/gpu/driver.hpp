@@ -21,9 +21,11 @@ struct GpuInfo {
 /// "NVIDIA H100 80GB HBM3, 79.6 GiB, compute capability 9.0, 0000:3b:00.0"
 [[nodiscard]] std::string text_of(const GpuInfo& gpu);
 
-/// Operations in fp32 that it could do a second at most, a multiply-add counted as two, without its tensor cores; 0:
-/// not known. Lanes of a multiprocessor: CUDA C++ Programming Guide, "Arithmetic Instructions".
-[[nodiscard]] double peak_flops(const GpuInfo& gpu);
+/// Operations that it could do a second at most in products of a job's `precision`, a multiply-add counted as two, at
+/// its highest clock; 0: not known. fp32: without tensor cores (lanes of a multiprocessor: CUDA C++ Programming Guide,
+/// "Arithmetic Instructions"). tf32, bf16, fp16: with them, dense, sums in fp32 (NVIDIA's white papers on A100, H100
+/// and Blackwell).
+[[nodiscard]] double peak_flops(const GpuInfo& gpu, const std::string& precision = "fp32");
 
 enum class DriverState : std::uint8_t {
   absent,  ///< no libcuda.so.1

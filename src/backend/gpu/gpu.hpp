@@ -11,6 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "backend/cast.hpp"
+#include "lockstep/tensor.hpp"
+
 namespace lockstep {
 
 class GpuQueue;  // of the CUDA module
@@ -79,8 +82,14 @@ class Gpu {
   [[nodiscard]] virtual GpuQueue* queue(Stream stream) = 0;
   /// What errors of this stream's kernels name from here on: the step, and whose kernel, "relu 'first'".
   virtual void enter(Stream stream, std::uint64_t step, const std::string& op) = 0;
-  /// Put on the stream: out[i] = left[i] + right[i], on the GPU. `out` may be one of them.
-  virtual void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) = 0;
+  /// Put on the stream: out[i] = left[i] + right[i], on the GPU, added in float32. `out` may be one of them. All are of
+  /// one type: f32 or a narrow one.
+  virtual void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) = 0;
+  void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) {
+    add(stream, DType::f32, left, right, out, n);
+  }
+  /// Put on the stream: `n` elements, cast on the GPU. The two do not overlap.
+  virtual void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) = 0;
 
   /// Records the kernels that `put` puts on the stream, instead of running them. Kernels only: no events, no copies
   /// from or to the host. Null where this GPU records nothing: put() has not been called then.

@@ -35,16 +35,18 @@ constexpr std::int64_t blocks_of_rows(std::int64_t n) {
 // Bodies that several rooms need.
 
 /// to[i] = from[i]
+template <class From, class To = From>
 struct CopyBody {
-  const float* from;
-  float* to;
+  const From* from;
+  To* to;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[i]; }
 };
 
 /// out[i] = left[i] + right[i]; out may be one of them.
+template <class T>
 struct AddBody {
-  const float *left, *right;
-  float* out;
+  const T *left, *right;
+  T* out;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = left[i] + right[i]; }
 };
 

@@ -5,21 +5,21 @@
 
 namespace lockstep::ops {
 
-template <class Grid>
+template <class Grid, class T>
 class AddGrid final : public Kernel {
  public:
   explicit AddGrid(std::int64_t n) : n_(n) {}
 
   void forward(const ForwardCall& call) override {
-    const float* sum = input(call, 0);
-    for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output(call)) {
-      Grid::each(call.queue, n_, backend::AddBody{sum, input(call, i), output(call)});
+    const T* sum = input<T>(call, 0);
+    for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output<T>(call)) {
+      Grid::each(call.queue, n_, backend::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
-      float* dx = input_gradient(call, i);
-      if (dx != nullptr) Grid::each(call.queue, n_, backend::CopyBody{output_gradient(call), dx});
+      T* dx = input_gradient<T>(call, i);
+      if (dx != nullptr) Grid::each(call.queue, n_, backend::CopyBody<T>{output_gradient<T>(call), dx});
     }
   }
 
@@ -29,7 +29,10 @@ class AddGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_add_grid(const KernelRequest& request) {
-  return std::make_unique<AddGrid<Grid>>(request.outputs[0].elements());
+  if (rounds_between(request)) return nullptr;
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<AddGrid<Grid, T>>(request.outputs[0].elements());
+  });
 }
 
 }  // namespace lockstep::ops

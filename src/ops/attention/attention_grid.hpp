@@ -13,6 +13,7 @@
 #include "backend/gpu/grid.hpp"
 #include "ops/attention/attention_rows.hpp"
 #include "ops/attention/attention_sizes.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
@@ -302,7 +303,9 @@ class AttentionGrid final : public Kernel {
 template <class Grid>
 std::unique_ptr<Kernel> make_attention_grid(const KernelRequest& request) {
   const AttentionSizes sizes(*request.attributes, request.inputs);
-  return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)), request.mode);
+  return make_for_float32(request, [&] {
+    return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)), request.mode);
+  });
 }
 
 }  // namespace lockstep::ops

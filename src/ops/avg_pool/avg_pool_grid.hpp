@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/pool_shape.hpp"
 #include "ops/window_grid.hpp"
@@ -21,9 +22,10 @@ struct AvgPoolShape {
   }
 };
 
+template <class T>
 struct AvgPoolBody {
-  const float* x = nullptr;
-  float* y = nullptr;
+  const T* x = nullptr;
+  T* y = nullptr;
   AvgPoolShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.pool.image;
@@ -41,9 +43,10 @@ struct AvgPoolBody {
   }
 };
 
+template <class T>
 struct AvgPoolGradientBody {
-  const float* dy = nullptr;
-  float* dx = nullptr;
+  const T* dy = nullptr;
+  T* dx = nullptr;
   AvgPoolShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.pool.image;
@@ -57,7 +60,7 @@ struct AvgPoolGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class AvgPoolGrid final : public Kernel {
  public:
   explicit AvgPoolGrid(const KernelRequest& request)
@@ -67,10 +70,10 @@ class AvgPoolGrid final : public Kernel {
         outputs_(request.outputs[0].elements()) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, outputs_, AvgPoolBody{input(call), output(call), shape_});
+    Grid::each(call.queue, outputs_, AvgPoolBody<T>{input<T>(call), output<T>(call), shape_});
   }
   void backward(const BackwardCall& call) override {
-    Grid::each(call.queue, inputs_, AvgPoolGradientBody{output_gradient(call), input_gradient(call), shape_});
+    Grid::each(call.queue, inputs_, AvgPoolGradientBody<T>{output_gradient<T>(call), input_gradient<T>(call), shape_});
   }
 
  private:
@@ -80,7 +83,8 @@ class AvgPoolGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_avg_pool_grid(const KernelRequest& request) {
-  return std::make_unique<AvgPoolGrid<Grid>>(request);
+  return make_for_elements(request,
+                           [&]<class T>(T /*element*/) { return std::make_unique<AvgPoolGrid<Grid, T>>(request); });
 }
 
 }  // namespace lockstep::ops

@@ -9,6 +9,7 @@
 
 #include "backend/gpu/grid.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
@@ -50,15 +51,16 @@ LOCKSTEP_HOST_DEVICE float sum_of_channel(std::int64_t channel, std::int64_t cha
 }
 
 /// Of block i / channels and channel i % channels.
+template <class T>
 struct BlockMomentsBody {
-  const float* x;
+  const T* x;
   float *means, *squares;  ///< [blocks, channels]
   ChannelBlocks blocks;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t channels = blocks.channels, channel = i % channels, number = i / channels;
     const std::int64_t rows = blocks.rows_of(number);
-    const float* from = x + number * blocks.block * channels + channel;
-    const auto value = [=](std::int64_t row) { return from[row * channels]; };
+    const T* from = x + number * blocks.block * channels + channel;
+    const auto value = [=](std::int64_t row) -> float { return from[row * channels]; };
     const float mean = sum_of_channel(channel, channels, rows, value) * (1.0F / static_cast<float>(rows));
     means[i] = mean;
     squares[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) {
@@ -111,9 +113,11 @@ struct InferenceScaleBody {
   }
 };
 
+template <class T>
 struct NormalizeBody {
-  const float *x, *mean, *scale, *shift;
-  float* y;
+  const T* x;
+  const float *mean, *scale, *shift;
+  T* y;
   std::int64_t channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t c = i % channels;
@@ -122,14 +126,16 @@ struct NormalizeBody {
 };
 
 /// Sums over a block of dy and of dy * (x - mean).
+template <class T>
 struct BlockGradientSumsBody {
-  const float *x, *dy, *mean;
+  const T *x, *dy;
+  const float* mean;
   float *sums, *products;  ///< [blocks, channels]
   ChannelBlocks blocks;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t channels = blocks.channels, channel = i % channels, number = i / channels;
     const std::int64_t rows = blocks.rows_of(number), first = number * blocks.block * channels + channel;
-    const float *xs = x + first, *gradients = dy + first;
+    const T *xs = x + first, *gradients = dy + first;
     const float center = mean[channel];
     sums[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) { return gradients[row * channels]; });
     products[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) {
@@ -165,10 +171,12 @@ struct ChannelGradientBody {
   }
 };
 
+template <class T>
 struct NormalizeGradientBody {
-  const float *x, *dy, *mean;
+  const T *x, *dy;
+  const float* mean;
   GradientFactors factors;
-  float* dx;
+  T* dx;
   std::int64_t channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t c = i % channels;
@@ -176,7 +184,7 @@ struct NormalizeGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class BatchNormGrid final : public Kernel {
  public:
   explicit BatchNormGrid(const KernelRequest& request)
@@ -194,7 +202,7 @@ class BatchNormGrid final : public Kernel {
     const auto *weight = parameter(call, 0), *mean = static_cast<const float*>(call.states[0]);
     if (training_) {
       auto *saved_mean = static_cast<float*>(call.saved[0]), *inverse = static_cast<float*>(call.saved[1]);
-      Grid::each(call.queue, sums(), BlockMomentsBody{input(call), first, second, blocks_});
+      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_});
       Grid::each(call.queue, blocks_.channels,
                  MomentsBody{first, second, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
                              blocks_, epsilon_});
@@ -204,20 +212,20 @@ class BatchNormGrid final : public Kernel {
       Grid::each(call.queue, blocks_.channels, InferenceScaleBody{variance, weight, scale, epsilon_});
     }
     Grid::each(call.queue, elements(),
-               NormalizeBody{input(call), mean, scale, parameter(call, 1), output(call), blocks_.channels});
+               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), blocks_.channels});
   }
 
   void backward(const BackwardCall& call) override {
     const auto [first, second, of_dy, of_x, constant] = scratch(call.workspace);
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
     const GradientFactors factors{of_dy, of_x, constant};
-    const float *x = input(call), *dy = output_gradient(call);
-    Grid::each(call.queue, sums(), BlockGradientSumsBody{x, dy, mean, first, second, blocks_});
+    const T *x = input<T>(call), *dy = output_gradient<T>(call);
+    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, dy, mean, first, second, blocks_});
     Grid::each(call.queue, blocks_.channels,
                ChannelGradientBody{first, second, parameter(call, 0), inverse, call.parameter_gradients[0],
                                    call.parameter_gradients[1], factors, blocks_});
-    if (float* dx = input_gradient(call); dx != nullptr) {
-      Grid::each(call.queue, elements(), NormalizeGradientBody{x, dy, mean, factors, dx, blocks_.channels});
+    if (T* dx = input_gradient<T>(call); dx != nullptr) {
+      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, dy, mean, factors, dx, blocks_.channels});
     }
   }
 
@@ -245,7 +253,8 @@ class BatchNormGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_batch_norm_grid(const KernelRequest& request) {
-  return std::make_unique<BatchNormGrid<Grid>>(request);
+  return make_for_elements(request,
+                           [&]<class T>(T /*element*/) { return std::make_unique<BatchNormGrid<Grid, T>>(request); });
 }
 
 }  // namespace lockstep::ops

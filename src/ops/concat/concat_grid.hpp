@@ -7,6 +7,7 @@
 
 #include "backend/gpu/grid.hpp"
 #include "ops/concat/concat_runs.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gather_grid.hpp"
 
@@ -18,7 +19,7 @@ struct RunPlace {
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class ConcatGrid final : public Kernel {
  public:
   explicit ConcatGrid(const ConcatRuns& runs) : outer_(runs.outer) {
@@ -33,14 +34,16 @@ class ConcatGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(call.queue, outer_ * places_[i].run, ScatterBody<RunPlace>{input(call, i), output(call), places_[i]});
+      Grid::each(call.queue, outer_ * places_[i].run,
+                 ScatterBody<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
     }
   }
   void backward(const BackwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      float* dx = input_gradient(call, i);
+      T* dx = input_gradient<T>(call, i);
       if (dx == nullptr) continue;
-      Grid::each(call.queue, outer_ * places_[i].run, GatherBody<RunPlace>{output_gradient(call), dx, places_[i]});
+      Grid::each(call.queue, outer_ * places_[i].run,
+                 GatherBody<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
     }
   }
 
@@ -51,7 +54,8 @@ class ConcatGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_concat_grid(const KernelRequest& request) {
-  return std::make_unique<ConcatGrid<Grid>>(concat_runs(request));
+  return make_for_elements(
+      request, [&]<class T>(T /*element*/) { return std::make_unique<ConcatGrid<Grid, T>>(concat_runs(request)); });
 }
 
 }  // namespace lockstep::ops

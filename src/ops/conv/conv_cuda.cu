@@ -1,5 +1,6 @@
 // conv by cuDNN, each direction with a plan of its own; where there is none, and for the bias and its gradient, by
-// kernels over a Grid. The workspace holds the weight, or its gradient, with channels last, and behind it cuDNN's own.
+// kernels over a Grid. The workspace holds the weight, or its gradient, with channels last, then the output in fp32,
+// where it is narrow and has a bias (it is rounded once, after that), and behind them cuDNN's own.
 #include <algorithm>
 
 #include "backend/cuda/cuda_grid.cuh"
@@ -16,19 +17,25 @@ using backend::CudaGrid;
 using backend::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
-class ConvCuda final : public Kernel {
+class CudnnConv final : public LayerProducts {
  public:
-  ConvCuda(const KernelRequest& request, const ConvShape& shape)
-      : own_(request),
+  CudnnConv(const KernelRequest& request, const ConvShape& shape, std::unique_ptr<LayerProducts> own)
+      : own_(std::move(own)),
         shape_(shape),
-        outputs_(request.outputs[0].elements()),
+        products_(request.products),
+        out_(request.outputs[0]),
         weights_(request.parameters[0].elements()),
-        filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel} {
+        filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel},
+        rounds_after_(shape.bias && is_narrow(out_.dtype)) {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
-    output_ = CudnnConvolution::make(*request.queue, Direction::output, layout);
+    const auto make = [&](Direction direction, DType result) {
+      return CudnnConvolution::make(*request.queue, direction, layout, {products_, result, request.tf32});
+    };
+    output_ = make(Direction::output, rounds_after_ ? DType::f32 : out_.dtype);
+    rounds_after_ = rounds_after_ && output_;
     if (request.mode != Mode::training) return;
-    image_gradient_ = CudnnConvolution::make(*request.queue, Direction::image_gradient, layout);
-    weight_gradient_ = CudnnConvolution::make(*request.queue, Direction::weight_gradient, layout);
+    image_gradient_ = make(Direction::image_gradient, request.inputs[0].dtype);
+    weight_gradient_ = make(Direction::weight_gradient, DType::f32);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -36,7 +43,7 @@ class ConvCuda final : public Kernel {
     for (const auto* direction : {&output_, &image_gradient_, &weight_gradient_}) {
       if (*direction) bytes = std::max(bytes, (*direction)->workspace_bytes());
     }
-    return packed_bytes() + bytes;
+    return packed_bytes() + sums_bytes() + bytes;
   }
 
   [[nodiscard]] std::string plan() const override {
@@ -47,62 +54,73 @@ class ConvCuda final : public Kernel {
            "; weight's gradient: " + name(weight_gradient_);
   }
 
-  void forward(const ForwardCall& call) override {
-    if (!output_) return own_.forward(call);
-    output_->run(*call.queue, {input(call), packed_weight(call), output(call)}, rest(call.workspace));
-    if (!shape_.bias) return;
-    CudaGrid::each(call.queue, outputs_,
-                   AddBiasBody{static_cast<const float*>(call.parameters[1]), output(call), shape_.filters});
+  void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
+    if (!output_) return own_->output(call, x, weight, bias, y);
+    void* const sums = rounds_after_ ? behind(call, packed_bytes()) : y;
+    output_->run(*call.queue, {x, packed_weight(call, weight), sums}, rest(call));
+    if (bias == nullptr) return;
+    backend::with_element(out_.dtype, [&]<class T>(T /*element*/) {
+      CudaGrid::each(call.queue, out_.elements(),
+                     AddBiasBody<T>{static_cast<const float*>(sums), bias, static_cast<T*>(y), shape_.filters});
+    });
   }
 
-  void backward(const BackwardCall& call) override {
-    const float* dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr && image_gradient_) {
-      image_gradient_->run(*call.queue, {dy, packed_weight(call), dx}, rest(call.workspace));
-    } else {
-      own_.input_gradient(call);
-    }
-    if (float* dw = call.parameter_gradients[0]; dw != nullptr && weight_gradient_) {
-      float* packed = is_packed() ? dw : static_cast<float*>(call.workspace);
-      weight_gradient_->run(*call.queue, {dy, input(call), packed}, rest(call.workspace));
-      if (packed != dw) CudaGrid::each(call.queue, weights_, ChannelsFirstBody{packed, dw, filter_});
-    } else {
-      own_.weight_gradient(call);
-    }
-    own_.bias_gradient(call);
+  void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
+    if (!image_gradient_) return own_->input_gradient(call, dy, weight, dx);
+    image_gradient_->run(*call.queue, {dy, packed_weight(call, weight), dx}, rest(call));
   }
+
+  void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
+    if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
+    float* packed = is_packed() ? dw : static_cast<float*>(call.workspace);
+    weight_gradient_->run(*call.queue, {dy, x, packed}, rest(call));
+    if (packed != dw) CudaGrid::each(call.queue, weights_, ChannelsFirstBody{packed, dw, filter_});
+  }
+
+  void bias_gradient(const ProductCall& call, const void* dy, float* db) override { own_->bias_gradient(call, dy, db); }
 
  private:
   [[nodiscard]] bool is_packed() const { return weight_needs_no_copy(shape_); }
-  /// A multiple of what cuDNN wants its workspace aligned to.
+  /// For the gradient, which is in fp32; the weight takes as much, or half.
   [[nodiscard]] std::size_t packed_bytes() const {
-    constexpr std::size_t kAlignment = 256;
-    const std::size_t bytes = is_packed() ? 0 : static_cast<std::size_t>(weights_) * sizeof(float);
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return is_packed() ? 0 : aligned_for_libraries(static_cast<std::size_t>(weights_) * sizeof(float));
   }
-  [[nodiscard]] void* rest(void* workspace) const { return static_cast<std::byte*>(workspace) + packed_bytes(); }
+  [[nodiscard]] std::size_t sums_bytes() const {
+    return rounds_after_ ? aligned_for_libraries(static_cast<std::size_t>(out_.elements()) * sizeof(float)) : 0;
+  }
+  [[nodiscard]] static void* behind(const ProductCall& call, std::size_t bytes) {
+    return static_cast<std::byte*>(call.workspace) + bytes;
+  }
+  [[nodiscard]] void* rest(const ProductCall& call) const { return behind(call, packed_bytes() + sums_bytes()); }
 
-  template <class Call>
-  [[nodiscard]] const float* packed_weight(const Call& call) const {
-    const auto* weight = static_cast<const float*>(call.parameters[0]);
+  [[nodiscard]] const void* packed_weight(const ProductCall& call, const void* weight) const {
     if (is_packed()) return weight;
-    auto* packed = static_cast<float*>(call.workspace);
-    CudaGrid::each(call.queue, weights_, ChannelsLastBody{weight, packed, filter_});
-    return packed;
+    backend::with_element(products_, [&]<class T>(T /*element*/) {
+      CudaGrid::each(call.queue, weights_,
+                     ChannelsLastBody<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace), filter_});
+    });
+    return call.workspace;
   }
 
-  ConvGrid<CudaGrid> own_;
+  std::unique_ptr<LayerProducts> own_;
   ConvShape shape_;
-  std::int64_t outputs_, weights_;  ///< elements
+  DType products_;
+  TensorSpec out_;
+  std::int64_t weights_;  ///< elements
   FilterSizes filter_;
+  bool rounds_after_;
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_conv_cuda(const KernelRequest& request) {
-  if (request.queue == nullptr || request.outputs[0].elements() == 0) return make_conv_grid<CudaGrid>(request);
-  return std::make_unique<ConvCuda>(request, conv_shape(*request.attributes, request.inputs[0]));
+  auto products = make_conv_products<CudaGrid>(request);
+  if (products != nullptr && request.queue != nullptr && request.outputs[0].elements() > 0) {
+    const ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
+    products = std::make_unique<CudnnConv>(request, shape, std::move(products));
+  }
+  return make_product_layer<CudaGrid>(request, std::move(products));
 }
 
 }  // namespace lockstep::ops

@@ -7,7 +7,7 @@
 
 #include "backend/gpu/grid.hpp"
 #include "ops/conv/conv_shape.hpp"
-#include "ops/elementwise.hpp"
+#include "ops/product_layer_grid.hpp"
 #include "ops/window_grid.hpp"
 
 namespace lockstep::ops {
@@ -26,9 +26,11 @@ struct ConvGroup {
   }
 };
 
+template <class T, class Out>
 struct ConvBody {
-  const float *x = nullptr, *weight = nullptr, *bias = nullptr;  ///< no bias: null
-  float* y = nullptr;
+  const T *x = nullptr, *weight = nullptr;
+  const float* bias = nullptr;  ///< no bias: null
+  Out* y = nullptr;
   ConvShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
@@ -41,17 +43,17 @@ struct ConvBody {
       const std::int64_t row = pixel_under(window.height, at.row, tap / window.width.kernel);
       const std::int64_t column = pixel_under(window.width, at.column, tap % window.width.kernel);
       if (row < 0 || row >= image.height || column < 0 || column >= image.width) continue;
-      const float* pixel =
-          x + ((at.sample * image.height + row) * image.width + column) * image.channels + first_channel;
+      const T* pixel = x + ((at.sample * image.height + row) * image.width + column) * image.channels + first_channel;
       for (std::int64_t c = 0; c < group.channels; ++c) sum += pixel[c] * weight[group.weight(at.channel, c, tap)];
     }
     y[i] = bias == nullptr ? sum : sum + bias[at.channel];
   }
 };
 
+template <class T, class In>
 struct ConvInputGradientBody {
-  const float *dy = nullptr, *weight = nullptr;
-  float* dx = nullptr;
+  const T *dy = nullptr, *weight = nullptr;
+  In* dx = nullptr;
   ConvShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
@@ -64,7 +66,7 @@ struct ConvInputGradientBody {
       const std::int64_t row = window_over(window.height, at.row, tap / window.width.kernel, image.out_height);
       const std::int64_t column = window_over(window.width, at.column, tap % window.width.kernel, image.out_width);
       if (row < 0 || column < 0) continue;
-      const float* pixel = dy + ((at.sample * image.out_height + row) * image.out_width + column) * shape.filters;
+      const T* pixel = dy + ((at.sample * image.out_height + row) * image.out_width + column) * shape.filters;
       for (std::int64_t f = first; f < first + group.filters; ++f) {
         sum += pixel[f] * weight[group.weight(f, channel, tap)];
       }
@@ -73,8 +75,9 @@ struct ConvInputGradientBody {
   }
 };
 
+template <class T>
 struct ConvWeightGradientBody {
-  const float *x = nullptr, *dy = nullptr;
+  const T *x = nullptr, *dy = nullptr;
   float* dw = nullptr;
   ConvShape shape;
   template <class Lanes>
@@ -84,9 +87,9 @@ struct ConvWeightGradientBody {
     const ConvGroup group(shape);
     const std::int64_t tap = i % group.taps, filter = i / group.taps / group.channels, filters = shape.filters;
     const std::int64_t channel = filter / group.filters * group.channels + i / group.taps % group.channels;
-    const float *xs = x, *dys = dy;
+    const T *xs = x, *dys = dy;
     const std::int64_t pixels = image.batch * image.out_height * image.out_width;
-    const float sum = lanes.sum(pixels, [=](std::int64_t pixel) {
+    const float sum = lanes.sum(pixels, [=](std::int64_t pixel) -> float {
       const ImagePlace at(pixel, image.out_height, image.out_width, 1);
       const std::int64_t row = pixel_under(height, at.row, tap / width.kernel);
       const std::int64_t column = pixel_under(width, at.column, tap % width.kernel);
@@ -99,13 +102,14 @@ struct ConvWeightGradientBody {
   }
 };
 
+template <class T>
 struct ConvBiasGradientBody {
-  const float* dy;
+  const T* dy;
   float* db;
   std::int64_t pixels, filters;
   template <class Lanes>
   LOCKSTEP_HOST_DEVICE void operator()(Lanes& lanes, std::int64_t filter) const {
-    const float* from = dy + filter;
+    const T* from = dy + filter;
     const std::int64_t step = filters;
     const float sum = lanes.sum(pixels, [=](std::int64_t pixel) { return from[pixel * step]; });
     float* to = db + filter;
@@ -113,57 +117,49 @@ struct ConvBiasGradientBody {
   }
 };
 
-template <class Grid>
-class ConvGrid final : public Kernel {
+template <class Grid, class T, class In, class Out>
+class ConvProducts final : public LayerProducts {
  public:
-  explicit ConvGrid(const KernelRequest& request)
+  explicit ConvProducts(const KernelRequest& request)
       : shape_(conv_shape(*request.attributes, request.inputs[0])),
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()) {}
 
-  void forward(const ForwardCall& call) override {
-    const auto* bias = shape_.bias ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    Grid::each(call.queue, outputs_, ConvBody{input(call), weight(call), bias, output(call), shape_});
+  void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
+    Grid::each(call.queue, outputs_,
+               ConvBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_});
   }
-
-  void backward(const BackwardCall& call) override {
-    input_gradient(call);
-    weight_gradient(call);
-    bias_gradient(call);
+  void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
+    Grid::each(call.queue, inputs_,
+               ConvInputGradientBody<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), shape_});
   }
-
-  // Each, where it is wanted.
-  void input_gradient(const BackwardCall& call) const {
-    float* dx = ops::input_gradient(call);
-    if (dx == nullptr) return;
-    Grid::each(call.queue, inputs_, ConvInputGradientBody{output_gradient(call), weight(call), dx, shape_});
+  void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
+    Grid::rows(call.queue, weights_, ConvWeightGradientBody<T>{elements(x), elements(dy), dw, shape_});
   }
-  void weight_gradient(const BackwardCall& call) const {
-    float* dw = call.parameter_gradients[0];
-    if (dw == nullptr) return;
-    Grid::rows(call.queue, weights_, ConvWeightGradientBody{input(call), output_gradient(call), dw, shape_});
-  }
-  void bias_gradient(const BackwardCall& call) const {
-    if (!shape_.bias || call.parameter_gradients[1] == nullptr) return;
+  void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
     Grid::rows(call.queue, shape_.filters,
-               ConvBiasGradientBody{output_gradient(call), call.parameter_gradients[1], outputs_ / shape_.filters,
-                                    shape_.filters});
+               ConvBiasGradientBody<T>{elements(dy), db, outputs_ / shape_.filters, shape_.filters});
   }
 
  private:
-  template <class Call>
-  static const float* weight(const Call& call) {
-    return static_cast<const float*>(call.parameters[0]);
-  }
-
+  static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
   ConvShape shape_;
   std::int64_t inputs_, outputs_, weights_;  ///< elements
 };
 
 template <class Grid>
+std::unique_ptr<LayerProducts> make_conv_products(const KernelRequest& request) {
+  return make_for_products(
+      request,
+      [&]<class T, class In, class Out>(T /*operands*/, In /*x*/, Out /*y*/) -> std::unique_ptr<LayerProducts> {
+        return std::make_unique<ConvProducts<Grid, T, In, Out>>(request);
+      });
+}
+
+template <class Grid>
 std::unique_ptr<Kernel> make_conv_grid(const KernelRequest& request) {
-  return std::make_unique<ConvGrid<Grid>>(request);
+  return make_product_layer<Grid>(request, make_conv_products<Grid>(request));
 }
 
 }  // namespace lockstep::ops

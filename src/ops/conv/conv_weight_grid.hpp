@@ -20,15 +20,17 @@ struct FilterSizes {
 };
 
 /// weight -> packed, and packed -> weight.
-using ChannelsLastBody = GatherBody<FilterSizes>;
-using ChannelsFirstBody = ScatterBody<FilterSizes>;
+template <class T>
+using ChannelsLastBody = GatherBody<FilterSizes, T>;
+using ChannelsFirstBody = ScatterBody<FilterSizes, float>;
 
-/// y [pixels, filters] += bias
+/// y [pixels, filters] = x + bias; y may be x.
+template <class T>
 struct AddBiasBody {
-  const float* bias;
-  float* y;
+  const float *x, *bias;
+  T* y;
   std::int64_t filters;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] += bias[i % filters]; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] + bias[i % filters]; }
 };
 
 }  // namespace lockstep::ops

@@ -6,6 +6,7 @@
 
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"
 
@@ -124,7 +125,9 @@ class LogLossGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_log_loss_grid(const KernelRequest& request, double label_smoothing) {
-  return std::make_unique<LogLossGrid<Grid>>(ClassRows(request), static_cast<float>(label_smoothing));
+  return make_for_float32(request, [&] {
+    return std::make_unique<LogLossGrid<Grid>>(ClassRows(request), static_cast<float>(label_smoothing));
+  });
 }
 
 }  // namespace lockstep::ops

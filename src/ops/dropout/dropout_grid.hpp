@@ -7,13 +7,15 @@
 #include "backend/gpu/grid.hpp"
 #include "lockstep/error.hpp"
 #include "ops/dropout/dropout_mask.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
+template <class T>
 struct DropoutBody {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   const StepContext* step;
   std::uint64_t layer;
   std::int64_t size;  ///< elements of a sample
@@ -26,7 +28,7 @@ struct DropoutBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class DropoutGrid final : public Kernel {
  public:
   DropoutGrid(std::string_view node, double rate, const TensorSpec& spec, Mode mode)
@@ -37,16 +39,17 @@ class DropoutGrid final : public Kernel {
         threshold_(dropout_threshold(rate)),
         scale_(static_cast<float>(1 / (1 - rate))) {}
 
-  void forward(const ForwardCall& call) override { apply(call.queue, call.step, input(call), output(call)); }
+  void forward(const ForwardCall& call) override { apply(call.queue, call.step, input<T>(call), output<T>(call)); }
   void backward(const BackwardCall& call) override {
-    if (input_gradient(call) != nullptr) apply(call.queue, call.step, output_gradient(call), input_gradient(call));
+    T* dx = input_gradient<T>(call);
+    if (dx != nullptr) apply(call.queue, call.step, output_gradient<T>(call), dx);
   }
 
  private:
-  void apply(GpuQueue* queue, const StepContext* step, const float* x, float* y) const {
-    if (!active_) return Grid::each(queue, batch_ * size_, backend::CopyBody{x, y});
+  void apply(GpuQueue* queue, const StepContext* step, const T* x, T* y) const {
+    if (!active_) return Grid::each(queue, batch_ * size_, backend::CopyBody<T>{x, y});
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
-    Grid::each(queue, batch_ * size_, DropoutBody{x, y, step, layer_, size_, threshold_, scale_});
+    Grid::each(queue, batch_ * size_, DropoutBody<T>{x, y, step, layer_, size_, threshold_, scale_});
   }
 
   std::uint64_t layer_;
@@ -58,8 +61,10 @@ class DropoutGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_dropout_grid(const KernelRequest& request) {
-  return std::make_unique<DropoutGrid<Grid>>(request.node, request.attributes->number("rate"), request.inputs[0],
-                                             request.mode);
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<DropoutGrid<Grid, T>>(request.node, request.attributes->number("rate"), request.inputs[0],
+                                                  request.mode);
+  });
 }
 
 }  // namespace lockstep::ops

@@ -9,10 +9,11 @@
 
 namespace lockstep::ops {
 
+template <class T>
 struct EmbeddingBody {
   const std::int32_t* ids;
   const float* weight;
-  float* y;
+  T* y;
   std::int64_t vocabulary, width;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t id = ids[i / width];
@@ -20,9 +21,10 @@ struct EmbeddingBody {
   }
 };
 
+template <class T>
 struct EmbeddingGradientBody {
   const std::int32_t* ids;
-  const float* dy;
+  const T* dy;
   float* dw;
   std::int64_t positions, vocabulary, width;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t column) const {
@@ -34,7 +36,7 @@ struct EmbeddingGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class EmbeddingGrid final : public Kernel {
  public:
   EmbeddingGrid(std::int64_t positions, std::int64_t vocabulary, std::int64_t width)
@@ -42,14 +44,15 @@ class EmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, positions_ * width_, EmbeddingBody{ids(call), weight, output(call), vocabulary_, width_});
+    Grid::each(call.queue, positions_ * width_,
+               EmbeddingBody<T>{ids(call), weight, output<T>(call), vocabulary_, width_});
   }
 
   void backward(const BackwardCall& call) override {
     float* dw = call.parameter_gradients[0];
     if (dw == nullptr) return;
     Grid::each(call.queue, width_,
-               EmbeddingGradientBody{ids(call), output_gradient(call), dw, positions_, vocabulary_, width_});
+               EmbeddingGradientBody<T>{ids(call), output_gradient<T>(call), dw, positions_, vocabulary_, width_});
   }
 
  private:
@@ -63,7 +66,9 @@ class EmbeddingGrid final : public Kernel {
 template <class Grid>
 std::unique_ptr<Kernel> make_embedding_grid(const KernelRequest& request) {
   const Shape& weight = request.parameters[0].shape;
-  return std::make_unique<EmbeddingGrid<Grid>>(request.inputs[0].elements(), weight[0], weight[1]);
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<EmbeddingGrid<Grid, T>>(request.inputs[0].elements(), weight[0], weight[1]);
+  });
 }
 
 }  // namespace lockstep::ops

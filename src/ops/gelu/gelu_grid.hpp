@@ -11,33 +11,36 @@ struct GeluForward {
   static LOCKSTEP_HOST_DEVICE float of(float x) { return x * Phi::phi(x); }
 };
 
-template <class Phi>
+template <class Phi, class T>
 struct GeluTraining {
-  const float* x;
-  float *y, *slope;
+  const T* x;
+  T* y;
+  float* slope;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float phi = Phi::phi(x[i]);
-    slope[i] = Phi::slope(x[i], phi);
-    y[i] = x[i] * phi;
+    const float value = x[i], phi = Phi::phi(value);
+    slope[i] = Phi::slope(value, phi);
+    y[i] = value * phi;
   }
 };
 
-template <class Grid, class Phi>
+template <class Grid, class Phi, class T>
 class GeluGrid final : public Kernel {
  public:
   GeluGrid(std::int64_t n, bool training) : n_(n), training_(training) {}
 
   void forward(const ForwardCall& call) override {
     if (training_) {
-      Grid::each(call.queue, n_, GeluTraining<Phi>{input(call), output(call), static_cast<float*>(call.saved[0])});
+      Grid::each(call.queue, n_,
+                 GeluTraining<Phi, T>{input<T>(call), output<T>(call), static_cast<float*>(call.saved[0])});
     } else {
-      Grid::each(call.queue, n_, MapBody<GeluForward<Phi>>{input(call), output(call)});
+      Grid::each(call.queue, n_, MapBody<GeluForward<Phi>, T>{input<T>(call), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const auto* slope = static_cast<const float*>(call.saved[0]);
-    Grid::each(call.queue, n_, MapPairBody<Product>{output_gradient(call), slope, input_gradient(call)});
+    Grid::each(call.queue, n_,
+               MapPairBody<Product, T, float>{output_gradient<T>(call), slope, input_gradient<T>(call)});
   }
 
  private:
@@ -49,10 +52,11 @@ template <class Grid>
 std::unique_ptr<Kernel> make_gelu_grid(const KernelRequest& request) {
   const std::int64_t n = request.outputs[0].elements();
   const bool training = request.mode == Mode::training;
-  if (request.attributes->text("approximate") == "none") {
-    return std::make_unique<GeluGrid<Grid, GeluExact>>(n, training);
-  }
-  return std::make_unique<GeluGrid<Grid, GeluTanh>>(n, training);
+  const bool exact = request.attributes->text("approximate") == "none";
+  return make_for_elements(request, [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
+    if (exact) return std::make_unique<GeluGrid<Grid, GeluExact, T>>(n, training);
+    return std::make_unique<GeluGrid<Grid, GeluTanh, T>>(n, training);
+  });
 }
 
 }  // namespace lockstep::ops

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
@@ -18,21 +19,23 @@ struct PixelShape {
   }
 };
 
+template <class T>
 struct MeanOfPixelsBody {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   PixelShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float* pixel = x + shape.first(i);
+    const T* pixel = x + shape.first(i);
     float sum = 0;
     for (std::int64_t p = 0; p < shape.pixels; ++p) sum += pixel[p * shape.channels];
     y[i] = sum * (1.0F / static_cast<float>(shape.pixels));
   }
 };
 
+template <class T>
 struct MeanGradientBody {
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   PixelShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const float share = dy[i] * (1.0F / static_cast<float>(shape.pixels));
@@ -40,13 +43,14 @@ struct MeanGradientBody {
   }
 };
 
+template <class T>
 struct LargestOfPixelsBody {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int32_t* winner;  ///< null in inference
   PixelShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float* pixel = x + shape.first(i);
+    const T* pixel = x + shape.first(i);
     float best = pixel[0];
     std::int32_t place = 0;
     for (std::int64_t p = 1; p < shape.pixels; ++p) {
@@ -60,19 +64,20 @@ struct LargestOfPixelsBody {
   }
 };
 
+template <class T>
 struct LargestGradientBody {
-  const float* dy;
+  const T* dy;
   const std::int32_t* winner;
-  float* dx;
+  T* dx;
   PixelShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     for (std::int64_t p = 0; p < shape.pixels; ++p) {
-      dx[shape.first(i) + p * shape.channels] = p == winner[i] ? dy[i] : 0;
+      dx[shape.first(i) + p * shape.channels] = p == winner[i] ? dy[i] : 0.0F;
     }
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class GlobalPoolGrid final : public Kernel {
  public:
   explicit GlobalPoolGrid(const KernelRequest& request)
@@ -87,20 +92,20 @@ class GlobalPoolGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     if (maximum_) {
       auto* winner = training_ ? static_cast<std::int32_t*>(call.saved[0]) : nullptr;
-      Grid::each(call.queue, outputs_, LargestOfPixelsBody{input(call), output(call), winner, shape_});
+      Grid::each(call.queue, outputs_, LargestOfPixelsBody<T>{input<T>(call), output<T>(call), winner, shape_});
     } else {
-      Grid::each(call.queue, outputs_, MeanOfPixelsBody{input(call), output(call), shape_});
+      Grid::each(call.queue, outputs_, MeanOfPixelsBody<T>{input<T>(call), output<T>(call), shape_});
     }
   }
 
   void backward(const BackwardCall& call) override {
-    const float* dy = output_gradient(call);
-    float* dx = input_gradient(call);
+    const T* dy = output_gradient<T>(call);
+    T* dx = input_gradient<T>(call);
     if (maximum_) {
       const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
-      Grid::each(call.queue, outputs_, LargestGradientBody{dy, winner, dx, shape_});
+      Grid::each(call.queue, outputs_, LargestGradientBody<T>{dy, winner, dx, shape_});
     } else {
-      Grid::each(call.queue, outputs_, MeanGradientBody{dy, dx, shape_});
+      Grid::each(call.queue, outputs_, MeanGradientBody<T>{dy, dx, shape_});
     }
   }
 
@@ -112,7 +117,8 @@ class GlobalPoolGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_global_pool_grid(const KernelRequest& request) {
-  return std::make_unique<GlobalPoolGrid<Grid>>(request);
+  return make_for_elements(request,
+                           [&]<class T>(T /*element*/) { return std::make_unique<GlobalPoolGrid<Grid, T>>(request); });
 }
 
 }  // namespace lockstep::ops

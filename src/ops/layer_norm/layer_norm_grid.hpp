@@ -4,21 +4,26 @@
 #include <cmath>
 #include <memory>
 
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/rows.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
 
+template <class T>
 struct LayerNormBody {
-  const float *x, *weight, *bias;  ///< bias may be null
-  float *y, *means, *rstds;        ///< the last two are null in inference
+  const T* x;
+  const float *weight, *bias;  ///< bias may be null
+  T* y;
+  float *means, *rstds;  ///< null in inference
   std::int64_t size;
   float epsilon;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    const float *xr = x + row * size, *w = weight, *b = bias;
-    float* yr = y + row * size;
+    const T* xr = x + row * size;
+    const float *w = weight, *b = bias;
+    T* yr = y + row * size;
     const auto n = static_cast<float>(size);
     const float mean = group.sum(size, [=](std::int64_t i) { return xr[i]; }) / n;
     const float squares = group.sum(size, [=](std::int64_t i) { return (xr[i] - mean) * (xr[i] - mean); });
@@ -36,14 +41,17 @@ struct LayerNormBody {
   }
 };
 
+template <class T>
 struct LayerNormGradientBody {
-  const float *x, *dy, *means, *rstds, *weight;
-  float* dx;
+  const T *x, *dy;
+  const float *means, *rstds, *weight;
+  T* dx;
   std::int64_t size;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    const float *xr = x + row * size, *dyr = dy + row * size, *w = weight;
-    float* dxr = dx + row * size;
+    const T *xr = x + row * size, *dyr = dy + row * size;
+    const float* w = weight;
+    T* dxr = dx + row * size;
     const auto n = static_cast<float>(size);
     const float mean = means[row], rstd = rstds[row];
     const float mean_g = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i]; }) / n;
@@ -55,7 +63,7 @@ struct LayerNormGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class LayerNormGrid final : public Kernel {
  public:
   LayerNormGrid(Rows rows, double epsilon, bool bias)
@@ -65,25 +73,25 @@ class LayerNormGrid final : public Kernel {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
     Grid::rows(call.queue, rows_.count,
-               LayerNormBody{input(call), static_cast<const float*>(call.parameters[0]), bias, output(call),
-                             save ? static_cast<float*>(call.saved[0]) : nullptr,
-                             save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
+               LayerNormBody<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
+                                save ? static_cast<float*>(call.saved[0]) : nullptr,
+                                save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);
-    const float *x = input(call), *dy = output_gradient(call);
+    const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::each(call.queue, rows_.size, ScaleGradientBody{x, dy, means, rstds, dw, rows_.count, rows_.size});
+      Grid::each(call.queue, rows_.size, ScaleGradientBody<T>{x, dy, means, rstds, dw, rows_.count, rows_.size});
     }
     if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
-      Grid::each(call.queue, rows_.size, SumRowsBody{dy, db, rows_.count, rows_.size});
+      Grid::each(call.queue, rows_.size, SumRowsBody<T>{dy, db, rows_.count, rows_.size});
     }
     // Last, since it may be written over x or dy.
-    if (float* dx = input_gradient(call); dx != nullptr) {
+    if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.queue, rows_.count, LayerNormGradientBody{x, dy, means, rstds, weight, dx, rows_.size});
+      Grid::rows(call.queue, rows_.count, LayerNormGradientBody<T>{x, dy, means, rstds, weight, dx, rows_.size});
     }
   }
 
@@ -95,8 +103,10 @@ class LayerNormGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_layer_norm_grid(const KernelRequest& request) {
-  return std::make_unique<LayerNormGrid<Grid>>(Rows(request.inputs[0]), request.attributes->number("epsilon"),
-                                               request.parameters.size() > 1);
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<LayerNormGrid<Grid, T>>(Rows(request.inputs[0]), request.attributes->number("epsilon"),
+                                                    request.parameters.size() > 1);
+  });
 }
 
 }  // namespace lockstep::ops

@@ -4,33 +4,36 @@
 
 #include <memory>
 
-#include "ops/elementwise.hpp"
 #include "ops/linear/linear_sizes.hpp"
+#include "ops/product_layer_grid.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
 
+template <class T, class Out>
 struct LinearBody {
-  const float *x, *weight, *bias;  ///< bias is null where there is none
-  float* y;
+  const T *x, *weight;
+  const float* bias;  ///< null where there is none
+  Out* y;
   LinearSizes sizes;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const std::int64_t row = i / sizes.out, column = i % sizes.out;
-    const float *xr = x + row * sizes.in, *w = weight + column * sizes.in;
+    const T *xr = x + row * sizes.in, *w = weight + column * sizes.in;
     const float product = group.sum(sizes.in, [=](std::int64_t k) { return xr[k] * w[k]; });
     const float result = bias == nullptr ? product : product + bias[column];
-    float* to = y + i;
+    Out* to = y + i;
     group.once([=] { *to = result; });
   }
 };
 
+template <class T, class In>
 struct LinearInputGradientBody {
-  const float *dy, *weight;
-  float* dx;
+  const T *dy, *weight;
+  In* dx;
   LinearSizes sizes;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float* dyr = dy + i / sizes.in * sizes.out;
+    const T* dyr = dy + i / sizes.in * sizes.out;
     const std::int64_t column = i % sizes.in;
     float sum = 0;
     for (std::int64_t o = 0; o < sizes.out; ++o) sum += dyr[o] * weight[o * sizes.in + column];
@@ -38,8 +41,9 @@ struct LinearInputGradientBody {
   }
 };
 
+template <class T>
 struct LinearWeightGradientBody {
-  const float *x, *dy;
+  const T *x, *dy;
   float* dw;
   LinearSizes sizes;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -50,50 +54,43 @@ struct LinearWeightGradientBody {
   }
 };
 
-template <class Grid>
-class LinearGrid final : public Kernel {
+template <class Grid, class T, class In, class Out>
+class LinearProducts final : public LayerProducts {
  public:
-  LinearGrid(const LinearSizes& sizes, bool bias) : sizes_(sizes), bias_(bias) {}
+  explicit LinearProducts(const LinearSizes& sizes) : sizes_(sizes) {}
 
-  void forward(const ForwardCall& call) override {
-    const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
+  void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     Grid::rows(call.queue, sizes_.rows * sizes_.out,
-               LinearBody{input(call), static_cast<const float*>(call.parameters[0]), bias, output(call), sizes_});
+               LinearBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), sizes_});
   }
-
-  void backward(const BackwardCall& call) override {
-    input_gradient(call);
-    weight_gradient(call);
-    bias_gradient(call);
+  void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
+    Grid::each(call.queue, sizes_.rows * sizes_.in,
+               LinearInputGradientBody<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), sizes_});
   }
-
-  // Each, where it is wanted.
-  void input_gradient(const BackwardCall& call) const {
-    float* dx = ops::input_gradient(call);
-    if (dx == nullptr) return;
-    const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, sizes_.rows * sizes_.in, LinearInputGradientBody{output_gradient(call), weight, dx, sizes_});
+  void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
+    Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
   }
-  void weight_gradient(const BackwardCall& call) const {
-    float* dw = call.parameter_gradients[0];
-    if (dw == nullptr) return;
-    Grid::each(call.queue, sizes_.out * sizes_.in,
-               LinearWeightGradientBody{input(call), output_gradient(call), dw, sizes_});
-  }
-  void bias_gradient(const BackwardCall& call) const {
-    if (!bias_ || call.parameter_gradients[1] == nullptr) return;
-    Grid::each(call.queue, sizes_.out,
-               SumRowsBody{output_gradient(call), call.parameter_gradients[1], sizes_.rows, sizes_.out});
+  void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
+    Grid::each(call.queue, sizes_.out, SumRowsBody<T>{elements(dy), db, sizes_.rows, sizes_.out});
   }
 
  private:
+  static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
   LinearSizes sizes_;
-  bool bias_;
 };
 
 template <class Grid>
+std::unique_ptr<LayerProducts> make_linear_products(const KernelRequest& request) {
+  return make_for_products(
+      request,
+      [&]<class T, class In, class Out>(T /*operands*/, In /*x*/, Out /*y*/) -> std::unique_ptr<LayerProducts> {
+        return std::make_unique<LinearProducts<Grid, T, In, Out>>(linear_sizes(request));
+      });
+}
+
+template <class Grid>
 std::unique_ptr<Kernel> make_linear_grid(const KernelRequest& request) {
-  return std::make_unique<LinearGrid<Grid>>(linear_sizes(request), request.parameters.size() > 1);
+  return make_product_layer<Grid>(request, make_linear_products<Grid>(request));
 }
 
 }  // namespace lockstep::ops

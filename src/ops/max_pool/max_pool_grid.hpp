@@ -5,15 +5,17 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/pool_shape.hpp"
 #include "ops/window_grid.hpp"
 
 namespace lockstep::ops {
 
+template <class T>
 struct MaxPoolBody {
-  const float* x = nullptr;
-  float* y = nullptr;
+  const T* x = nullptr;
+  T* y = nullptr;
   std::uint8_t* winner = nullptr;  ///< null in inference
   PoolShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -36,10 +38,11 @@ struct MaxPoolBody {
   }
 };
 
+template <class T>
 struct MaxPoolGradientBody {
-  const float* dy = nullptr;
+  const T* dy = nullptr;
   const std::uint8_t* winner = nullptr;
-  float* dx = nullptr;
+  T* dx = nullptr;
   PoolShape shape;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     float sum = 0;
@@ -50,7 +53,7 @@ struct MaxPoolGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class MaxPoolGrid final : public Kernel {
  public:
   explicit MaxPoolGrid(const KernelRequest& request)
@@ -61,12 +64,13 @@ class MaxPoolGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     auto* winner = training_ ? static_cast<std::uint8_t*>(call.saved[0]) : nullptr;
-    Grid::each(call.queue, outputs_, MaxPoolBody{input(call), output(call), winner, shape_});
+    Grid::each(call.queue, outputs_, MaxPoolBody<T>{input<T>(call), output<T>(call), winner, shape_});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* winner = static_cast<const std::uint8_t*>(call.saved[0]);
-    Grid::each(call.queue, inputs_, MaxPoolGradientBody{output_gradient(call), winner, input_gradient(call), shape_});
+    Grid::each(call.queue, inputs_,
+               MaxPoolGradientBody<T>{output_gradient<T>(call), winner, input_gradient<T>(call), shape_});
   }
 
  private:
@@ -77,7 +81,8 @@ class MaxPoolGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_max_pool_grid(const KernelRequest& request) {
-  return std::make_unique<MaxPoolGrid<Grid>>(request);
+  return make_for_elements(request,
+                           [&]<class T>(T /*element*/) { return std::make_unique<MaxPoolGrid<Grid, T>>(request); });
 }
 
 }  // namespace lockstep::ops

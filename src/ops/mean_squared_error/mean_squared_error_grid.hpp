@@ -38,7 +38,7 @@ class MeanSquaredErrorGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     Grid::each(call.queue, batch_ * size_,
-               MapPairBody<SquaredErrorGradient>{input(call, 0), input(call, 1), input_gradient(call)});
+               MapPairBody<SquaredErrorGradient, float>{input(call, 0), input(call, 1), input_gradient(call)});
   }
 
  private:
@@ -48,7 +48,9 @@ class MeanSquaredErrorGrid final : public Kernel {
 template <class Grid>
 std::unique_ptr<Kernel> make_mean_squared_error_grid(const KernelRequest& request) {
   const std::int64_t batch = request.inputs[0].shape[0];
-  return std::make_unique<MeanSquaredErrorGrid<Grid>>(batch, batch == 0 ? 0 : request.inputs[0].elements() / batch);
+  return make_for_float32(request, [&] {
+    return std::make_unique<MeanSquaredErrorGrid<Grid>>(batch, batch == 0 ? 0 : request.inputs[0].elements() / batch);
+  });
 }
 
 }  // namespace lockstep::ops

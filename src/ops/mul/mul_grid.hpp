@@ -5,30 +5,30 @@
 
 namespace lockstep::ops {
 
-template <class Grid>
+template <class Grid, class T>
 class MulGrid final : public Kernel {
  public:
   explicit MulGrid(std::int64_t n) : n_(n) {}
 
   void forward(const ForwardCall& call) override {
-    const float* product = input(call, 0);
-    for (std::size_t i = 1; i < call.inputs.size(); ++i, product = output(call)) {
-      Grid::each(call.queue, n_, MapPairBody<Product>{product, input(call, i), output(call)});
+    const T* product = input<T>(call, 0);
+    for (std::size_t i = 1; i < call.inputs.size(); ++i, product = output<T>(call)) {
+      Grid::each(call.queue, n_, MapPairBody<Product, T>{product, input<T>(call, i), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      float* dx = input_gradient(call, i);
+      T* dx = input_gradient<T>(call, i);
       if (dx != nullptr) gradient(call, i, dx);
     }
   }
 
  private:
-  void gradient(const BackwardCall& call, std::size_t wanted, float* dx) const {
-    const float* product = output_gradient(call);
+  void gradient(const BackwardCall& call, std::size_t wanted, T* dx) const {
+    const T* product = output_gradient<T>(call);
     for (std::size_t other = 0; other < call.inputs.size(); ++other) {
       if (other == wanted) continue;
-      Grid::each(call.queue, n_, MapPairBody<Product>{product, input(call, other), dx});
+      Grid::each(call.queue, n_, MapPairBody<Product, T>{product, input<T>(call, other), dx});
       product = dx;
     }
   }
@@ -37,7 +37,10 @@ class MulGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_mul_grid(const KernelRequest& request) {
-  return std::make_unique<MulGrid<Grid>>(request.outputs[0].elements());
+  if (rounds_between(request)) return nullptr;
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<MulGrid<Grid, T>>(request.outputs[0].elements());
+  });
 }
 
 }  // namespace lockstep::ops

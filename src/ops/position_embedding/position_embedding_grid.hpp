@@ -7,16 +7,19 @@
 
 namespace lockstep::ops {
 
+template <class T>
 struct PositionEmbeddingBody {
-  const float *x, *weight;
-  float* y;
+  const T* x;
+  const float* weight;
+  T* y;
   std::int64_t used;  ///< elements of a sample
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] + weight[i % used]; }
 };
 
 /// 0 for positions that no sample has.
+template <class T>
 struct PositionEmbeddingGradientBody {
-  const float* dy;
+  const T* dy;
   float* dw;
   std::int64_t batch, used;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -26,7 +29,7 @@ struct PositionEmbeddingGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class PositionEmbeddingGrid final : public Kernel {
  public:
   PositionEmbeddingGrid(std::int64_t batch, std::int64_t used, std::int64_t size)
@@ -34,15 +37,15 @@ class PositionEmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, batch_ * used_, PositionEmbeddingBody{input(call), weight, output(call), used_});
+    Grid::each(call.queue, batch_ * used_, PositionEmbeddingBody<T>{input<T>(call), weight, output<T>(call), used_});
   }
 
   void backward(const BackwardCall& call) override {
-    const float* dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr)
-      Grid::each(call.queue, batch_ * used_, backend::CopyBody{dy, dx});
+    const T* dy = output_gradient<T>(call);
+    if (T* dx = input_gradient<T>(call); dx != nullptr)
+      Grid::each(call.queue, batch_ * used_, backend::CopyBody<T>{dy, dx});
     float* dw = call.parameter_gradients[0];
-    if (dw != nullptr) Grid::each(call.queue, size_, PositionEmbeddingGradientBody{dy, dw, batch_, used_});
+    if (dw != nullptr) Grid::each(call.queue, size_, PositionEmbeddingGradientBody<T>{dy, dw, batch_, used_});
   }
 
  private:
@@ -52,7 +55,9 @@ class PositionEmbeddingGrid final : public Kernel {
 template <class Grid>
 std::unique_ptr<Kernel> make_position_embedding_grid(const KernelRequest& request) {
   const Shape& x = request.inputs[0].shape;
-  return std::make_unique<PositionEmbeddingGrid<Grid>>(x[0], x[1] * x[2], request.parameters[0].elements());
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<PositionEmbeddingGrid<Grid, T>>(x[0], x[1] * x[2], request.parameters[0].elements());
+  });
 }
 
 }  // namespace lockstep::ops

@@ -14,7 +14,7 @@ struct ReluGradient {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_relu_grid(const KernelRequest& request) {
-  return std::make_unique<ActivationGrid<Grid, ReluForward, ReluGradient, true>>(request.outputs[0].elements());
+  return make_activation_grid<Grid, ReluForward, ReluGradient, true>(request);
 }
 
 }  // namespace lockstep::ops

@@ -4,21 +4,26 @@
 #include <cmath>
 #include <memory>
 
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/rows.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
 
+template <class T>
 struct RmsNormBody {
-  const float *x, *weight;
-  float *y, *saved;  ///< saved is null in inference
+  const T* x;
+  const float* weight;
+  T* y;
+  float* saved;  ///< null in inference
   std::int64_t size;
   float epsilon;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    const float *xr = x + row * size, *w = weight;
-    float* yr = y + row * size;
+    const T* xr = x + row * size;
+    const float* w = weight;
+    T* yr = y + row * size;
     const float mean = group.sum(size, [=](std::int64_t i) { return xr[i] * xr[i]; }) / static_cast<float>(size);
     const float r = 1.0F / std::sqrt(mean + epsilon);
     group.each(size, [=](std::int64_t i) { yr[i] = xr[i] * r * w[i]; });
@@ -28,14 +33,17 @@ struct RmsNormBody {
   }
 };
 
+template <class T>
 struct RmsNormGradientBody {
-  const float *x, *dy, *saved, *weight;
-  float* dx;
+  const T *x, *dy;
+  const float *saved, *weight;
+  T* dx;
   std::int64_t size;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    const float *xr = x + row * size, *dyr = dy + row * size, *w = weight;
-    float* dxr = dx + row * size;
+    const T *xr = x + row * size, *dyr = dy + row * size;
+    const float* w = weight;
+    T* dxr = dx + row * size;
     const float r = saved[row];
     const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
     const float mean = total / static_cast<float>(size);
@@ -43,26 +51,26 @@ struct RmsNormGradientBody {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class RmsNormGrid final : public Kernel {
  public:
   RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
 
   void forward(const ForwardCall& call) override {
     Grid::rows(call.queue, rows_.count,
-               RmsNormBody{input(call), static_cast<const float*>(call.parameters[0]), output(call),
-                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
+               RmsNormBody<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
+                              call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* saved = static_cast<const float*>(call.saved[0]);
-    const float *x = input(call), *dy = output_gradient(call);
-    if (float* dx = input_gradient(call); dx != nullptr) {
+    const T *x = input<T>(call), *dy = output_gradient<T>(call);
+    if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.queue, rows_.count, RmsNormGradientBody{x, dy, saved, weight, dx, rows_.size});
+      Grid::rows(call.queue, rows_.count, RmsNormGradientBody<T>{x, dy, saved, weight, dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::each(call.queue, rows_.size, ScaleGradientBody{x, dy, nullptr, saved, dw, rows_.count, rows_.size});
+      Grid::each(call.queue, rows_.size, ScaleGradientBody<T>{x, dy, nullptr, saved, dw, rows_.count, rows_.size});
     }
   }
 
@@ -73,7 +81,9 @@ class RmsNormGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_rms_norm_grid(const KernelRequest& request) {
-  return std::make_unique<RmsNormGrid<Grid>>(Rows(request.inputs[0]), request.attributes->number("epsilon"));
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<RmsNormGrid<Grid, T>>(Rows(request.inputs[0]), request.attributes->number("epsilon"));
+  });
 }
 
 }  // namespace lockstep::ops

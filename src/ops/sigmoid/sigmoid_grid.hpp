@@ -15,7 +15,7 @@ struct SigmoidGradient {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_sigmoid_grid(const KernelRequest& request) {
-  return std::make_unique<ActivationGrid<Grid, SigmoidForward, SigmoidGradient, true>>(request.outputs[0].elements());
+  return make_activation_grid<Grid, SigmoidForward, SigmoidGradient, true>(request);
 }
 
 }  // namespace lockstep::ops

@@ -18,7 +18,7 @@ struct SiluGradient {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_silu_grid(const KernelRequest& request) {
-  return std::make_unique<ActivationGrid<Grid, SiluForward, SiluGradient, false>>(request.outputs[0].elements());
+  return make_activation_grid<Grid, SiluForward, SiluGradient, false>(request);
 }
 
 }  // namespace lockstep::ops

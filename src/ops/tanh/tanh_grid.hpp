@@ -15,7 +15,7 @@ struct TanhGradient {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_tanh_grid(const KernelRequest& request) {
-  return std::make_unique<ActivationGrid<Grid, TanhForward, TanhGradient, true>>(request.outputs[0].elements());
+  return make_activation_grid<Grid, TanhForward, TanhGradient, true>(request);
 }
 
 }  // namespace lockstep::ops

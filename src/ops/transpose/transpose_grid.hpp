@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gather_grid.hpp"
 #include "ops/transpose/transpose_walk.hpp"
@@ -35,17 +36,18 @@ struct TransposePlace {
   }
 };
 
-template <class Grid>
+template <class Grid, class T>
 class TransposeGrid final : public Kernel {
  public:
   explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, GatherBody<TransposePlace>{input(call), output(call), place_});
+    Grid::each(call.queue, n_, GatherBody<TransposePlace, T>{input<T>(call), output<T>(call), place_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.queue, n_, ScatterBody<TransposePlace>{output_gradient(call), input_gradient(call), place_});
+    Grid::each(call.queue, n_,
+               ScatterBody<TransposePlace, T>{output_gradient<T>(call), input_gradient<T>(call), place_});
   }
 
  private:
@@ -55,7 +57,9 @@ class TransposeGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_transpose_grid(const KernelRequest& request) {
-  return std::make_unique<TransposeGrid<Grid>>(transpose_walk(request));
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<TransposeGrid<Grid, T>>(transpose_walk(request));
+  });
 }
 
 }  // namespace lockstep::ops

@@ -1,0 +1,16 @@
+// CudaGpu's own kernels.
+#include "backend/cuda/cuda_gpu.hpp"
+#include "backend/cuda/cuda_grid.cuh"
+#include "backend/gpu/element_kernels.hpp"
+
+namespace lockstep::backend {
+
+void CudaGpu::add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
+  put_add<CudaGrid>(queue(stream), dtype, left, right, out, n);
+}
+
+void CudaGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
+  put_cast<CudaGrid>(queue(stream), cast, narrow, from, to, n);
+}
+
+}  // namespace lockstep::backend

@@ -1,0 +1,45 @@
+// The kernels that a Gpu itself has (backend/gpu/gpu.hpp), over a Grid, for every type of element.
+#pragma once
+
+#include "backend/cast.hpp"
+#include "backend/gpu/elements.hpp"
+#include "backend/gpu/grid.hpp"
+
+namespace lockstep::backend {
+
+/// to[i] = the value of T nearest to from[i]
+template <class T>
+struct RoundBody {
+  const float* from;
+  float* to;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    T rounded{};
+    rounded = from[i];
+    to[i] = rounded;
+  }
+};
+
+template <class Grid>
+void put_add(GpuQueue* queue, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
+  with_element(dtype, [&]<class T>(T /*element*/) {
+    Grid::each(queue, n, AddBody<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(out)});
+  });
+}
+
+template <class Grid>
+void put_cast(GpuQueue* queue, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
+  const auto* floats = static_cast<const float*>(from);
+  auto* to_floats = static_cast<float*>(to);
+  with_narrow(narrow, [&]<class T>(T /*element*/) {
+    switch (cast) {
+      case Cast::widen:
+        return Grid::each(queue, n, CopyBody<T, float>{static_cast<const T*>(from), to_floats});
+      case Cast::narrow:
+        return Grid::each(queue, n, CopyBody<float, T>{floats, static_cast<T*>(to)});
+      case Cast::round:
+        return Grid::each(queue, n, RoundBody<T>{floats, to_floats});
+    }
+  });
+}
+
+}  // namespace lockstep::backend

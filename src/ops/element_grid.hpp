@@ -1,0 +1,51 @@
+// Which kernel over a Grid a request gets, by the type of its elements. One whose body reads and writes narrow elements
+// is made by make_for_elements(); what an op has none for is widened around the kernel for float32 (ops/widening.hpp).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "backend/gpu/elements.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::ops {
+
+constexpr bool is_element(DType dtype) {
+  return dtype == DType::f32 || is_narrow(dtype);
+}
+
+/// The one type of all inputs and outputs that are not integers; none, where they differ.
+inline std::optional<DType> common_element(const KernelRequest& request) {
+  std::optional<DType> common;
+  for (const auto* list : {&request.inputs, &request.outputs}) {
+    for (const TensorSpec& spec : *list) {
+      if (!is_element(spec.dtype)) continue;
+      if (common && *common != spec.dtype) return std::nullopt;
+      common = spec.dtype;
+    }
+  }
+  return common;
+}
+
+/// Of an op that takes its inputs one after the other and keeps what it has so far in its output: whether narrow
+/// elements would be rounded on the way there, not only at its end.
+inline bool rounds_between(const KernelRequest& request) {
+  return request.inputs.size() > 2 && common_element(request) != DType::f32;
+}
+
+/// make(T{}) for the type that stands for the request's common element; null without one.
+template <class Make>
+std::unique_ptr<Kernel> make_for_elements(const KernelRequest& request, const Make& make) {
+  const auto element = common_element(request);
+  if (!element) return nullptr;
+  return backend::with_element(*element, [&]<class T>(T value) -> std::unique_ptr<Kernel> { return make(value); });
+}
+
+/// The same where there is a kernel for float32 only.
+template <class Make>
+std::unique_ptr<Kernel> make_for_float32(const KernelRequest& request, const Make& make) {
+  if (common_element(request) != DType::f32 || request.products != DType::f32) return nullptr;
+  return make();
+}
+
+}  // namespace lockstep::ops

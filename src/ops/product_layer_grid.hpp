@@ -1,0 +1,130 @@
+// What linear and conv share on a Grid: y = x * weight + bias, each for their own product, and the three gradients. A
+// product's operands (x, weight, dy) are of the type KernelRequest::products; what stands in float32 although the
+// product takes less is rounded to it in the workspace first. y and dx are of their own type, rounded once; biases and
+// gradients of parameters are float32.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/gpu/element_kernels.hpp"
+#include "ops/element_grid.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+/// Where a product is put, and its scratch.
+struct ProductCall {
+  GpuQueue* queue = nullptr;
+  void* workspace = nullptr;
+};
+
+/// Who computes a layer's products; operands as above.
+class LayerProducts {
+ public:
+  LayerProducts() = default;
+  LayerProducts(const LayerProducts&) = delete;
+  LayerProducts& operator=(const LayerProducts&) = delete;
+  virtual ~LayerProducts() = default;
+  [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  [[nodiscard]] virtual std::string plan() const { return ""; }  ///< of Kernel
+  /// `bias`: null where there is none.
+  virtual void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) = 0;
+  virtual void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) = 0;
+  virtual void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) = 0;
+  virtual void bias_gradient(const ProductCall& call, const void* dy, float* db) = 0;
+};
+
+/// A multiple of what libraries want operands and workspaces aligned to.
+constexpr std::size_t aligned_for_libraries(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// A tensor as an operand.
+template <class Grid>
+class ProductOperand {
+ public:
+  /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it.
+  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at)
+      : products_(products), elements_(spec.elements()), start_(at), copies_(spec.dtype != products) {
+    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_) * size_of(products));
+  }
+  const void* read(GpuQueue* queue, const void* tensor, void* workspace) const {
+    if (!copies_) return tensor;
+    std::byte* const copy = static_cast<std::byte*>(workspace) + start_;
+    backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, copy, elements_);
+    return copy;
+  }
+
+ private:
+  DType products_;
+  std::int64_t elements_;
+  std::size_t start_;
+  bool copies_;
+};
+
+template <class Grid>
+class ProductLayer final : public Kernel {
+ public:
+  ProductLayer(const KernelRequest& request, std::unique_ptr<LayerProducts> products)
+      : products_(std::move(products)),
+        x_(request.inputs[0], request.products, copies_),
+        dy_(request.outputs[0], request.products, copies_),
+        bias_(request.parameters.size() > 1) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
+  [[nodiscard]] std::string plan() const override { return products_->plan(); }
+
+  void forward(const ForwardCall& call) override {
+    const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
+    const void* x = x_.read(call.queue, call.inputs[0], call.workspace);
+    products_->output(rest(call), x, call.parameters[0], bias, call.outputs[0]);
+  }
+
+  void backward(const BackwardCall& call) override {
+    const void* dy = dy_.read(call.queue, call.output_gradients[0], call.workspace);
+    if (void* dx = call.input_gradients[0]; dx != nullptr) {
+      products_->input_gradient(rest(call), dy, call.parameters[0], dx);
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      products_->weight_gradient(rest(call), x_.read(call.queue, call.inputs[0], call.workspace), dy, dw);
+    }
+    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
+      products_->bias_gradient(rest(call), dy, db);
+    }
+  }
+
+ private:
+  template <class Call>
+  [[nodiscard]] ProductCall rest(const Call& call) const {
+    return {call.queue, static_cast<std::byte*>(call.workspace) + copies_};
+  }
+
+  std::unique_ptr<LayerProducts> products_;
+  std::size_t copies_ = 0;  ///< bytes
+  ProductOperand<Grid> x_, dy_;
+  bool bias_;
+};
+
+/// make(T{}, In{}, Out{}): elements of the operands, of x and dx, and of y. Null where they are not as said above.
+template <class Make>
+std::unique_ptr<LayerProducts> make_for_products(const KernelRequest& request, const Make& make) {
+  const DType products = request.products, in = request.inputs[0].dtype, out = request.outputs[0].dtype;
+  const auto fits = [&](DType dtype) { return dtype == products || dtype == DType::f32; };
+  if (request.parameters[0].dtype != products || !fits(in) || !fits(out)) return nullptr;
+  if (products == DType::f32) return make(float{}, float{}, float{});
+  return backend::with_narrow(products, [&]<class T>(T narrow) -> std::unique_ptr<LayerProducts> {
+    if (in == DType::f32) return out == DType::f32 ? make(narrow, float{}, float{}) : make(narrow, float{}, narrow);
+    return out == DType::f32 ? make(narrow, narrow, float{}) : make(narrow, narrow, narrow);
+  });
+}
+
+/// The kernel of a layer whose products are `products`; null for null.
+template <class Grid>
+std::unique_ptr<Kernel> make_product_layer(const KernelRequest& request, std::unique_ptr<LayerProducts> products) {
+  if (products == nullptr) return nullptr;
+  return std::make_unique<ProductLayer<Grid>>(request, std::move(products));
+}
+
+}  // namespace lockstep::ops
