@@ -164,8 +164,8 @@ class Data(Place):
                     self.assertEqual(events["eval"]["metrics"], expected["eval"]["metrics"])
                     self.assertEqual(events["eval"]["loss"], expected["eval"]["loss"])
                     inputs = events["start"].get("inputs")
-                    self.assertEqual(inputs, None if cache == "none" else "train made on the GPU (201.7 kB), "
-                                     "validation made on the GPU (236.4 kB)")
+                    self.assertEqual(inputs, None if cache == "none" else "train made on the GPU (202 kB), "
+                                     "validation made on the GPU (236 kB)")
 
     def test_every_access_is_ordered(self):
         words = ("steps=3", "evaluate.every=2 steps", *self.MOVES[2:])
@@ -194,7 +194,7 @@ class Data(Place):
         folder = os.environ.get("LOCKSTEP_DATA")
         if folder is None or not (pathlib.Path(folder) / "cifar10-train.tar.zst").exists():
             self.skipTest("no cifar10-train.tar.zst in $LOCKSTEP_DATA")
-        words = ("steps=2", "evaluate=never", "checkpoint=never", "batch_size=32", "shards=2", "data.validation=null",
+        words = ("steps=2", "evaluate=never", "checkpoint=never", "batch_size=32", "shards=2",
                  f"data.train.images={folder}/cifar10-train.tar.zst")
         job = JOB.parent / "cifar10-resnet20.yaml"
         events = self.train(*words, "device=cuda", "data.cache=device", job=job)
@@ -215,14 +215,14 @@ class Data(Place):
         words = ("steps=1", "device=cuda", "evaluate=never")
         self.assertEqual(self.train(*words)["start"]["inputs"], "train made on the host: `rotate` computes pixels")
         done = self.run_program("train", str(JOB), *words, "data.cache=device", code=78)
-        self.assertEqual(done.stderr, "lockstep: command line: job.data.cache: expected data that a GPU can keep and augment, "
+        self.assertEqual(done.stderr, "lockstep: command line: data.cache: expected data that a GPU can keep and augment, "
                          "found that train cannot be: `rotate` computes pixels; set data.cache: memory\n")
 
     def test_what_does_not_fit_is_made_on_the_host(self):
         words = (*self.MOVES[2:], "steps=1", "device=cuda", "batch_size=16", "threads=1", "data.train.digits.count=20000")
         free = {"STAND_IN_FREE": "9000000"}
         inputs = self.train(*words, **free)["start"]["inputs"]
-        self.assertEqual(inputs, "train made on the host: it does not fit, validation made on the GPU (236.4 kB)")
+        self.assertEqual(inputs, "train made on the host: it does not fit, validation made on the GPU (236 kB)")
         done = self.run_program("train", str(JOB), *words, "data.cache=device", code=78, **free)
         self.assertRegex(done.stderr, r": expected [0-9.]+ MiB of free memory, found 8.6 MiB; try data.cache: memory\n")
         self.assertRegex(done.stderr, r"\n  data: train +15.0 MiB\n  data: validation +0.2 MiB\n$")

@@ -51,15 +51,16 @@ std::vector<int> traced(const Tensor& stored, const std::vector<PixelMove>& move
 void expect_same(const Options& steps, const Shape& from) {
   const Pipeline whole = pipeline(steps, from);
   ASSERT_EQ(whole.not_storable(), "");
-  Tensor stored(whole.stored()[0].spec), label({DType::i32, {}}), kept({DType::i32, {}});
+  Tensor stored(whole.stored()[0].spec), kept({DType::i32, {}});
   std::vector<PixelMove> moves(static_cast<std::size_t>(whole.drawn_steps()));
   PipelineScratch scratch;
   for (std::uint64_t sample = 0; sample < 60; ++sample) {
     const auto id = static_cast<std::int64_t>(sample);
+    Tensor label({DType::i32, {}});
     label.as<std::int32_t>()[0] = static_cast<std::int32_t>(id);
     Sample both;
     both.push_back({"image", noise(from, sample)});
-    both.push_back({"label", label});
+    both.push_back({"label", std::move(label)});
     const std::vector<std::byte*> outputs = {stored.bytes(), kept.bytes()};
     whole.store(both, id, scratch, outputs);
     std::int64_t drawn_id = -1;
