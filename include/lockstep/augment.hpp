@@ -1,5 +1,5 @@
-// Augmentation: steps that change an image before the network sees it. Derive from AugmentStep for your own and
-// add it to a registry; the job file then knows it by its name.
+// Augmentation: steps that change an image before the network sees it. Derive from AugmentStep for your own, or from
+// MoveStep if it only moves pixels, and add it to a registry; the job file then knows it by its name.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,28 @@ class AugmentStep {
   virtual void apply(Image& image, RandomStream& random) const = 0;
   /// The size of what apply() makes of an image of this size. Throws Error(configuration) if it cannot.
   [[nodiscard]] virtual ImageSize output_size(ImageSize input) const { return input; }
+};
+
+/// Rows top ... bottom - 1 and columns left ... right - 1; it may stick out of the image.
+struct PixelRectangle {
+  std::int32_t top = 0, left = 0, bottom = 0, right = 0;
+};
+
+/// Where the pixels of an image come from: pixel (y, x) is that of (y + down, x + right) in an image of the size
+/// [height, width], which was mirrored before, left to right, where `flip` is 1. It is black where there is none, and
+/// in `hole`.
+struct PixelMove {
+  std::int32_t height = 0, width = 0, flip = 0, down = 0, right = 0;
+  PixelRectangle hole;
+};
+
+/// A step that moves pixels or blackens them, and computes none. What it draws is told before it is done, so that a GPU
+/// can do it (docs/augmentation.md).
+class MoveStep : public AugmentStep {
+ public:
+  /// What becomes of an image of this size. Called by several threads at once.
+  [[nodiscard]] virtual PixelMove draw(ImageSize input, RandomStream& random) const = 0;
+  void apply(Image& image, RandomStream& random) const final;
 };
 
 struct AugmentDef {

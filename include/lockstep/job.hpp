@@ -73,7 +73,7 @@ struct DataOptions {
   std::vector<AugmentOptions> augment;  ///< training only
   bool normalize = true;
   std::vector<double> mean, deviation;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
-  std::string cache = "memory";         ///< memory | none
+  std::string cache = "memory";         ///< memory | device | none
   std::int64_t cache_bytes = std::int64_t{2} << 30;
   int threads = 0;  ///< 0: tuned while running
   int depth = 0;    ///< 0: tuned while running

@@ -62,6 +62,7 @@ Is<Data> cache_section() {
                               .shorthand("budget");
   return Section<Data>()
       .option("memory", &Data::cache, memory, "keep decoded samples in memory")
+      .option("device", &Data::cache, Section<Data>(), "keep them on the GPU, and augment and normalize them there")
       .option("none", &Data::cache, Section<Data>(), "decode every time");
 }
 
@@ -81,7 +82,9 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
              "random steps of training samples")
       .part("normalize", normalize_section(), "subtract the mean, divide by the deviation; auto: of the training set")
-      .part("cache", cache_section(), "where decoded samples are kept")
+      .part("cache", cache_section(),
+            "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "
+            "augmented there, else the host's")
       .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),
              "background threads that read and decode; auto: tuned while running")
       .field("depth", &Data::depth, number().at_least(1).at_most(4096).word("auto", 0),

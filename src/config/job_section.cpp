@@ -66,6 +66,13 @@ void check_devices(const Job& job, const Scope& scope) {
                                        job.device));
 }
 
+void check_cache(const Job& job, const Scope& scope) {
+  if (job.data.cache != "device" || job.device == "cuda") return;
+  scope.problem("data.cache", fmt::format("expected device: cuda, on whose GPUs samples are to be kept, found device: "
+                                          "{}; set data.cache: memory",
+                                          job.device));
+}
+
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
       .field("shards", &Job::shards, number().at_least(1).word("auto", 0),
@@ -157,6 +164,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"data"}, check_digits)
       .check({"device", "devices"}, check_devices)
       .check({"device", "precision"}, check_tf32)
+      .check({"device", "data"}, check_cache)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

@@ -42,6 +42,7 @@ Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options
     : inputs_(std::move(features)) {
   add_steps(options, registry);
   for (const Feature& input : inputs_) {
+    stored_.push_back(stored_as(input));
     outputs_.push_back(input.kind == Feature::Kind::image ? output_of(input) : input);
     scales_.push_back(input.kind == Feature::Kind::image ? scale_for(outputs_.back(), options) : Scale{});
   }
@@ -56,7 +57,11 @@ void Pipeline::add_steps(const PipelineOptions& options, const AugmentRegistry& 
     }
     const std::string what = fmt::format("{}augmentation '{}'", prefix(option.place), option.name);
     const Attributes attributes = complete(def->attributes, option.attributes, what);
-    steps_.push_back({def->make(attributes), mix(mix(options.seed, hash_name(option.name)), steps_.size())});
+    auto step = def->make(attributes);
+    const auto* moves = dynamic_cast<const MoveStep*>(step.get());
+    const std::uint64_t key = mix(mix(options.seed, hash_name(option.name)), steps_.size());
+    if (!def->random && fixed_steps_ == steps_.size()) ++fixed_steps_;
+    steps_.push_back({std::move(step), moves, key, option.name});
   }
 }
 
@@ -91,24 +96,36 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
   return scale;
 }
 
+RandomStream Pipeline::random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const {
+  return {mix(step.key, epoch), static_cast<std::uint64_t>(id), static_cast<std::uint32_t>(index)};
+}
+
 void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch,
+                       PipelineScratch& scratch) const {
+  augment(image, index, id, epoch, steps_.size(), scratch);
+}
+
+void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                        PipelineScratch& scratch) const {
   const Shape& shape = image.shape();
   scratch.image.assign({image.as<std::uint8_t>().data(), shape.at(0), shape.at(1), shape.at(2)});
-  for (const Step& step : steps_) {
-    RandomStream random(mix(step.key, epoch), static_cast<std::uint64_t>(id), static_cast<std::uint32_t>(index));
-    step.step->apply(scratch.image, random);
+  for (std::size_t i = 0; i < steps; ++i) {
+    RandomStream random = random_of(steps_[i], index, id, epoch);
+    steps_[i].step->apply(scratch.image, random);
   }
+}
+
+void Pipeline::require_shape(const Image& image, const Feature& feature, std::int64_t id) {
+  const Shape& expected = feature.spec.shape;
+  if (image.height() == expected[0] && image.width() == expected[1] && image.channels() == expected[2]) return;
+  throw Error(ExitCode::data,
+              fmt::format("sample {}, '{}': expected an image of {} after augmentation, found [{}, {}, {}]", id,
+                          feature.name, to_string(expected), image.height(), image.width(), image.channels()));
 }
 
 void Pipeline::write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const {
   const Shape& expected = outputs_[index].spec.shape;
-  if (image.height() != expected[0] || image.width() != expected[1] || image.channels() != expected[2]) {
-    throw Error(
-        ExitCode::data,
-        fmt::format("sample {}, '{}': expected an image of {} after augmentation, found [{}, {}, {}]", id,
-                    outputs_[index].name, to_string(expected), image.height(), image.width(), image.channels()));
-  }
+  require_shape(image, outputs_[index], id);
   normalize_rows(image.view().data, scales_[index].factor.data(), scales_[index].shift.data(),
                  reinterpret_cast<float*>(output), expected[0], expected[1] * expected[2]);
 }
@@ -123,12 +140,17 @@ void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, P
       write_image(scratch.image, i, id, outputs[i]);
       continue;
     }
-    if (tensor.spec() != inputs_[i].spec) {
-      throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, inputs_[i].name,
-                                              to_string(inputs_[i].spec.shape), to_string(tensor.shape())));
-    }
-    std::memcpy(outputs[i], tensor.bytes(), tensor.spec().bytes());
+    copy(tensor, i, id, outputs[i]);
   }
+}
+
+void Pipeline::copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const {
+  const Feature& input = inputs_[index];
+  if (tensor.spec() != input.spec) {
+    throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, input.name,
+                                            to_string(input.spec.shape), to_string(tensor.shape())));
+  }
+  std::memcpy(output, tensor.bytes(), tensor.spec().bytes());
 }
 
 }  // namespace lockstep::data

@@ -44,22 +44,51 @@ class Pipeline {
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch,
                PipelineScratch& scratch) const;
 
+  // For sets that stay where the network computes, a pipeline falls into two (augment_stored.cpp): what it does before
+  // it draws anything, done once (store), and what it draws then, if that only moves pixels (draw).
+
+  /// y = x * factor + shift, for each number of a row; channels repeat.
+  struct Scale {
+    std::vector<float> factor, shift;
+  };
+
+  /// Why it does not: "`rotate` computes pixels"; empty: it does, and what follows may be called.
+  [[nodiscard]] std::string not_storable() const;
+  /// What store() makes, by input: images as bytes, of one size.
+  [[nodiscard]] const std::vector<Feature>& stored() const { return stored_; }
+  void store(const Sample& sample, std::int64_t id, PipelineScratch& scratch,
+             std::span<std::byte* const> outputs) const;
+  /// What draw() makes: "id", i64 []; then, for each input that is an image, of its name: the PixelMoves of
+  /// drawn_steps() steps, as i32 [steps, words of a PixelMove], unless there is none.
+  [[nodiscard]] std::vector<Feature> drawn() const;
+  [[nodiscard]] std::int64_t drawn_steps() const { return static_cast<std::int64_t>(steps_.size() - fixed_steps_); }
+  void draw(std::int64_t id, std::uint64_t epoch, std::span<std::byte* const> outputs) const;
+  /// How output i, an image, is normalised.
+  [[nodiscard]] const Scale& scale(std::size_t i) const { return scales_[i]; }
+
  private:
   struct Step {
     std::unique_ptr<AugmentStep> step;
+    const MoveStep* moves;  ///< the same step; null: it computes pixels
     std::uint64_t key;
-  };
-  struct Scale {  ///< y = x * factor + shift, per channel
-    std::vector<float> factor, shift;
+    std::string name;
   };
   void add_steps(const PipelineOptions& options, const AugmentRegistry& registry);
   [[nodiscard]] Feature output_of(const Feature& input) const;
   [[nodiscard]] static Scale scale_for(const Feature& output, const PipelineOptions& options);
+  void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
+               PipelineScratch& scratch) const;
   void write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const;
+  /// An input that is no image.
+  void copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const;
+  [[nodiscard]] RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
+  [[nodiscard]] Feature stored_as(const Feature& input) const;
+  static void require_shape(const Image& image, const Feature& feature, std::int64_t id);
 
-  std::vector<Feature> inputs_, outputs_;
+  std::vector<Feature> inputs_, stored_, outputs_;
   std::vector<Step> steps_;
-  std::vector<Scale> scales_;  ///< by feature; for one row of the image
+  std::size_t fixed_steps_ = 0;  ///< that come before the first that draws
+  std::vector<Scale> scales_;    ///< by feature; for one row of the image
 };
 
 }  // namespace lockstep::data

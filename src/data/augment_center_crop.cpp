@@ -1,7 +1,4 @@
 // center_crop: the middle of the image; black where the image is smaller.
-#include <algorithm>
-#include <cstring>
-
 #include "data/augment_resample.hpp"
 #include "data/augment_steps.hpp"
 
@@ -9,21 +6,20 @@ namespace lockstep::data {
 
 namespace {
 
-class CenterCrop final : public AugmentStep {
+/// Where the new image begins in the old one; below zero where it is larger.
+std::int32_t middle(std::int64_t old, std::int64_t now) {
+  return static_cast<std::int32_t>(old > now ? (old - now) / 2 : -((now - old) / 2));
+}
+
+class CenterCrop final : public MoveStep {
  public:
   explicit CenterCrop(ImageSize size) : size_(size) {}
 
-  void apply(Image& image, RandomStream& /*random*/) const override {
-    if (image.height() == size_.height && image.width() == size_.width) return;
-    const ImageView old = image.replace(size_.height, size_.width);
-    std::fill(image.pixels().begin(), image.pixels().end(), std::uint8_t{0});
-    const std::int64_t height = std::min(old.height, size_.height), width = std::min(old.width, size_.width);
-    const std::int64_t from_y = (old.height - height) / 2, from_x = (old.width - width) / 2;
-    const std::int64_t to_y = (size_.height - height) / 2, to_x = (size_.width - width) / 2;
-    for (std::int64_t y = 0; y < height; ++y) {
-      std::memcpy(image.row(to_y + y) + to_x * old.channels, old.row(from_y + y) + from_x * old.channels,
-                  static_cast<std::size_t>(width * old.channels));
-    }
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& /*random*/) const override {
+    PixelMove move = standing(input);
+    move.down = middle(input.height, size_.height);
+    move.right = middle(input.width, size_.width);
+    return move;
   }
 
   [[nodiscard]] ImageSize output_size(ImageSize /*input*/) const override { return size_; }

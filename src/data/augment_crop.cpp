@@ -1,38 +1,24 @@
 // crop: pads the image with black and cuts the old size out at a random place.
-#include <algorithm>
-#include <cstring>
-
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {
 
 namespace {
 
-class Crop final : public AugmentStep {
+class Crop final : public MoveStep {
  public:
-  explicit Crop(std::int64_t padding) : padding_(padding) {}
+  explicit Crop(std::int32_t padding) : padding_(padding) {}
 
-  void apply(Image& image, RandomStream& random) const override {
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
     const auto places = static_cast<std::uint32_t>(2 * padding_ + 1);
-    const std::int64_t down = std::int64_t{random.below(places)} - padding_;
-    const std::int64_t right = std::int64_t{random.below(places)} - padding_;
-    if (down == 0 && right == 0) return;
-    const ImageView old = image.replace(image.height(), image.width());
-    const std::int64_t c = old.channels, bytes = old.width * c;
-    // Pixel (y, x) comes from (y + down, x + right); `first` ... `last` are the columns that exist there.
-    const std::int64_t first = std::clamp<std::int64_t>(-right, 0, old.width) * c;
-    const std::int64_t last = std::clamp<std::int64_t>(old.width - right, 0, old.width) * c;
-    for (std::int64_t y = 0; y < old.height; ++y) {
-      std::uint8_t* row = image.row(y);
-      const std::int64_t source = y + down;
-      std::memset(row, 0, static_cast<std::size_t>(bytes));
-      if (source < 0 || source >= old.height || first >= last) continue;
-      std::memcpy(row + first, old.row(source) + right * c + first, static_cast<std::size_t>(last - first));
-    }
+    PixelMove move = standing(input);
+    move.down = static_cast<std::int32_t>(random.below(places)) - padding_;
+    move.right = static_cast<std::int32_t>(random.below(places)) - padding_;
+    return move;
   }
 
  private:
-  std::int64_t padding_;
+  std::int32_t padding_;
 };
 
 }  // namespace
@@ -48,7 +34,9 @@ AugmentDef make_crop() {
                      .minimum = 0,
                      .maximum = 1024}};
   def.shorthand = "padding";
-  def.make = [](const Attributes& a) { return std::make_unique<Crop>(a.integer("padding")); };
+  def.make = [](const Attributes& a) {
+    return std::make_unique<Crop>(static_cast<std::int32_t>(a.integer("padding")));
+  };
   return def;
 }
 

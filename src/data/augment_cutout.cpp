@@ -1,31 +1,25 @@
 // cutout: blackens a square whose centre is anywhere in the image; it may stick out.
-#include <algorithm>
-#include <cstring>
-
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {
 
 namespace {
 
-class Cutout final : public AugmentStep {
+class Cutout final : public MoveStep {
  public:
-  explicit Cutout(std::int64_t size) : size_(size) {}
+  explicit Cutout(std::int32_t size) : size_(size) {}
 
-  void apply(Image& image, RandomStream& random) const override {
-    const std::int64_t y = random.below(static_cast<std::uint32_t>(image.height()));
-    const std::int64_t x = random.below(static_cast<std::uint32_t>(image.width()));
-    const std::int64_t top = std::max<std::int64_t>(0, y - size_ / 2), left = std::max<std::int64_t>(0, x - size_ / 2);
-    const std::int64_t bottom = std::min(image.height(), y - size_ / 2 + size_);
-    const std::int64_t right = std::min(image.width(), x - size_ / 2 + size_);
-    for (std::int64_t row = top; row < bottom; ++row) {
-      std::memset(image.row(row) + left * image.channels(), 0,
-                  static_cast<std::size_t>((right - left) * image.channels()));
-    }
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+    PixelMove move = standing(input);
+    const auto y = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.height)));
+    const auto x = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.width)));
+    const std::int32_t top = y - size_ / 2, left = x - size_ / 2;
+    move.hole = {top, left, top + size_, left + size_};
+    return move;
   }
 
  private:
-  std::int64_t size_;
+  std::int32_t size_;
 };
 
 }  // namespace
@@ -40,7 +34,7 @@ AugmentDef make_cutout() {
                      .minimum = 1,
                      .maximum = 16384}};
   def.shorthand = "size";
-  def.make = [](const Attributes& a) { return std::make_unique<Cutout>(a.integer("size")); };
+  def.make = [](const Attributes& a) { return std::make_unique<Cutout>(static_cast<std::int32_t>(a.integer("size"))); };
   return def;
 }
 

@@ -1,28 +1,18 @@
 // flip: left and right change places, with the given probability.
-#include <algorithm>
-
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {
 
 namespace {
 
-void mirror(std::uint8_t* row, std::int64_t width, std::int64_t channels) {
-  if (channels == 1) {
-    std::reverse(row, row + width);
-    return;
-  }
-  for (std::int64_t left = 0, right = width - 1; left < right; ++left, --right) {
-    std::swap_ranges(row + left * channels, row + (left + 1) * channels, row + right * channels);
-  }
-}
-
-class Flip final : public AugmentStep {
+class Flip final : public MoveStep {
  public:
   explicit Flip(float probability) : probability_(probability) {}
-  void apply(Image& image, RandomStream& random) const override {
-    if (!(random.unit() < probability_)) return;
-    for (std::int64_t y = 0; y < image.height(); ++y) mirror(image.row(y), image.width(), image.channels());
+
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+    PixelMove move = standing(input);
+    move.flip = random.unit() < probability_ ? 1 : 0;
+    return move;
   }
 
  private:

@@ -5,6 +5,14 @@
 
 namespace lockstep::data {
 
+/// The move that changes nothing.
+inline PixelMove standing(ImageSize size) {
+  PixelMove move;
+  move.height = static_cast<std::int32_t>(size.height);
+  move.width = static_cast<std::int32_t>(size.width);
+  return move;
+}
+
 AugmentDef make_flip();
 AugmentDef make_crop();
 AugmentDef make_center_crop();

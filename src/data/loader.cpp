@@ -276,6 +276,10 @@ const std::vector<Feature>& Loader::features() const {
   return impl_->maker().features();
 }
 
+bool Loader::drawn() const {
+  return impl_->maker().drawn();
+}
+
 LoaderCounters Loader::counters() const {
   return impl_->counters();
 }

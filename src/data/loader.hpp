@@ -35,6 +35,7 @@ struct LoaderOptions {
   /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1,
   /// for evaluation_shards(size, b) shards, and a step is one evaluation: each gives the same batches.
   bool training = true;
+  bool drawn = false;  ///< batches are of what Pipeline::draw() makes, and no sample is read
 };
 
 struct LoaderCounters {
@@ -68,6 +69,7 @@ class Loader {
 
   [[nodiscard]] std::int64_t shard_samples() const;
   [[nodiscard]] const std::vector<Feature>& features() const;  ///< of the batches' tensors, without dimension 0
+  [[nodiscard]] bool drawn() const;                            ///< LoaderOptions::drawn
   [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
   [[nodiscard]] LoaderCounters counters() const;
 

@@ -19,8 +19,10 @@ TensorSpec batched(const Feature& feature, std::int64_t samples) {
 BatchMaker::BatchMaker(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
     : set_(set),
       pipeline_(std::move(pipeline)),
+      drawn_(options.drawn),
+      features_(drawn_ ? pipeline_.drawn() : pipeline_.outputs()),
       shard_samples_(options.shards > 0 ? options.batch / options.shards : 0),
-      cache_(set, options.cache_bytes) {
+      cache_(set, drawn_ ? 0 : options.cache_bytes) {
   LOCKSTEP_CHECK(shard_samples_ > 0 && options.batch % options.shards == 0,
                  fmt::format("a batch of {} in {} shards", options.batch, options.shards));
   order_ = options.training ? make_training_order(set.size(), options.batch, options.shards, options.seed)
@@ -49,12 +51,16 @@ void BatchMaker::fill(const ShardKey& key, BatchBuffer& buffer) {
   const std::uint64_t epoch = order_->epoch_of(key.step);
   for (std::size_t i = 0; i < batch.ids.size(); ++i) {
     const std::int64_t id = batch.ids[i];
+    for (std::size_t k = 0; k < features_.size(); ++k) {
+      buffer.outputs[k] = batch.tensors[k].tensor.bytes() + i * features_[k].spec.bytes();
+    }
+    if (drawn_) {
+      pipeline_.draw(id, epoch, buffer.outputs);
+      continue;
+    }
     if (!cache_.load(id, buffer.sample)) {
       set_.read_variant(id, order_->variant_of(epoch), buffer.sample);
       cache_.store(id, buffer.sample);
-    }
-    for (std::size_t k = 0; k < features().size(); ++k) {
-      buffer.outputs[k] = batch.tensors[k].tensor.bytes() + i * features()[k].spec.bytes();
     }
     pipeline_.run(buffer.sample, id, epoch, buffer.scratch, buffer.outputs);
   }

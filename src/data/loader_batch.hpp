@@ -27,12 +27,15 @@ class BatchMaker {
   [[nodiscard]] std::int64_t buffer_bytes() const;
   void fill(const ShardKey& key, BatchBuffer& buffer);
   [[nodiscard]] std::int64_t shard_samples() const { return shard_samples_; }
-  [[nodiscard]] const std::vector<Feature>& features() const { return pipeline_.outputs(); }
+  [[nodiscard]] const std::vector<Feature>& features() const { return features_; }
+  [[nodiscard]] bool drawn() const { return drawn_; }
   [[nodiscard]] std::int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
   const DataSet& set_;
   Pipeline pipeline_;
+  bool drawn_;
+  std::vector<Feature> features_;
   std::int64_t shard_samples_;
   std::unique_ptr<SampleOrder> order_;
   SampleCache cache_;

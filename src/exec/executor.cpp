@@ -102,8 +102,8 @@ void Executor::use_gpu() {
   if (gpu_kernels_.empty()) return;
   device_.lanes->gpu().make_current();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].computes =
-        std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]), device_.lanes->at(i), device_.graphs);
+    workers_[i].computes = std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]),
+                                                       device_.lanes->at(i), GpuWorkerOptions{device_.graphs, filler_});
   }
   gpu_kernels_.clear();
 }

@@ -71,6 +71,8 @@ class Executor {
   [[nodiscard]] const Program& program() const { return program_; }
   /// KernelSet::plans(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& plans() const { return plans_; }
+  /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
+  void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }
   /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet,
   /// it is copied there now; throws Error(configuration) where it does not fit with what a shard needs.
   void use(const ModelValues& model);
@@ -124,7 +126,8 @@ class Executor {
   std::uint64_t seed_;
   Program program_;
   std::vector<std::string> plans_;
-  std::vector<KernelSet> gpu_kernels_;  ///< until use() has made the workers of a GPU
+  std::shared_ptr<const InputFiller> filler_;  ///< null: inputs are copied
+  std::vector<KernelSet> gpu_kernels_;         ///< until use() has made the workers of a GPU
   std::vector<Worker> workers_;
   std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
   std::vector<const float*> parameters_, states_;  ///< where kernels read them

@@ -1,6 +1,9 @@
 #include "exec/gpu_memory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "lockstep/error.hpp"
 
@@ -13,28 +16,36 @@ std::string size(std::size_t bytes) {
   return mebibytes < 1024 ? fmt::format("{:.1f} MiB", mebibytes) : fmt::format("{:.1f} GiB", mebibytes / 1024);
 }
 
-std::string remedy(std::int64_t shard_samples, int workers) {
-  std::string text;
-  if (shard_samples > 1) text = fmt::format("more shards (one has {} samples now)", shard_samples);
-  if (workers > 1) text += fmt::format("{}threads: {}", text.empty() ? "" : ", or ", workers - 1);
-  return text.empty() ? "a smaller model" : text;
+std::string remedy(const std::vector<MemoryNeed>& needs, std::int64_t shard_samples, int workers) {
+  std::vector<std::string> remedies;
+  for (const MemoryNeed& need : needs) {
+    const bool known = std::find(remedies.begin(), remedies.end(), need.remedy) != remedies.end();
+    if (!need.remedy.empty() && !known) remedies.push_back(need.remedy);
+  }
+  if (shard_samples > 1) remedies.push_back(fmt::format("more shards (one has {} samples now)", shard_samples));
+  if (workers > 1) remedies.push_back(fmt::format("threads: {}", workers - 1));
+  return remedies.empty() ? "a smaller model" : fmt::format("{}", fmt::join(remedies, ", or "));
 }
 
 }  // namespace
 
+std::size_t bytes_of(const std::vector<MemoryNeed>& needs) {
+  std::size_t sum = 0;
+  for (const MemoryNeed& need : needs) sum += need.each * static_cast<std::size_t>(need.count);
+  return sum;
+}
+
 void require_gpu_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
                         std::int64_t shard_samples, int workers) {
-  std::size_t sum = 0;
+  const std::size_t sum = bytes_of(needs);
+  if (sum <= free) return;
   std::string table;
   for (const MemoryNeed& need : needs) {
-    const std::size_t bytes = need.each * static_cast<std::size_t>(need.count);
-    sum += bytes;
-    table += fmt::format("\n  {:<24} {:>12}", need.what, size(bytes));
+    table += fmt::format("\n  {:<24} {:>12}", need.what, size(bytes_of({need})));
     if (need.count > 1) table += fmt::format("   {} x {}", need.count, size(need.each));
   }
-  if (sum <= free) return;
   throw Error(ExitCode::configuration, fmt::format("{}: expected {} of free memory, found {}; try {}{}", gpu, size(sum),
-                                                   size(free), remedy(shard_samples, workers), table));
+                                                   size(free), remedy(needs, shard_samples, workers), table));
 }
 
 }  // namespace lockstep::exec

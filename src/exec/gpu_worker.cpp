@@ -6,25 +6,61 @@
 
 namespace lockstep::exec {
 
+namespace {
+
 using backend::InputStage;
 
-std::size_t GpuWorker::input_bytes(const Graph& graph) {
+/// Of a block that holds all parts, each from a multiple of InputStage::kPart on.
+std::size_t block_bytes(const std::vector<std::size_t>& parts) {
   std::size_t bytes = 0;
-  for (const ValueId id : graph.inputs) bytes = InputStage::up_to_part(bytes) + graph.at(id).spec.bytes();
-  return InputStage::up_to_part(bytes) + sizeof(StepContext);
+  for (const std::size_t part : parts) bytes = InputStage::up_to_part(bytes) + part;
+  return std::max<std::size_t>(bytes, 1);
 }
 
-GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane, bool graphs)
-    : graph_(graph),
-      program_(program),
+/// Where the parts of such a block lie.
+template <class Byte>
+void place_parts(Byte* block, const std::vector<std::size_t>& parts, std::vector<Byte*>& places) {
+  places.clear();
+  std::size_t at = 0;
+  for (const std::size_t part : parts) {
+    at = InputStage::up_to_part(at);
+    places.push_back(block + at);
+    at += part;
+  }
+}
+
+/// Bytes of what comes from the host for a shard: its tensors, and the step.
+std::vector<std::size_t> staged_bytes(const Graph& graph, const InputFiller* filler) {
+  auto bytes = tensor_bytes(graph, filler);
+  bytes.push_back(sizeof(StepContext));
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t GpuWorker::input_bytes(const Graph& graph) {
+  return block_bytes(staged_bytes(graph, nullptr));
+}
+
+GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane,
+                     const GpuWorkerOptions& options)
+    : program_(program),
       lane_(lane),
       gpu_(lane.gpu),
       runner_(program, std::move(kernels), &lane),
-      stage_(gpu_, lane.compute, input_bytes(graph), 1),
+      filler_(options.filler),
+      part_bytes_(staged_bytes(graph, filler_.get())),
+      stage_(gpu_, lane.compute, block_bytes(part_bytes_), 1),
       graphs_(gpu_, lane.compute),
-      with_graphs_(graphs),
+      with_graphs_(options.graphs),
       all_computed_(gpu_.make_event()) {
   buckets_.slots.resize(program.slots.size());
+  if (filler_ != nullptr) {
+    const auto bytes = tensor_bytes(graph, nullptr);
+    filled_ = backend::GpuBlock(gpu_, block_bytes(bytes));
+    place_parts(filled_.get(), bytes, filled_places_);
+    inputs_.assign(filled_places_.begin(), filled_places_.end());
+  }
   const Results& results = program.results;
   const std::size_t column =
       graph.inputs.empty()
@@ -59,23 +95,22 @@ const float* GpuWorker::result(const Location& location) const {
   return found == results_.end() ? nullptr : reinterpret_cast<const float*>(found->pinned);
 }
 
-void GpuWorker::put_inputs(const ShardInputs& inputs, const StepContext& step) {
+void GpuWorker::put_inputs(const ShardCall& call) {
   parts_.clear();
-  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-    parts_.emplace_back(static_cast<const std::byte*>(inputs.tensors[i]), graph_.at(graph_.inputs[i]).spec.bytes());
+  for (std::size_t i = 0; i + 1 < part_bytes_.size(); ++i) {
+    parts_.emplace_back(static_cast<const std::byte*>(call.inputs.tensors[i]), part_bytes_[i]);
   }
-  parts_.push_back(std::as_bytes(std::span(&step, 1)));
+  parts_.push_back(std::as_bytes(std::span(&call.step, 1)));
   stage_.put(parts_);
-  const std::byte* memory = stage_.take();
-  inputs_.clear();
-  std::size_t at = 0;
-  for (const auto part : parts_) {
-    at = InputStage::up_to_part(at);
-    inputs_.push_back(memory + at);
-    at += part.size();
+  place_parts(stage_.take(), part_bytes_, staged_);
+  step_ = reinterpret_cast<const StepContext*>(staged_.back());
+  staged_.pop_back();
+  if (filler_ == nullptr) {
+    inputs_.assign(staged_.begin(), staged_.end());
+    return;
   }
-  step_ = static_cast<const StepContext*>(inputs_.back());
-  inputs_.pop_back();
+  gpu_.enter(lane_.compute, call.step.step, "inputs");
+  filler_->fill(lane_.compute, staged_, filled_places_);
 }
 
 std::vector<const void*> GpuWorker::addresses(const ShardCall& call) {
@@ -120,7 +155,7 @@ void GpuWorker::put_program(const ShardCall& call) {
 void GpuWorker::run(const ShardCall& call) {
   gpu_.make_current();
   runner_.tell_ops(call.ranges);
-  put_inputs(call.inputs, call.step);
+  put_inputs(call);
   gpu_.wait(lane_.compute, call.parameters_there);
   put_program(call);
   stage_.release();

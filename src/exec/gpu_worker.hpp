@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/gpu/gpu_block.hpp"
 #include "backend/gpu/gpu_lane.hpp"
 #include "backend/gpu/input_stage.hpp"
 #include "exec/bucket_walk.hpp"
@@ -16,10 +17,16 @@
 
 namespace lockstep::exec {
 
+struct GpuWorkerOptions {
+  bool graphs = true;                              ///< kernels are launched in graphs
+  std::shared_ptr<const InputFiller> filler = {};  ///< makes the inputs; null: they are copied
+};
+
 class GpuWorker final : public ShardWorker {
  public:
-  /// The lane must outlive the worker. `graphs`: kernels are launched in graphs.
-  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane, bool graphs);
+  /// The lane must outlive the worker.
+  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane,
+            const GpuWorkerOptions& options);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
   ~GpuWorker() override;
@@ -39,20 +46,24 @@ class GpuWorker final : public ShardWorker {
   };
   void want_result(const Location& location, std::size_t bytes);
   /// Sets inputs_ and step_.
-  void put_inputs(const ShardInputs& inputs, const StepContext& step);
+  void put_inputs(const ShardCall& call);
   [[nodiscard]] std::vector<const void*> addresses(const ShardCall& call);
   /// All kernels of the shard, part by part: a part ends where a bucket does.
   void put_program(const ShardCall& call);
 
-  const Graph& graph_;
   const Program& program_;
   backend::GpuLane& lane_;
   backend::Gpu& gpu_;
   ShardRunner runner_;
+  std::shared_ptr<const InputFiller> filler_;
+  std::vector<std::size_t> part_bytes_;  ///< of what comes from the host
   backend::InputStage stage_;
   GpuGraphs graphs_;
   bool with_graphs_;
   std::vector<std::span<const std::byte>> parts_;
+  std::vector<const std::byte*> staged_;
+  backend::GpuBlock filled_;  ///< what the filler makes
+  std::vector<std::byte*> filled_places_;
   std::vector<const void*> inputs_;
   const StepContext* step_ = nullptr;  ///< on the GPU
   BucketMemory buckets_;

@@ -54,10 +54,10 @@ std::vector<double> Executor::try_shards(int count, const GradientLayout& layout
   begin();
   std::vector<AlignedBytes> inputs;
   ShardInputs shard_inputs;
-  for (const ValueId id : graph_.inputs) {
-    inputs.push_back(zeros(static_cast<std::int64_t>(graph_.at(id).spec.bytes())));
+  shard_inputs.valid = shard_samples();
+  for (const std::size_t bytes : tensor_bytes(graph_, filler_.get())) {
+    inputs.push_back(zeros(static_cast<std::int64_t>(bytes)));
     shard_inputs.tensors.push_back(inputs.back().data());
-    shard_inputs.valid = graph_.at(id).spec.shape.front();
   }
   backend::Gpu* const gpu = device_.is_gpu() ? &device_.lanes->gpu() : nullptr;
   std::vector<NoSink> sinks;

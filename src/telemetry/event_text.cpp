@@ -54,6 +54,7 @@ std::string start_text(Fields fields, const Palette& palette) {
   };
   row("model", fields.has("parameters") ? counted(fields.take("parameters"), "parameter") : "");
   row("data", data_text(fields));
+  row("inputs", fields.take("inputs"));
   row("length", length_text(fields));
   row("ranks", ranks_text(fields));
   row("device", fields.take("device"));

@@ -17,12 +17,6 @@ namespace {
 constexpr int kLeastMajor = 8;  // of the compute capability: what CMake compiles for
 constexpr const char* kElse = ", or set device: cpu";
 
-/// "job.yaml:5:11: job.device", or the key alone where nothing was written.
-std::string place_of(const Job& job, const std::string& key) {
-  const auto place = job.places.find("job." + key);
-  return place == job.places.end() ? "job." + key : place->second.text();
-}
-
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw Error(ExitCode::configuration, fmt::format("{}: {}{}", place_of(job, "device"), what, kElse));
 }
@@ -85,6 +79,11 @@ GpuFacts facts_with(const backend::CudaModule& module) {
 }
 
 }  // namespace
+
+std::string place_of(const Job& job, const std::string& key) {
+  const auto place = job.places.find("job." + key);
+  return place == job.places.end() ? "job." + key : place->second.text();
+}
 
 GpuFacts ask_gpu_facts() {
   return facts_with(backend::open_module());

@@ -16,6 +16,7 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
   loader.cache_bytes = options.cache_bytes;
   loader.most_threads = most_loader_threads(communicator);
   loader.training = false;
+  loader.drawn = options.filler != nullptr;
   return loader;
 }
 
@@ -44,6 +45,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       executor_(graph, Mode::inference, device, pool, 0),
       loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
       source_(loader_, graph, communicator.recorder()) {
+  executor_.fill_inputs(options.filler);
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);
   loader_.assign(0, mine_);
 }

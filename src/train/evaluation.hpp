@@ -17,6 +17,7 @@ struct EvaluationOptions {
   std::int64_t shard_samples = 0;  ///< b, as the graph has it
   std::int64_t cache_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
+  std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
 };
 
 class Evaluation {

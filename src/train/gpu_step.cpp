@@ -31,15 +31,15 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
   return step;
 }
 
-void require_gpu_memory(const RunContext& run, const Updater& updater, const Model& model,
-                        const exec::Executor& executor, const comm::ExchangeLayout& layout, int shards, int workers) {
+std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& updater, const Model& model,
+                                        const exec::Executor& executor, const comm::ExchangeLayout& layout, int shards,
+                                        int workers) {
   auto needs = updater.gpu_needs(model);
   needs.push_back(
       {"exchange of gradients", comm::GpuExchange::bytes(layout, shards, run.communicator.size(), workers)});
   const auto of_executor = executor.gpu_needs();
   needs.insert(needs.end(), of_executor.begin(), of_executor.end());
-  exec::require_gpu_memory(run.device.place, run.device.lanes->gpu().free_memory(), needs, executor.shard_samples(),
-                           workers);
+  return needs;
 }
 
 }  // namespace lockstep::train

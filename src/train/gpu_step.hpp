@@ -19,9 +19,10 @@ struct GpuStep {
 [[nodiscard]] GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup,
                                     const comm::ExchangeLayout& layout);
 
-/// Throws Error(configuration), with a table of what needs how much, where a run does not fit on the rank's GPU.
-/// Nothing of it is there yet. `shards`: of this rank.
-void require_gpu_memory(const RunContext& run, const Updater& updater, const Model& model,
-                        const exec::Executor& executor, const comm::ExchangeLayout& layout, int shards, int workers);
+/// What a run will allocate on the rank's GPU, where nothing of it is yet; its data may come to it. `shards`: of this
+/// rank.
+[[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& updater, const Model& model,
+                                                      const exec::Executor& executor,
+                                                      const comm::ExchangeLayout& layout, int shards, int workers);
 
 }  // namespace lockstep::train

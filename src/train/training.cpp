@@ -65,8 +65,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
   first_step_ = progress_.step;
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
-  put_model();
   validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
+  put_model();
   const bool recorded = resumed_ && context_.leads();
   balancing_.start(*executor_, layout_, workload_of(graph_),
                    recorded ? read_balance_record(job.run_directory) : balance::Record{}, progress_.step);
@@ -111,8 +111,11 @@ void Training::make_step() {
 
 void Training::put_model() {
   if (device_.is_gpu()) {
-    require_gpu_memory(context_, *updater_, model_, *executor_, exchange_layout_,
-                       static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    const auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
+                                 static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    gpu_data_ = put_gpu_data(context_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
+    executor_->fill_inputs(gpu_data_.train);
+    validation_->fill_inputs(gpu_data_.validation);
   }
   updater_->begin(model_);
   executor_->use(updater_->values(model_));
@@ -150,6 +153,7 @@ void Training::make_loader() {
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
   options.most_threads = most_loader_threads(communicator_);
+  options.drawn = gpu_data_.train != nullptr;
   loader_ = std::make_unique<data::Loader>(
       *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
   use_shares(options.first_step);

@@ -19,6 +19,7 @@
 #include "train/balancing.hpp"
 #include "train/board.hpp"
 #include "train/checkpointing.hpp"
+#include "train/gpu_data.hpp"
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
 #include "train/rank_gpu.hpp"
@@ -89,6 +90,7 @@ class Training {
   Model model_;
   Progress progress_;
   std::unique_ptr<Checkpointing> checkpointing_;
+  GpuData gpu_data_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<LoaderSource> source_;
   std::unique_ptr<Validation> validation_;

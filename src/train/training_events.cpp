@@ -42,6 +42,7 @@ void Training::emit_start() const {
   if (const auto& plans = executor_->plans(); !plans.empty()) {
     record.emplace_back("plans", fmt::format("{}", fmt::join(plans, "\n")));
   }
+  if (!gpu_data_.told.empty()) record.emplace_back("inputs", gpu_data_.told);
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);
   if (device_.is_gpu()) {

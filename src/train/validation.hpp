@@ -17,6 +17,8 @@ class Validation {
   /// References must outlive it. Nothing is read before the first run().
   Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool);
 
+  /// What makes the inputs on a GPU, where the set is there.
+  void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// The job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
   /// Evaluates and sets progress.metrics; every rank calls it. Returns whether the metric of `checkpoint.best` is the
@@ -30,6 +32,7 @@ class Validation {
   const PreparedData& data_;
   const Graph& graph_;
   exec::WorkerPool& pool_;
+  std::shared_ptr<const exec::InputFiller> filler_;
   std::unique_ptr<Evaluation> evaluation_;
 };
 

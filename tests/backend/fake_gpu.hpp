@@ -136,5 +136,19 @@ class FakeGpu final : public Gpu {
   std::vector<Bytes> freed_;  ///< kept, so that no new block has an old one's address
 };
 
+/// As the kernel that is called with this queue would.
+template <class Element>
+void kernel_reads(GpuQueue* queue, const Element* memory, std::int64_t count) {
+  if (count == 0) return;
+  dynamic_cast<FakeGpu&>(queue->gpu)
+      .kernel_reads(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+}
+template <class Element>
+void kernel_writes(GpuQueue* queue, Element* memory, std::int64_t count) {
+  if (count == 0) return;
+  dynamic_cast<FakeGpu&>(queue->gpu)
+      .kernel_writes(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+}
+
 }  // namespace backend
 }  // namespace lockstep

@@ -163,6 +163,87 @@ class Training(Place):
         self.assertEqual(events["start"]["threads"], 2)
 
 
+class Data(Place):
+    """Data sets that stay on the GPU."""
+    MOVES = ("steps=9", "evaluate.every=4 steps", "data.train.digits.count=256",  # two epochs and a bit
+             "data.augment=[flip, {crop: {padding: 3}}, {cutout: 9}]")
+    DEVICE = (*MOVES, "device=cuda", "data.cache=device")
+
+    def test_where_they_are_changes_no_bit(self):
+        expected = self.train(*self.MOVES)
+        self.assertNotIn("inputs", expected["start"])
+        for ranks in (1, 2, 3):
+            for cache in ("device", "memory", "none"):
+                with self.subTest(ranks=ranks, cache=cache):
+                    events = self.train(*self.DEVICE, f"data.cache={cache}", "--ranks", str(ranks))
+                    self.assertEqual(events["end"]["parameters_sha256"], expected["end"]["parameters_sha256"])
+                    self.assertEqual(events["eval"]["metrics"], expected["eval"]["metrics"])
+                    self.assertEqual(events["eval"]["loss"], expected["eval"]["loss"])
+                    inputs = events["start"].get("inputs")
+                    self.assertEqual(inputs, None if cache == "none" else "train made on the GPU (202 kB), "
+                                     "validation made on the GPU (236 kB)")
+
+    def test_every_access_is_ordered(self):
+        words = ("steps=3", "evaluate.every=2 steps", *self.MOVES[2:])
+        expected = self.hash(*words)
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                events = self.train(*words, "device=cuda", "data.cache=device", "--ranks", str(ranks), module=CHECKED)
+                self.assertEqual(events["end"]["parameters_sha256"], expected)
+
+    def test_resumed_at_another_size_and_another_place(self):
+        words = (*self.DEVICE, "run_directory=run", "checkpoint.every=1 step")
+        expected = self.hash(*words)
+        self.run_program("train", str(JOB), *words, "run_directory=other", "--stop-at", "5", code=75)
+        self.assertEqual(self.hash(*words, "run_directory=other", "data.cache=none", "--ranks", "2"), expected)
+        self.run_program("train", str(JOB), *words, "run_directory=third", "data.cache=none", "--stop-at", "5", code=75)
+        self.assertEqual(self.hash(*words, "run_directory=third", "--ranks", "3"), expected)
+
+    def test_two_images_a_sample(self):
+        job = JOB.parent / "two-towers.yaml"
+        words = ("steps=3", "evaluate=never", "checkpoint=never", "data.train.digits.count=300", "data.augment=[{crop: 2}]")
+        events = self.train(*words, "device=cuda", job=job)
+        self.assertIn("train made on the GPU", events["start"]["inputs"])
+        self.assertEqual(events["end"]["parameters_sha256"], self.hash(*words, job=job))
+
+    def test_cifar(self):
+        folder = os.environ.get("LOCKSTEP_DATA")
+        if folder is None or not (pathlib.Path(folder) / "cifar10-train.tar.zst").exists():
+            self.skipTest("no cifar10-train.tar.zst in $LOCKSTEP_DATA")
+        words = ("steps=2", "evaluate=never", "checkpoint=never", "batch_size=32", "shards=2",
+                 f"data.train.images={folder}/cifar10-train.tar.zst")
+        job = JOB.parent / "cifar10-resnet20.yaml"
+        events = self.train(*words, "device=cuda", "data.cache=device", job=job)
+        self.assertIn("train made on the GPU", events["start"]["inputs"])
+        self.assertEqual(events["end"]["parameters_sha256"], self.hash(*words, job=job))
+
+    def test_text_is_for_the_host_and_evaluated_on_the_gpu(self):
+        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
+        (self.folder / "job.yaml").write_text(GPT)
+        words = ("data.validation.fraction=0.2", "evaluate.every=2 steps")
+        events = self.train(*words, job="job.yaml")
+        self.assertRegex(events["start"]["inputs"], r"^train made on the host: windows of text change with the epoch, "
+                         r"validation made on the GPU \([0-9.]+ kB\)$")
+        self.assertEqual(events["end"]["parameters_sha256"], self.hash(*words, "device=cpu", job="job.yaml"))
+
+    def test_what_cannot_be_there_is_made_on_the_host(self):
+        """The example turns images, which a GPU does not."""
+        words = ("steps=1", "device=cuda", "evaluate=never")
+        self.assertEqual(self.train(*words)["start"]["inputs"], "train made on the host: `rotate` computes pixels")
+        done = self.run_program("train", str(JOB), *words, "data.cache=device", code=78)
+        self.assertEqual(done.stderr, "lockstep: command line: data.cache: expected data that a GPU can keep and augment, "
+                         "found that train cannot be: `rotate` computes pixels; set data.cache: memory\n")
+
+    def test_what_does_not_fit_is_made_on_the_host(self):
+        words = (*self.MOVES[2:], "steps=1", "device=cuda", "batch_size=16", "threads=1", "data.train.digits.count=20000")
+        free = {"STAND_IN_FREE": "9000000"}
+        inputs = self.train(*words, **free)["start"]["inputs"]
+        self.assertEqual(inputs, "train made on the host: it does not fit, validation made on the GPU (236 kB)")
+        done = self.run_program("train", str(JOB), *words, "data.cache=device", code=78, **free)
+        self.assertRegex(done.stderr, r": expected [0-9.]+ MiB of free memory, found 8.6 MiB; try data.cache: memory\n")
+        self.assertRegex(done.stderr, r"\n  data: train +15.0 MiB\n  data: validation +0.2 MiB\n$")
+
+
 class Nvml(Place):
     """The stand-in of NVML lies beside that of the driver, by the name of the real one."""
     JOB = ("steps=2", "evaluate=never", "device=cuda")

@@ -6,12 +6,14 @@
 #include "comm/gpu_messages.hpp"
 #include "cuda/host_messages.hpp"
 #include "ops/registry.hpp"
+#include "train/gather_kernels.hpp"
 #include "train/update_kernels.hpp"
 
 #if STAND_IN_CHECKED
 #include "backend/fake_gpu.hpp"
 #include "cuda/checked_messages.hpp"
 #include "exec/checked_kernel.hpp"
+#include "train/checked_gather_kernels.hpp"
 #include "train/checked_update_kernels.hpp"
 #else
 #include "cuda/host_gpu.hpp"
@@ -23,6 +25,7 @@ namespace lockstep {
 
 using StandInGpu = backend::FakeGpu;
 using StandInUpdateKernels = train::CheckedUpdateKernels;
+using StandInGatherKernels = train::CheckedGatherKernels;
 
 inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& gpu) {
   return comm::touches(dynamic_cast<StandInGpu&>(gpu));
@@ -35,6 +38,7 @@ inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
 
 using StandInGpu = backend::HostGpu;
 using StandInUpdateKernels = train::GridUpdateKernels<backend::HostGrid>;
+using StandInGatherKernels = train::GridGatherKernels<backend::HostGrid>;
 
 inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& /*gpu*/) {
   return {};

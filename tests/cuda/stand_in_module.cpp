@@ -39,6 +39,10 @@ extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
   return new lockstep::StandInUpdateKernels;
 }
 
+extern "C" lockstep::train::GatherKernels* lockstep_cuda_make_gather_kernels() {
+  return new lockstep::StandInGatherKernels;
+}
+
 extern "C" lockstep::backend::GpuProfiler* lockstep_cuda_make_profiler() {
   return new lockstep::backend::HostProfiler;
 }

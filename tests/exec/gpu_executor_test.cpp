@@ -77,6 +77,21 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
+/// Makes the inputs of what the host would have copied itself.
+class CopyFiller final : public InputFiller {
+ public:
+  CopyFiller(const Graph& graph, backend::Gpu& gpu) : gpu_(gpu), bytes_(tensor_bytes(graph, nullptr)) {}
+  [[nodiscard]] std::span<const std::size_t> parts() const override { return bytes_; }
+  void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+            std::span<std::byte* const> inputs) const override {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) gpu_.copy(stream, inputs[i], parts[i], bytes_[i]);
+  }
+
+ private:
+  backend::Gpu& gpu_;
+  std::vector<std::size_t> bytes_;
+};
+
 struct Bench {
   Bench() { ops::add_built_in(registry); }
 
@@ -88,10 +103,15 @@ struct Bench {
   }
 
   // Three steps of training, between which parameters change, and an evaluation after each.
-  Results run(const Device& device, int workers, Int bucket_bytes) {
+  Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
     const Graph graph = net(registry);
     WorkerPool pool(workers);
     Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
+    if (filled) {
+      const auto filler = std::make_shared<const CopyFiller>(graph, *fake);
+      training.fill_inputs(filler);
+      inference.fill_inputs(filler);
+    }
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
     const auto exchange = make_exchange(device, *communicator, exchange_layout(layout, kShards));
@@ -172,9 +192,18 @@ TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
   }
 }
 
+TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
+  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  for (const int workers : {1, 2}) {
+    Bench bench;
+    EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, true) == expected) << workers;
+  }
+}
+
 TEST(GpuExecutor, GivesItsMemoryBack) {
   Bench bench;
   (void)bench.run(bench.gpu(), 2, kSmallBuckets);
+  (void)bench.run(bench.gpu(), 2, kSmallBuckets, true);
   EXPECT_EQ(bench.fake->blocks_alive(), 0U);
 }
 
@@ -217,17 +246,19 @@ TEST(GpuExecutor, NamesAnOpWithoutAKernel) {
 
 TEST(GpuMemory, IsATableWithWhatToChange) {
   const std::vector<MemoryNeed> needs = {{"parameters and states", std::size_t{600} << 20, 1},
-                                         {"activations", std::size_t{3} << 30, 2}};
+                                         {"activations", std::size_t{3} << 30, 2},
+                                         {"data: train", std::size_t{1} << 20, 1, "data.cache: memory"}};
   require_gpu_memory("node7, rank 0, GPU 0", std::size_t{7} << 30, needs, 16, 2);
   try {
     require_gpu_memory("node7, rank 0, GPU 0", std::size_t{6} << 30, needs, 16, 2);
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "node7, rank 0, GPU 0: expected 6.6 GiB of free memory, found 6.0 GiB; try more shards (one has 16 "
-                 "samples now), or threads: 1\n"
+                 "node7, rank 0, GPU 0: expected 6.6 GiB of free memory, found 6.0 GiB; try data.cache: memory, or "
+                 "more shards (one has 16 samples now), or threads: 1\n"
                  "  parameters and states       600.0 MiB\n"
-                 "  activations                   6.0 GiB   2 x 3.0 GiB");
+                 "  activations                   6.0 GiB   2 x 3.0 GiB\n"
+                 "  data: train                   1.0 MiB");
   }
 }
 

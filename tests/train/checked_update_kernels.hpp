@@ -8,30 +8,33 @@
 
 namespace lockstep::train {
 
+using backend::kernel_reads;
+using backend::kernel_writes;
+
 class CheckedUpdateKernels final : public UpdateKernels {
  public:
   void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
-    read(queue, body.parts, parts);
+    kernel_reads(queue, body.parts, parts);
     for (const UpdatePart* part = body.parts; part < body.parts + parts; ++part) {
-      read(queue, body.uses + part->use, part->uses);
-      for (int use = 0; use < part->uses; ++use) read(queue, body.uses[part->use + use], part->elements);
+      kernel_reads(queue, body.uses + part->use, part->uses);
+      for (int use = 0; use < part->uses; ++use) kernel_reads(queue, body.uses[part->use + use], part->elements);
     }
-    write(queue, body.gradient, n);
-    if (body.overflow != nullptr) write(queue, body.overflow, 1);
+    kernel_writes(queue, body.gradient, n);
+    if (body.overflow != nullptr) kernel_writes(queue, body.overflow, 1);
     grids_.put(queue, n, body);
   }
   void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const override {
-    read(queue, body.chunks, chunks);
+    kernel_reads(queue, body.chunks, chunks);
     for (std::int64_t c = 0; c < chunks; ++c)
-      read(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
-    write(queue, body.lanes, chunks * SquaresBody::kLanes);
-    write(queue, body.squares, chunks);
+      kernel_reads(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
+    kernel_writes(queue, body.lanes, chunks * SquaresBody::kLanes);
+    kernel_writes(queue, body.squares, chunks);
     grids_.put(queue, chunks, body);
   }
   void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const override {
-    read(queue, body.squares, body.chunks);
-    write(queue, body.verdict, 1);
+    kernel_reads(queue, body.squares, body.chunks);
+    kernel_writes(queue, body.verdict, 1);
     grids_.put(queue, one, body);
   }
   void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
@@ -43,37 +46,24 @@ class CheckedUpdateKernels final : public UpdateKernels {
   }
   void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
-    read(queue, body.parts, parts);
-    for (const StatePart* part = body.parts; part < body.parts + parts; ++part) read(queue, part->sum, part->elements);
-    if (body.overflow != nullptr) read(queue, body.overflow, 1);
-    write(queue, body.state, n);
+    kernel_reads(queue, body.parts, parts);
+    for (const StatePart* part = body.parts; part < body.parts + parts; ++part) kernel_reads(queue, part->sum, part->elements);
+    if (body.overflow != nullptr) kernel_reads(queue, body.overflow, 1);
+    kernel_writes(queue, body.state, n);
     grids_.put(queue, n, body);
   }
 
  private:
-  static backend::FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<backend::FakeGpu&>(queue->gpu); }
-  template <class Element>
-  static void read(GpuQueue* queue, const Element* memory, std::int64_t count) {
-    if (count == 0) return;
-    fake(queue).kernel_reads(queue->stream, backend::bytes_of(memory),
-                             static_cast<std::size_t>(count) * sizeof(Element));
-  }
-  template <class Element>
-  static void write(GpuQueue* queue, Element* memory, std::int64_t count) {
-    if (count == 0) return;
-    fake(queue).kernel_writes(queue->stream, backend::bytes_of(memory),
-                              static_cast<std::size_t>(count) * sizeof(Element));
-  }
   template <class Body>
   void update(GpuQueue* queue, std::int64_t n, const Body& body, std::initializer_list<float*> states) const {
-    read(queue, body.of.parts, n / exec::GpuTensors::kPart);
-    if (body.of.clip != nullptr) read(queue, body.of.clip, 1);
-    if (body.of.overflow != nullptr) read(queue, body.of.overflow, 1);
-    write(queue, body.of.gradient, n);
-    write(queue, body.of.parameter, n);
-    for (float* state : states) write(queue, state, n);
+    kernel_reads(queue, body.of.parts, n / exec::GpuTensors::kPart);
+    if (body.of.clip != nullptr) kernel_reads(queue, body.of.clip, 1);
+    if (body.of.overflow != nullptr) kernel_reads(queue, body.of.overflow, 1);
+    kernel_writes(queue, body.of.gradient, n);
+    kernel_writes(queue, body.of.parameter, n);
+    for (float* state : states) kernel_writes(queue, state, n);
     for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr) write(queue, part.copy, part.elements);
+      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr) kernel_writes(queue, part.copy, part.elements);
     }
     grids_.put(queue, n, body);
   }

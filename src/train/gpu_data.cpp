@@ -1,0 +1,127 @@
+#include "train/gpu_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+#include "train/device_choice.hpp"
+#include "train/shares.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+/// Of what is free, so much stays so where nobody asked for the data to be there: shares may move to this rank, and
+/// the driver loads kernels when they are first used.
+constexpr std::size_t kSpareShare = 16;
+
+/// A set, and whether it is kept on the GPU.
+struct Candidate {
+  std::string name;
+  std::shared_ptr<const DataSet> set;
+  bool training = false;
+  std::string obstacle = {};  ///< why not; empty: it is
+  std::size_t bytes = 0;
+};
+
+struct Chooser {
+  const RunContext& run;
+  const PreparedData& data;
+  const Graph& graph;
+
+  [[nodiscard]] data::Pipeline pipeline(const Candidate& of) const {
+    return data.pipeline(run.job, run.registries.augmentations, *of.set, of.training);
+  }
+
+  /// What does not depend on the GPU.
+  void judge(Candidate& of) const {
+    const auto& features = of.set->info().features;
+    const bool text = std::any_of(features.begin(), features.end(),
+                                  [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; });
+    const auto whole = pipeline(of);
+    of.obstacle = of.training && text ? "windows of text change with the epoch" : whole.not_storable();
+    if (of.obstacle.empty()) of.bytes = GpuDataSet::bytes(*of.set, whole, graph);
+  }
+
+  [[noreturn]] void refuse(const Candidate& of) const {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected data that a GPU can keep and augment, found that {} cannot be: {}; set "
+                            "data.cache: memory",
+                            place_of(run.job, "data.cache"), of.name, of.obstacle));
+  }
+
+  /// Leaves to the host what does not fit on each rank's GPU, the first candidates first.
+  void fit(std::vector<Candidate>& all, const GpuRoom& room) const {
+    const std::size_t free = run.device.lanes->gpu().free_memory();
+    std::size_t used = exec::bytes_of(room.needs) + free / kSpareShare;
+    std::vector<std::uint8_t> fits(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      fits[i] = all[i].obstacle.empty() && used + all[i].bytes <= free ? 1 : 0;
+      if (fits[i] != 0) used += all[i].bytes;
+    }
+    std::vector<std::uint8_t> of_ranks(all.size() * static_cast<std::size_t>(run.communicator.size()));
+    run.communicator.all_gather(std::as_bytes(std::span(fits)), std::as_writable_bytes(std::span(of_ranks)),
+                                {"data on the GPUs", 0, run.timeout()});
+    for (std::size_t i = 0; i < of_ranks.size(); ++i) {
+      Candidate& candidate = all[i % all.size()];
+      if (of_ranks[i] == 0 && candidate.obstacle.empty()) candidate.obstacle = "it does not fit";
+    }
+  }
+};
+
+std::string tell(const std::vector<Candidate>& all) {
+  std::string text;
+  for (const Candidate& of : all) {
+    const std::string where = of.obstacle.empty()
+                                  ? fmt::format("GPU ({})", telemetry::byte_count(static_cast<double>(of.bytes)))
+                                  : fmt::format("host: {}", of.obstacle);
+    text += fmt::format("{}{} made on the {}", text.empty() ? "" : ", ", of.name, where);
+  }
+  return text;
+}
+
+std::shared_ptr<const GatherKernels> make_gather_kernels(const backend::CudaModule& module) {
+  auto* const make = module.library.find<GatherKernels*()>(kModuleMakeGatherKernels);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the gathering kernels");
+  return std::shared_ptr<const GatherKernels>(make());
+}
+
+}  // namespace
+
+GpuData put_gpu_data(const RunContext& run, const PreparedData& data, const Graph& graph, bool with_validation,
+                     const GpuRoom& room) {
+  backend::Gpu& gpu = run.device.lanes->gpu();
+  gpu.make_current();
+  const Chooser chooser{run, data, graph};
+  const bool must = run.job.data.cache == "device";
+  std::vector<Candidate> all;
+  if (run.job.data.cache != "none") {
+    all.push_back({"train", data.train, true});
+    if (with_validation) all.push_back({"validation", data.validation, false});
+  }
+  auto needs = room.needs;
+  for (Candidate& candidate : all) {
+    chooser.judge(candidate);
+    if (must && !candidate.obstacle.empty()) chooser.refuse(candidate);
+    if (must) needs.push_back({"data: " + candidate.name, candidate.bytes, 1, "data.cache: memory"});
+  }
+  exec::require_gpu_memory(run.device.place, gpu.free_memory(), needs, run.job.batch_size / run.job.shards,
+                           room.workers);
+  if (!must && !all.empty()) chooser.fit(all, room);
+  GpuData kept;
+  kept.told = tell(all);
+  const auto kernels = make_gather_kernels(*run.device.module);
+  const int threads = run.job.data.threads > 0 ? run.job.data.threads : most_loader_threads(run.communicator);
+  exec::WorkerPool readers(threads);
+  for (const Candidate& of : all) {
+    if (!of.obstacle.empty()) continue;
+    auto set = std::make_shared<GpuDataSet>(*of.set, chooser.pipeline(of), graph, gpu, kernels, readers);
+    (of.training ? kept.train : kept.validation) = std::move(set);
+  }
+  return kept;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,32 @@
+// Which of a run's data sets are kept on the ranks' GPUs. Either all ranks keep one or none does, and the bits are the
+// same.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/gpu_memory.hpp"
+#include "train/gpu_data_set.hpp"
+#include "train/prepared_data.hpp"
+#include "train/run_context.hpp"
+
+namespace lockstep::train {
+
+struct GpuData {
+  std::shared_ptr<const GpuDataSet> train, validation;  ///< null: the host makes the inputs
+  std::string told;  ///< "train made on the GPU (9.2 MB), validation on the host: ..."; empty: nobody asked for it
+};
+
+/// What else is on the GPU.
+struct GpuRoom {
+  std::vector<exec::MemoryNeed> needs;  ///< of all that will be allocated beside the data
+  int workers = 1;
+};
+
+/// Every rank calls it, each on a GPU, before anything of the needs is there. Throws Error(configuration), with a
+/// table, where they do not fit; and where the job says `cache: device`, also if the data cannot be kept there.
+[[nodiscard]] GpuData put_gpu_data(const RunContext& run, const PreparedData& data, const Graph& graph,
+                                   bool with_validation, const GpuRoom& room);
+
+}  // namespace lockstep::train
