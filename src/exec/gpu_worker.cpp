@@ -29,10 +29,11 @@ void place_parts(Byte* block, const std::vector<std::size_t>& parts, std::vector
   }
 }
 
-/// Bytes of what comes from the host for a shard: its tensors, and the step.
+/// Bytes of what comes from the host for a shard: its tensors, the step, and the loss's scale.
 std::vector<std::size_t> staged_bytes(const Graph& graph, const InputFiller* filler) {
   auto bytes = tensor_bytes(graph, filler);
   bytes.push_back(sizeof(StepContext));
+  bytes.push_back(sizeof(float));
   return bytes;
 }
 
@@ -97,12 +98,15 @@ const float* GpuWorker::result(const Location& location) const {
 
 void GpuWorker::put_inputs(const ShardCall& call) {
   parts_.clear();
-  for (std::size_t i = 0; i + 1 < part_bytes_.size(); ++i) {
+  for (std::size_t i = 0; i + 2 < part_bytes_.size(); ++i) {
     parts_.emplace_back(static_cast<const std::byte*>(call.inputs.tensors[i]), part_bytes_[i]);
   }
   parts_.push_back(std::as_bytes(std::span(&call.step, 1)));
+  parts_.push_back(std::as_bytes(std::span(&call.loss_scale, 1)));
   stage_.put(parts_);
   place_parts(stage_.take(), part_bytes_, staged_);
+  loss_scale_ = reinterpret_cast<const float*>(staged_.back());
+  staged_.pop_back();
   step_ = reinterpret_cast<const StepContext*>(staged_.back());
   staged_.pop_back();
   if (filler_ == nullptr) {
@@ -114,7 +118,7 @@ void GpuWorker::put_inputs(const ShardCall& call) {
 }
 
 std::vector<const void*> GpuWorker::addresses(const ShardCall& call) {
-  std::vector<const void*> addresses = {runner_.begin(), step_};
+  std::vector<const void*> addresses = {runner_.begin(), step_, loss_scale_};
   addresses.insert(addresses.end(), inputs_.begin(), inputs_.end());
   addresses.insert(addresses.end(), call.parameters.begin(), call.parameters.end());
   addresses.insert(addresses.end(), call.narrow.begin(), call.narrow.end());
@@ -130,7 +134,8 @@ void GpuWorker::put_program(const ShardCall& call) {
                              .slots = buckets_.slots,
                              .step = &call.step,
                              .step_of_kernels = step_,
-                             .loss_scale = call.loss_scale};
+                             .loss_scale = call.loss_scale,
+                             .loss_scale_of_kernels = loss_scale_};
   // A profile wants to hear of each op.
   const bool graphs = with_graphs_ && call.ranges == nullptr;
   graphs_.begin(addresses(call));

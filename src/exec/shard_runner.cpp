@@ -141,6 +141,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     if (node.op->kind == OpKind::loss) {
       for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
     }
+    scales_loss_ = scales_loss_ || node.products == DType::f16;
     if (node.op->view) {
       kernels_.emplace_back();
       continue;
@@ -254,13 +255,16 @@ void ShardRunner::add_aside() {
   for (const Aside& aside : aside_) add(DType::f32, aside.slot, aside.written, aside.slot, aside.elements);
 }
 
-// Not yet on a GPU: what is recorded in a graph could not have the scale of a later step as an argument.
-void ShardRunner::scale_loss(std::int32_t node, float scale) {
+void ShardRunner::scale_loss(std::int32_t node, const ShardBinding& binding) {
   const auto& elements = kernels_.loss_inputs(node);
-  if (elements.empty() || scale == 1) return;
-  LOCKSTEP_CHECK(lane_ == nullptr, "losses are scaled on the CPU only");
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    if (input_gradients_[i] != nullptr) multiply(static_cast<float*>(input_gradients_[i]), scale, elements[i]);
+  for (std::size_t i = 0; kernels_.scales_loss() && i < elements.size(); ++i) {
+    auto* const gradient = static_cast<float*>(input_gradients_[i]);
+    if (gradient == nullptr) continue;
+    if (lane_ == nullptr) {
+      multiply(gradient, binding.loss_scale, elements[i]);
+    } else {
+      lane_->gpu.scale(lane_->compute, gradient, binding.loss_scale_of_kernels, elements[i]);
+    }
   }
 }
 
@@ -322,7 +326,7 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
                    .workspace = workspace,
                    .step = binding.step_of_kernels,
                    .queue = queue});
-  scale_loss(instruction.node, binding.loss_scale);
+  scale_loss(instruction.node, binding);
   add_aside();
 }
 

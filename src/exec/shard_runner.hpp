@@ -33,6 +33,7 @@ struct ShardBinding {
   const StepContext* step = nullptr;
   const StepContext* step_of_kernels = nullptr;  ///< the same, where the kernels can read it
   float loss_scale = 1;                          ///< a power of two
+  const float* loss_scale_of_kernels = nullptr;  ///< the same, on a GPU
 };
 
 /// Kernels of every node for one worker.
@@ -52,11 +53,14 @@ class KernelSet {
   [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {
     return loss_inputs_[static_cast<std::size_t>(node)];
   }
+  /// Whether they are: with products in float16.
+  [[nodiscard]] bool scales_loss() const { return scales_loss_; }
 
  private:
   std::vector<std::unique_ptr<Kernel>> kernels_;  // null for views
   std::vector<std::string> labels_;
   std::vector<std::vector<std::int64_t>> loss_inputs_;
+  bool scales_loss_ = false;
 };
 
 class ShardRunner {
@@ -96,7 +100,7 @@ class ShardRunner {
                           std::vector<void*>& pointers);
   void add_aside();
   /// The one place where the loss is scaled: its gradients, as its kernel has made them.
-  void scale_loss(std::int32_t node, float scale);
+  void scale_loss(std::int32_t node, const ShardBinding& binding);
   void bind(const std::vector<Location>& from, const ShardBinding& binding, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardBinding& binding) const;
 

@@ -58,6 +58,14 @@ void FakeGpu::add(Stream stream, DType dtype, const void* left, const void* righ
   });
 }
 
+void FakeGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
+  put(stream, [=, this] {
+    kernel_reads(stream, bytes_of(factor), sizeof(float));
+    kernel_writes(stream, bytes_of(values), static_cast<std::size_t>(n) * sizeof(float));
+    HostGrid::each(nullptr, n, ScaleBody{values, factor});
+  });
+}
+
 void FakeGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
   put(stream, [=, this] {
     const auto bytes = [&](bool is_narrow) {

@@ -46,6 +46,9 @@ class HostGpu final : public Gpu {
   void cast(Stream /*stream*/, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override {
     put_cast<HostGrid>(nullptr, cast, narrow, from, to, n);
   }
+  void scale(Stream /*stream*/, float* values, const float* factor, std::int64_t n) override {
+    HostGrid::each(nullptr, n, ScaleBody{values, factor});
+  }
   std::size_t free_memory() override {
     const char* given = std::getenv("STAND_IN_FREE");
     return given == nullptr ? std::size_t{8} << 30 : std::strtoull(given, nullptr, 10);

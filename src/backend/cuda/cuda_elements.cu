@@ -13,4 +13,8 @@ void CudaGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, voi
   put_cast<CudaGrid>(queue(stream), cast, narrow, from, to, n);
 }
 
+void CudaGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
+  CudaGrid::each(queue(stream), n, ScaleBody{values, factor});
+}
+
 }  // namespace lockstep::backend

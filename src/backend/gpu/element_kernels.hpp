@@ -42,4 +42,11 @@ void put_cast(GpuQueue* queue, Cast cast, DType narrow, const void* from, void* 
   });
 }
 
+/// values[i] *= *factor
+struct ScaleBody {
+  float* values;
+  const float* factor;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { values[i] *= *factor; }
+};
+
 }  // namespace lockstep::backend

@@ -90,6 +90,8 @@ class Gpu {
   }
   /// Put on the stream: `n` elements, cast on the GPU. The two do not overlap.
   virtual void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) = 0;
+  /// Put on the stream: values[i] *= *factor; both are on the GPU.
+  virtual void scale(Stream stream, float* values, const float* factor, std::int64_t n) = 0;
 
   /// Records the kernels that `put` puts on the stream, instead of running them. Kernels only: no events, no copies
   /// from or to the host. Null where this GPU records nothing: put() has not been called then.
