@@ -166,7 +166,7 @@ class Bench {
       if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
       float* const first = values.data() + layout_.slots[s].offset;
       for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
-      if (spoiled && shard == 1 && s == 0) first[slot.elements / 2] = scaling.what;
+      if (spoiled && shard == 1 && bucket == 1) first[slot.elements / 2] = scaling.what;
     }
     return values;
   }
