@@ -108,6 +108,20 @@ class Training(Place):
         words = ("steps=3", "precision=bf16", "evaluate.every=2 steps", "data.train.digits.count=400")
         self.assertEqual(self.hash(*words, "device=cuda", "--ranks", "2", module=CHECKED), self.hash(*words))
 
+    def test_the_scale_of_float16_goes_on_under_graphs(self):
+        """It falls from where gradients overflow and grows again; graphs that were recorded with one scale run with others."""
+        words = ("steps=8", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
+                 "data.train.digits.count=400")
+        expected = self.hash(*words)
+        for module in (CPU_KERNELS, CHECKED):
+            with self.subTest(module=module):
+                self.assertEqual(self.hash(*words, "device=cuda", "--ranks", "2", module=module), expected)
+
+    def test_recomputation_changes_no_bit(self):
+        words = ("steps=4", "evaluate=never", "data.train.digits.count=400")
+        self.assertEqual(self.hash(*words, "device=cuda", "recompute=true", "--ranks", "2", module=CHECKED),
+                         self.hash(*words))
+
     def test_bfloat16_by_kernels_made_for_gpus(self):
         words = ("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200", "precision=bf16")
         hashes = {self.hash(*words, "--ranks", str(ranks), module=GRIDS) for ranks in (1, 2, 3)}

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/gpu/plan_parts.hpp"
+
 namespace lockstep::backend {
 
 namespace {
@@ -64,8 +66,19 @@ void describe(graphs::Graph& graph, Direction direction, const ConvolutionLayout
   result->set_dim(list(of_result->sizes)).set_stride(list(of_result->strides));
 }
 
+constexpr const char* kLibrary = "cuDNN ";  // begins the names of plans
+
+/// The proposed plan of this name.
+bool build(graphs::Graph& graph, const std::string& wanted) {
+  for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
+    std::string name;
+    if (graph.get_plan_name_at_index(i, name).is_good() && kLibrary + name == wanted) return graph.build_plan_at_index(i).is_good();
+  }
+  return false;
+}
+
 /// False: cuDNN has no plan for it. What else may be wrong shows where a plan runs.
-bool choose(graphs::Graph& graph, cudnnHandle_t handle, const ProductTypes& types) {
+bool choose(graphs::Graph& graph, cudnnHandle_t handle, const ProductTypes& types, const std::string& wanted) {
   if (graph.validate().is_bad() || graph.build_operation_graph(handle).is_bad()) return false;
   using cudnn_frontend::HeurMode_t;
   if (graph.create_execution_plans({HeurMode_t::A, HeurMode_t::FALLBACK}).is_bad()) return false;
@@ -80,7 +93,8 @@ bool choose(graphs::Graph& graph, cudnnHandle_t handle, const ProductTypes& type
   if (types.factors == DType::f32 && !types.tf32) unwanted.push_back(NumericalNote_t::TENSOR_CORE);
   graph.deselect_numeric_notes(unwanted);
   graph.deselect_workspace_greater_than(CudnnConvolution::kMostWorkspace);
-  return graph.check_support().is_good() && graph.build_plans().is_good();
+  if (graph.check_support().is_bad()) return false;
+  return wanted.empty() ? graph.build_plans().is_good() : build(graph, wanted);
 }
 
 void check(cudnn_frontend::error_t status, const char* call, const GpuPlace& place) {
@@ -95,13 +109,19 @@ CudnnConvolution& CudnnConvolution::operator=(CudnnConvolution&&) noexcept = def
 CudnnConvolution::~CudnnConvolution() = default;
 
 std::optional<CudnnConvolution> CudnnConvolution::make(const GpuQueue& queue, Direction direction,
-                                                       const ConvolutionLayout& layout, const ProductTypes& types) {
+                                                       const ConvolutionLayout& layout, const ProductTypes& types,
+                                                       const Wanted& wanted) {
+  if (wanted.name == kOwnKernel) return std::nullopt;
   CudnnConvolution made;
   describe(*made.graph_, direction, layout, types);
-  if (!choose(*made.graph_, queue.cudnn(), types)) return std::nullopt;
+  if (!choose(*made.graph_, queue.cudnn(), types, wanted.name)) {
+    if (!wanted.name.empty()) throw plan_not_there(queue.place(), wanted.node, wanted.name);
+    return std::nullopt;
+  }
   std::int64_t bytes = 0;
   check(made.graph_->get_workspace_size(bytes), "cuDNN's workspace size", queue.place());
   check(made.graph_->get_plan_name(made.name_), "cuDNN's plan name", queue.place());
+  made.name_ = kLibrary + made.name_;
   made.workspace_bytes_ = static_cast<std::size_t>(bytes);
   return made;
 }

@@ -31,9 +31,14 @@ class CudnnConvolution {
   };
   static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// None where cuDNN has no such engine.
+  /// Whose direction it is, and the name() that its plan must have; empty: any.
+  struct Wanted {
+    std::string node, name;
+  };
+  /// None where cuDNN has no such engine. Throws Error(usage) where it does not propose the plan that is wanted.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const GpuQueue& queue, Direction direction,
-                                                            const ConvolutionLayout& layout, const ProductTypes& types);
+                                                            const ConvolutionLayout& layout, const ProductTypes& types,
+                                                            const Wanted& wanted);
   CudnnConvolution(CudnnConvolution&&) noexcept;
   CudnnConvolution& operator=(CudnnConvolution&&) noexcept;
   CudnnConvolution(const CudnnConvolution&) = delete;
@@ -43,7 +48,7 @@ class CudnnConvolution {
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// Puts it on the queue's stream.
   void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
-  /// cuDNN's own: the engine and its settings.
+  /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:

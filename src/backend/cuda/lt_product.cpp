@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "backend/gpu/plan_parts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::backend {
@@ -80,10 +81,14 @@ T of_algorithm(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAt
 }
 
 std::string name_of(const cublasLtMatmulAlgo_t& algorithm, const GpuPlace& place) {
-  return fmt::format("cuBLASLt algorithm {}, tile {}, stages {}",
+  return fmt::format("cuBLASLt algorithm {}, tile {}, stages {}, swizzle {}, option {}, inner {}, cluster {}",
                      of_algorithm<std::int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID, place),
                      of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, place),
-                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID, place));
+                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID, place),
+                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, place),
+                     of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, place),
+                     of_algorithm<std::uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, place),
+                     of_algorithm<std::uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, place));
 }
 
 bool is_aligned(const void* address) {
@@ -93,7 +98,8 @@ bool is_aligned(const void* address) {
 }  // namespace
 
 std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, const ProductTypes& types,
-                                         bool bias) {
+                                         bool bias, const Wanted& wanted) {
+  if (wanted.name == kOwnKernel) return std::nullopt;
   if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
   const GpuPlace& place = queue.place();
   LtProduct made;
@@ -101,14 +107,15 @@ std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProd
   made.a_ = make_layout(types.factors, product.a.rows, product.a.columns, place);
   made.b_ = make_layout(types.factors, product.b.rows, product.b.columns, place);
   made.d_ = make_layout(types.result, product.m(), product.n(), place);
-  if (!made.choose(queue)) return std::nullopt;
-  return made;
+  if (made.choose(queue, wanted.name)) return made;
+  if (!wanted.name.empty()) throw plan_not_there(place, wanted.node, wanted.name);
+  return std::nullopt;
 }
 
-bool LtProduct::choose(const GpuQueue& queue) {
+bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
   const GpuPlace& place = queue.place();
   const LtPreference preference = make_preference(place);
-  std::array<cublasLtMatmulHeuristicResult_t, 8> proposed{};
+  std::array<cublasLtMatmulHeuristicResult_t, 32> proposed{};
   int count = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
@@ -119,8 +126,9 @@ bool LtProduct::choose(const GpuQueue& queue) {
     const auto& one = proposed[static_cast<std::size_t>(i)];
     if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMostWorkspace) continue;
     if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
-    chosen_ = one;
     name_ = name_of(one.algo, place);
+    if (!wanted.empty() && name_ != wanted) continue;
+    chosen_ = one;
     return true;
   }
   return false;

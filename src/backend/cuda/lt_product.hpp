@@ -35,19 +35,24 @@ class LtProduct {
   static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
   static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
 
-  /// None where the library has no such algorithm, or a size is 0.
+  /// Whose product it is, and the name() that its algorithm must have; empty: any.
+  struct Wanted {
+    std::string node, name;
+  };
+  /// None where the library has no such algorithm, or a size is 0. Throws Error(usage) where it does not propose the one
+  /// that is wanted.
   [[nodiscard]] static std::optional<LtProduct> make(const GpuQueue& queue, const ColumnProduct& product,
-                                                     const ProductTypes& types, bool bias);
+                                                     const ProductTypes& types, bool bias, const Wanted& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
   /// Puts it on the queue's stream.
   void run(const GpuQueue& queue, const Operands& operands, void* workspace);
-  /// "cuBLASLt algorithm 20, tile 15, stages 18", the library's own numbers.
+  /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
   LtProduct() = default;
-  bool choose(const GpuQueue& queue);
+  bool choose(const GpuQueue& queue, const std::string& wanted);
 
   Handle<LtMatmulDescTraits> desc_;
   Handle<LtLayoutTraits> a_, b_, d_;

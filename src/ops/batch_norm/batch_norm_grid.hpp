@@ -104,6 +104,12 @@ struct MomentsBody {
   }
 };
 
+struct TrainingScaleBody {
+  const float *inverse, *weight;
+  float* scale;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const { scale[c] = weight[c] * inverse[c]; }
+};
+
 struct InferenceScaleBody {
   const float *variance, *weight;
   float* scale;
@@ -211,8 +217,15 @@ class BatchNormGrid final : public Kernel {
       const auto* variance = static_cast<const float*>(call.states[1]);
       Grid::each(call.queue, blocks_.channels, InferenceScaleBody{variance, weight, scale, epsilon_});
     }
-    Grid::each(call.queue, elements(),
-               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), blocks_.channels});
+    normalize(call, mean, scale);
+  }
+
+  [[nodiscard]] bool remakes() const override { return true; }
+  void remake(const ForwardCall& call) override {
+    float* const scale = scratch(call.workspace).a;
+    const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
+    Grid::each(call.queue, blocks_.channels, TrainingScaleBody{inverse, parameter(call, 0), scale});
+    normalize(call, mean, scale);
   }
 
   void backward(const BackwardCall& call) override {
@@ -238,6 +251,10 @@ class BatchNormGrid final : public Kernel {
     auto* first = static_cast<float*>(workspace);
     float* a = first + 2 * sums();
     return {first, first + sums(), a, a + blocks_.channels, a + 2 * blocks_.channels};
+  }
+  void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
+    Grid::each(call.queue, elements(),
+               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), blocks_.channels});
   }
   [[nodiscard]] std::int64_t sums() const { return blocks_.count() * blocks_.channels; }
   [[nodiscard]] std::int64_t elements() const { return blocks_.rows * blocks_.channels; }

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/cuda_grid.cuh"
 #include "backend/cuda/cudnn_convolution.hpp"
+#include "backend/gpu/plan_parts.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
 #include "ops/conv/conv_weight_grid.hpp"
@@ -28,14 +29,16 @@ class CudnnConv final : public LayerProducts {
         filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel},
         rounds_after_(shape.bias && is_narrow(out_.dtype)) {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
-    const auto make = [&](Direction direction, DType result) {
-      return CudnnConvolution::make(*request.queue, direction, layout, {products_, result, request.tf32});
+    const auto wanted = backend::PlanParts::of(request.plan);
+    const auto make = [&](Direction direction, DType result, const std::string& name) {
+      return CudnnConvolution::make(*request.queue, direction, layout, {products_, result, request.tf32},
+                                    {request.node, name});
     };
-    output_ = make(Direction::output, rounds_after_ ? DType::f32 : out_.dtype);
+    output_ = make(Direction::output, rounds_after_ ? DType::f32 : out_.dtype, wanted.output);
     rounds_after_ = rounds_after_ && output_;
     if (request.mode != Mode::training) return;
-    image_gradient_ = make(Direction::image_gradient, request.inputs[0].dtype);
-    weight_gradient_ = make(Direction::weight_gradient, DType::f32);
+    image_gradient_ = make(Direction::image_gradient, request.inputs[0].dtype, wanted.input_gradient);
+    weight_gradient_ = make(Direction::weight_gradient, DType::f32, wanted.weight_gradient);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -48,10 +51,9 @@ class CudnnConv final : public LayerProducts {
 
   [[nodiscard]] std::string plan() const override {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
-      return direction ? "cuDNN " + direction->name() : "own kernel";
+      return direction ? direction->name() : std::string(backend::kOwnKernel);
     };
-    return "output: " + name(output_) + "; input's gradient: " + name(image_gradient_) +
-           "; weight's gradient: " + name(weight_gradient_);
+    return backend::PlanParts{name(output_), name(image_gradient_), name(weight_gradient_)}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {

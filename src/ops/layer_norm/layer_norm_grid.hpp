@@ -78,6 +78,9 @@ class LayerNormGrid final : public Kernel {
                                 save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
+  [[nodiscard]] bool remakes() const override { return true; }
+  void remake(const ForwardCall& call) override { forward(call); }
+
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/cuda_grid.cuh"
 #include "backend/cuda/lt_product.hpp"
+#include "backend/gpu/plan_parts.hpp"
 #include "ops/linear/linear_grid.hpp"
 
 namespace lockstep::ops {
@@ -23,13 +24,16 @@ class LtLinear final : public LayerProducts {
     const bool bias = request.parameters.size() > 1;
     const auto types = [&](DType result) { return backend::ProductTypes{request.products, result, request.tf32}; };
     rounds_after_ = bias && is_narrow(out_.dtype);
-    output_ =
-        LtProduct::make(*request.queue, output_product(sizes), types(rounds_after_ ? DType::f32 : out_.dtype), bias);
+    const auto wanted = backend::PlanParts::of(request.plan);
+    output_ = LtProduct::make(*request.queue, output_product(sizes), types(rounds_after_ ? DType::f32 : out_.dtype),
+                              bias, {request.node, wanted.output});
     rounds_after_ = rounds_after_ && output_;
     if (request.mode != Mode::training) return;
     input_gradient_ =
-        LtProduct::make(*request.queue, input_gradient_product(sizes), types(request.inputs[0].dtype), false);
-    weight_gradient_ = LtProduct::make(*request.queue, weight_gradient_product(sizes), types(DType::f32), false);
+        LtProduct::make(*request.queue, input_gradient_product(sizes), types(request.inputs[0].dtype), false,
+                        {request.node, wanted.input_gradient});
+    weight_gradient_ = LtProduct::make(*request.queue, weight_gradient_product(sizes), types(DType::f32), false,
+                                       {request.node, wanted.weight_gradient});
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -41,9 +45,10 @@ class LtLinear final : public LayerProducts {
   }
 
   [[nodiscard]] std::string plan() const override {
-    const auto name = [](const std::optional<LtProduct>& product) { return product ? product->name() : "own kernel"; };
-    return "output: " + name(output_) + "; input's gradient: " + name(input_gradient_) +
-           "; weight's gradient: " + name(weight_gradient_);
+    const auto name = [](const std::optional<LtProduct>& product) {
+      return product ? product->name() : std::string(backend::kOwnKernel);
+    };
+    return backend::PlanParts{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
