@@ -85,9 +85,9 @@ GpuParameters::GpuParameters(Gpu& gpu, const TensorBlock& parameters, const Tens
     : gpu_(gpu),
       stream_(gpu.make_kernel_stream()),
       changed_(gpu.make_event()),
+      copies_(gpu, parameters, narrow),
       parameters_(gpu, stream_, parameters),
-      states_(gpu, stream_, states),
-      copies_(gpu, parameters, narrow) {
+      states_(gpu, stream_, states) {
   upload(parameters, states);
 }
 

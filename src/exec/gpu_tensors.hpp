@@ -78,8 +78,8 @@ class GpuParameters {
   backend::Gpu& gpu_;
   backend::Gpu::Stream stream_;
   backend::Gpu::Event changed_;
+  NarrowCopies copies_;  // before the others, whose destructors wait for the stream
   GpuTensors parameters_, states_;
-  NarrowCopies copies_;
 };
 
 }  // namespace lockstep::exec

@@ -6,6 +6,7 @@
 #include "exec/checked_kernel.hpp"
 #include "exec/executor.hpp"
 #include "exec/gpu_memory.hpp"
+#include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/random.hpp"
@@ -93,7 +94,7 @@ class CopyFiller final : public InputFiller {
 };
 
 struct Bench {
-  Bench() { ops::add_built_in(registry); }
+  explicit Bench(DType of_layers = DType::f32) : precision(of_layers) { ops::add_built_in(registry); }
 
   Device gpu() {
     return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
@@ -104,7 +105,8 @@ struct Bench {
 
   // Three steps of training, between which parameters change, and an evaluation after each.
   Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
-    const Graph graph = net(registry);
+    Graph graph = net(registry);
+    set_precision(graph, precision);
     WorkerPool pool(workers);
     Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
     if (filled) {
@@ -160,6 +162,7 @@ struct Bench {
     results.predictions.insert(results.predictions.end(), predictions.begin(), predictions.end());
   }
 
+  DType precision;
   OpRegistry registry;
   std::shared_ptr<backend::FakeGpu> fake = std::make_shared<backend::FakeGpu>();
 };
@@ -197,6 +200,17 @@ TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
   for (const int workers : {1, 2}) {
     Bench bench;
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, true) == expected) << workers;
+  }
+}
+
+// What is narrow is cast on the GPU, around kernels for float32, and weights are read from their copies.
+TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
+  const Results wide = Bench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = Bench(DType::bf16).run(cpu_device(), 1, kOneBucket);
+  EXPECT_FALSE(expected == wide);
+  for (const int workers : {1, 2}) {
+    Bench bench(DType::bf16);
+    EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
   }
 }
 
