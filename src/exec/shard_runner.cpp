@@ -257,13 +257,17 @@ void ShardRunner::add_aside() {
 
 void ShardRunner::scale_loss(std::int32_t node, const ShardBinding& binding) {
   const auto& elements = kernels_.loss_inputs(node);
-  for (std::size_t i = 0; kernels_.scales_loss() && i < elements.size(); ++i) {
+  const bool on_gpu = lane_ != nullptr;
+  LOCKSTEP_CHECK(!on_gpu || elements.empty() || kernels_.scales_loss() || binding.loss_scale == 1,
+                 "a GPU scales the loss of float16 only");
+  if (on_gpu ? !kernels_.scales_loss() : binding.loss_scale == 1) return;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
     auto* const gradient = static_cast<float*>(input_gradients_[i]);
     if (gradient == nullptr) continue;
-    if (lane_ == nullptr) {
-      multiply(gradient, binding.loss_scale, elements[i]);
-    } else {
+    if (on_gpu) {
       lane_->gpu.scale(lane_->compute, gradient, binding.loss_scale_of_kernels, elements[i]);
+    } else {
+      multiply(gradient, binding.loss_scale, elements[i]);
     }
   }
 }
