@@ -94,10 +94,11 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
 
 void add_execution(Section<Job>& section) {
   section
-      .part("precision", precision_section(),
-            "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
-            "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
-            "products to 10 bits of fraction")
+      .part(
+          "precision", precision_section(),
+          "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
+          "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
+          "products to 10 bits of fraction")
       .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
              "where the layers run; auto: in this version the CPU")
       .field(

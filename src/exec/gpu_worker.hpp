@@ -65,7 +65,7 @@ class GpuWorker final : public ShardWorker {
   backend::GpuBlock filled_;  ///< what the filler makes
   std::vector<std::byte*> filled_places_;
   std::vector<const void*> inputs_;
-  const StepContext* step_ = nullptr;   ///< on the GPU
+  const StepContext* step_ = nullptr;  ///< on the GPU
   const float* loss_scale_ = nullptr;  ///< on the GPU
   BucketMemory buckets_;
   std::vector<Result> results_;

@@ -47,7 +47,8 @@ class CheckedUpdateKernels final : public UpdateKernels {
   void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
     kernel_reads(queue, body.parts, parts);
-    for (const StatePart* part = body.parts; part < body.parts + parts; ++part) kernel_reads(queue, part->sum, part->elements);
+    for (const StatePart* part = body.parts; part < body.parts + parts; ++part)
+      kernel_reads(queue, part->sum, part->elements);
     if (body.overflow != nullptr) kernel_reads(queue, body.overflow, 1);
     kernel_writes(queue, body.state, n);
     grids_.put(queue, n, body);
@@ -63,7 +64,8 @@ class CheckedUpdateKernels final : public UpdateKernels {
     kernel_writes(queue, body.of.parameter, n);
     for (float* state : states) kernel_writes(queue, state, n);
     for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr) kernel_writes(queue, part.copy, part.elements);
+      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr)
+        kernel_writes(queue, part.copy, part.elements);
     }
     grids_.put(queue, n, body);
   }

@@ -72,7 +72,8 @@ constexpr const char* kLibrary = "cuDNN ";  // begins the names of plans
 bool build(graphs::Graph& graph, const std::string& wanted) {
   for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
     std::string name;
-    if (graph.get_plan_name_at_index(i, name).is_good() && kLibrary + name == wanted) return graph.build_plan_at_index(i).is_good();
+    if (graph.get_plan_name_at_index(i, name).is_good() && kLibrary + name == wanted)
+      return graph.build_plan_at_index(i).is_good();
   }
   return false;
 }

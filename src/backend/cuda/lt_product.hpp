@@ -39,8 +39,8 @@ class LtProduct {
   struct Wanted {
     std::string node, name;
   };
-  /// None where the library has no such algorithm, or a size is 0. Throws Error(usage) where it does not propose the one
-  /// that is wanted.
+  /// None where the library has no such algorithm, or a size is 0. Throws Error(usage) where it does not propose the
+  /// one that is wanted.
   [[nodiscard]] static std::optional<LtProduct> make(const GpuQueue& queue, const ColumnProduct& product,
                                                      const ProductTypes& types, bool bias, const Wanted& wanted);
 

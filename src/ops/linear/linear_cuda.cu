@@ -29,9 +29,8 @@ class LtLinear final : public LayerProducts {
                               bias, {request.node, wanted.output});
     rounds_after_ = rounds_after_ && output_;
     if (request.mode != Mode::training) return;
-    input_gradient_ =
-        LtProduct::make(*request.queue, input_gradient_product(sizes), types(request.inputs[0].dtype), false,
-                        {request.node, wanted.input_gradient});
+    input_gradient_ = LtProduct::make(*request.queue, input_gradient_product(sizes), types(request.inputs[0].dtype),
+                                      false, {request.node, wanted.input_gradient});
     weight_gradient_ = LtProduct::make(*request.queue, weight_gradient_product(sizes), types(DType::f32), false,
                                        {request.node, wanted.weight_gradient});
   }
