@@ -74,7 +74,7 @@ class ShardRunner {
   /// Before a shard's first instruction. Returns where the arena is: on a GPU it may have moved, for a larger program.
   const std::byte* begin();
   /// One instruction of the program. In their order, all of them.
-  void run(std::size_t instruction, const ShardBinding& binding);
+  void run(std::size_t number, const ShardBinding& binding);
 
   /// Seconds inside kernels are added to `seconds` from now on; null: nobody wants to know.
   void time_kernels(double* seconds) { kernel_seconds_ = seconds; }
