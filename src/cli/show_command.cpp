@@ -59,9 +59,7 @@ void print_memory(const Graph& graph) {
                graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options)
         .arena_bytes;
   };
-  const auto row = [](const char* what, std::int64_t size) {
-    fmt::print("  {:<38} {:>10}\n", what, mebibytes(size));
-  };
+  const auto row = [](const char* what, std::int64_t size) { fmt::print("  {:<38} {:>10}\n", what, mebibytes(size)); };
   fmt::print("memory of a shard's activations on the CPU\n");
   row("training, each with a place of its own", bytes(Mode::training, false, false));
   row("training", bytes(Mode::training, true, false));
