@@ -50,8 +50,9 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
       seed_(seed) {
   if (device_.is_gpu()) read_narrow_copies(graph_);
   std::vector<KernelSet> sets;
-  for (int i = 0; i < pool_.size(); ++i)
+  for (int i = 0; i < pool_.size(); ++i) {
     sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.plans);
+  }
   CompileOptions compiled{.in_place = options.lowered};
   if (options.recompute) {
     compiled.remakes = [&](std::int32_t node) { return sets.front().at(node)->remakes(); };

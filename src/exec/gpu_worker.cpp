@@ -117,8 +117,8 @@ void GpuWorker::put_inputs(const ShardCall& call) {
   filler_->fill(lane_.compute, staged_, filled_places_);
 }
 
-std::vector<const void*> GpuWorker::addresses(const ShardCall& call) {
-  std::vector<const void*> addresses = {runner_.begin(), step_, loss_scale_};
+std::vector<const void*> GpuWorker::addresses(const ShardCall& call, const std::byte* arena) const {
+  std::vector<const void*> addresses = {arena, step_, loss_scale_};
   addresses.insert(addresses.end(), inputs_.begin(), inputs_.end());
   addresses.insert(addresses.end(), call.parameters.begin(), call.parameters.end());
   addresses.insert(addresses.end(), call.narrow.begin(), call.narrow.end());
@@ -138,7 +138,8 @@ void GpuWorker::put_program(const ShardCall& call) {
                              .loss_scale_of_kernels = loss_scale_};
   // A profile wants to hear of each op.
   const bool graphs = with_graphs_ && call.ranges == nullptr;
-  graphs_.begin(addresses(call));
+  const std::byte* const arena = runner_.begin();
+  if (graphs) graphs_.begin(addresses(call, arena));
   BucketWalk walk(program_, call, buckets_);
   const std::size_t all = program_.instructions.size();
   for (std::size_t first = 0, last = 0; first < all; first = last) {

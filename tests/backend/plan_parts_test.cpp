@@ -24,7 +24,7 @@ TEST(PlanParts, OfAnotherTextAreEmpty) {
 
 TEST(PlanParts, APlanThatIsNotThereHasItsMessage) {
   const GpuPlace place{.host = "node7", .rank = 2, .gpu = "GPU 0 (NVIDIA A100, 0000:3b:00.0)"};
-  const Error error = plan_not_there(place, "head", "eng4_k2=3");
+  const Error error = plan_not_there(place, {"head", "eng4_k2=3"});
   EXPECT_EQ(error.code(), ExitCode::usage);
   EXPECT_STREQ(error.what(),
                "rank 2 on node7: 'head': expected the algorithm that rank 0 chose (eng4_k2=3), found that the library "

@@ -6,8 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/gpu/plan_parts.hpp"
-
 namespace lockstep::backend {
 
 namespace {
@@ -111,12 +109,12 @@ CudnnConvolution::~CudnnConvolution() = default;
 
 std::optional<CudnnConvolution> CudnnConvolution::make(const GpuQueue& queue, Direction direction,
                                                        const ConvolutionLayout& layout, const ProductTypes& types,
-                                                       const Wanted& wanted) {
+                                                       const WantedPlan& wanted) {
   if (wanted.name == kOwnKernel) return std::nullopt;
   CudnnConvolution made;
   describe(*made.graph_, direction, layout, types);
   if (!choose(*made.graph_, queue.cudnn(), types, wanted.name)) {
-    if (!wanted.name.empty()) throw plan_not_there(queue.place(), wanted.node, wanted.name);
+    if (!wanted.name.empty()) throw plan_not_there(queue.place(), wanted);
     return std::nullopt;
   }
   std::int64_t bytes = 0;

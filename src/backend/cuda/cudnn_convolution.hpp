@@ -10,6 +10,7 @@
 
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/convolution_layout.hpp"
+#include "backend/gpu/plan_parts.hpp"
 #include "backend/gpu/product_types.hpp"
 
 namespace cudnn_frontend::graph {
@@ -31,14 +32,10 @@ class CudnnConvolution {
   };
   static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// Whose direction it is, and the name() that its plan must have; empty: any.
-  struct Wanted {
-    std::string node, name;
-  };
   /// None where cuDNN has no such engine. Throws Error(usage) where it does not propose the plan that is wanted.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const GpuQueue& queue, Direction direction,
                                                             const ConvolutionLayout& layout, const ProductTypes& types,
-                                                            const Wanted& wanted);
+                                                            const WantedPlan& wanted);
   CudnnConvolution(CudnnConvolution&&) noexcept;
   CudnnConvolution& operator=(CudnnConvolution&&) noexcept;
   CudnnConvolution(const CudnnConvolution&) = delete;

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 
-#include "backend/gpu/plan_parts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::backend {
@@ -98,7 +97,7 @@ bool is_aligned(const void* address) {
 }  // namespace
 
 std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, const ProductTypes& types,
-                                         bool bias, const Wanted& wanted) {
+                                         bool bias, const WantedPlan& wanted) {
   if (wanted.name == kOwnKernel) return std::nullopt;
   if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
   const GpuPlace& place = queue.place();
@@ -108,7 +107,7 @@ std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProd
   made.b_ = make_layout(types.factors, product.b.rows, product.b.columns, place);
   made.d_ = make_layout(types.result, product.m(), product.n(), place);
   if (made.choose(queue, wanted.name)) return made;
-  if (!wanted.name.empty()) throw plan_not_there(place, wanted.node, wanted.name);
+  if (!wanted.name.empty()) throw plan_not_there(place, wanted);
   return std::nullopt;
 }
 

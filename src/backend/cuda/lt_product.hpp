@@ -1,7 +1,7 @@
-// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32, with the algorithm
-// chosen when it is made: the first that the library proposes which needs no more workspace than allowed and adds over
-// k in one piece (no split-K). So all shards are computed by the same code. What it proposes depends on the GPU's
-// model, the library's version and the sizes only.
+// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32, with the algorithm chosen when it is made:
+// the first that the library proposes which needs no more workspace than allowed and adds over k in one piece (no
+// split-K). So all shards are computed by the same code. What it proposes depends on the GPU's model, the library's
+// version and the sizes only.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/column_product.hpp"
+#include "backend/gpu/plan_parts.hpp"
 #include "backend/gpu/product_types.hpp"
 
 namespace lockstep::backend {
@@ -35,14 +36,10 @@ class LtProduct {
   static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
   static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
 
-  /// Whose product it is, and the name() that its algorithm must have; empty: any.
-  struct Wanted {
-    std::string node, name;
-  };
   /// None where the library has no such algorithm, or a size is 0. Throws Error(usage) where it does not propose the
   /// one that is wanted.
   [[nodiscard]] static std::optional<LtProduct> make(const GpuQueue& queue, const ColumnProduct& product,
-                                                     const ProductTypes& types, bool bias, const Wanted& wanted);
+                                                     const ProductTypes& types, bool bias, const WantedPlan& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
   /// Puts it on the queue's stream.

@@ -21,12 +21,12 @@ PlanParts PlanParts::of(const std::string& text) {
   return {text.substr(first, input - first), text.substr(second, weight - second), text.substr(third)};
 }
 
-Error plan_not_there(const GpuPlace& place, const std::string& node, const std::string& wanted) {
+Error plan_not_there(const GpuPlace& place, const WantedPlan& wanted) {
   return Error(ExitCode::usage,
                fmt::format("rank {} on {}: '{}': expected the algorithm that rank 0 chose ({}), found that the library "
                            "does not propose it here; use one kind of GPU and one version of the libraries, or set "
                            "exact: preferred",
-                           place.rank, place.host, node, wanted));
+                           place.rank, place.host, wanted.node, wanted.name));
 }
 
 }  // namespace lockstep::backend

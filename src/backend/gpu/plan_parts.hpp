@@ -19,7 +19,13 @@ struct PlanParts {
   [[nodiscard]] static PlanParts of(const std::string& text);
 };
 
-/// Rank 0 chose `wanted` of the library's algorithms, which the library does not propose here: Error(usage).
-[[nodiscard]] Error plan_not_there(const GpuPlace& place, const std::string& node, const std::string& wanted);
+/// The algorithm of a product that rank 0 chose.
+struct WantedPlan {
+  std::string node;  ///< whose product it is
+  std::string name;  ///< empty: any
+};
+
+/// The library does not propose it here: Error(usage).
+[[nodiscard]] Error plan_not_there(const GpuPlace& place, const WantedPlan& wanted);
 
 }  // namespace lockstep::backend

@@ -5,7 +5,6 @@
 
 #include "backend/cuda/cuda_grid.cuh"
 #include "backend/cuda/cudnn_convolution.hpp"
-#include "backend/gpu/plan_parts.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
 #include "ops/conv/conv_weight_grid.hpp"

@@ -7,7 +7,6 @@
 
 #include "backend/cuda/cuda_grid.cuh"
 #include "backend/cuda/lt_product.hpp"
-#include "backend/gpu/plan_parts.hpp"
 #include "ops/linear/linear_grid.hpp"
 
 namespace lockstep::ops {
