@@ -37,7 +37,7 @@ target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=
 target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
 target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm
-  CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY})
+  CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)
 # Every symbol must be found when linking, none of the rooms' is visible, and no library is needed that is not used.
 set(MAP ${CMAKE_CURRENT_LIST_DIR}/cuda_module.map)
 target_link_options(lockstep_cuda PRIVATE -Wl,-z,defs -Wl,--version-script=${MAP} -Wl,--as-needed)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Assembles a CUDA toolkit in build/cuda-toolkit from NVIDIA's Python wheels (scripts/cuda-toolkit.txt): nvcc, cudart,
-# cuBLAS, cuDNN with its frontend's headers, NCCL, CUPTI, NVTX, nvml.h. No root, no GPU, no change of the system.
+# Assembles a CUDA toolkit in build/cuda-toolkit from NVIDIA's Python wheels (scripts/cuda-toolkit.txt): nvcc, NVRTC,
+# cudart, cuBLAS, cuDNN with its frontend's headers, NCCL, CUPTI, NVTX, nvml.h. No root, no GPU, no change of the system.
 # Enough to compile, link and run lockstep's CUDA module; a driver is all that a machine with GPUs adds.
 #
 #   scripts/cuda-toolkit.sh           makes it where it is missing or of other pins; else does nothing
@@ -42,7 +42,7 @@ trap 'rm -rf "$work"' EXIT
 
 python3 -m venv "$work/venv" >"$work/log" 2>&1 ||
   die "python3 -m venv failed; scripts/install-dependencies.sh --test installs it: $(head -n 3 "$work/log")"
-echo "cuda-toolkit: fetching 1.1 GB of wheels" >&2
+echo "cuda-toolkit: fetching 1.2 GB of wheels" >&2
 mkdir "$work/tmp"
 # The wheels are binaries for any Python, save the frontend's, of which only the headers are wanted: naming one
 # version of Python, whatever runs here, takes the same files everywhere. Their tags name many a version of glibc.

@@ -30,7 +30,7 @@ class Module(unittest.TestCase):
 
     def test_the_module_needs_cuda_and_nothing_that_only_the_cpu_uses(self):
         libraries = needed(MODULE)
-        for name in ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"):
+        for name in ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13", "libnccl.so.2"):
             self.assertIn(name, libraries)
         for library in libraries:
             self.assertNotRegex(library, "libcuda.so|mpi|dnnl|yaml|curl|archive|crypto")

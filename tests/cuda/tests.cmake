@@ -56,8 +56,26 @@ if(LOCKSTEP_CUDA_FOUND)
   target_include_directories(cuda_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
-    ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
+    CUDA::nvrtc ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
+  # cuDNN's plans for GPUs that are described to it. It wants a driver and a compiler, and uses neither GPU.
+  add_library(idle_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/idle_driver.cpp)
+  set_target_properties(idle_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/idle-driver)
+  target_link_libraries(idle_driver PRIVATE lockstep_flags)
+  add_executable(cuda_plans_test ${CMAKE_CURRENT_LIST_DIR}/cudnn_plans_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/described_gpu.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp
+    ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_attention.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_convolution.cpp
+    ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_plan.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/handles.cpp
+    ${CMAKE_SOURCE_DIR}/src/backend/cuda/nvrtc.cpp)
+  add_dependencies(cuda_plans_test idle_driver)
+  target_include_directories(cuda_plans_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(cuda_plans_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR})
+  target_link_libraries(cuda_plans_test PRIVATE lockstep_train lockstep_flags CUDA::cudart CUDA::cublasLt
+    ${CUDNN_LIBRARY} CUDA::nvrtc fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_plans_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda
+    ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/idle-driver:$ENV{LD_LIBRARY_PATH}")
 else()
   lockstep_script_test(cuda.module COMMAND sh -c "echo skipped: there was no CUDA toolkit when CMake ran; exit 77")
 endif()

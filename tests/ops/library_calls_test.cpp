@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "ops/attention/attention_grid.hpp"
+#include "ops/attention/attention_layout.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
 #include "ops/conv/conv_weight_grid.hpp"
@@ -152,11 +154,25 @@ TEST(LibraryCalls, AWeightThatNeedsNoCopyIsTheSameBothWays) {
   EXPECT_TRUE(weight_needs_no_copy(s));
 }
 
-TEST(LibraryCalls, ABiasAfterwards) {
-  Floats y = integers(6, 7);
-  const Floats before = y, bias = {10, 20, 30};
-  backend::HostGrid::each(nullptr, 6, AddBiasBody<float>{y.data(), bias.data(), y.data(), 3});
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(y[i], before[i] + bias[i % 3]);
+TEST(LibraryCalls, AttentionsLayoutIsWhereItsOwnKernelReads) {
+  const TensorSpec packed{DType::f32, {2, 5, 3 * 6}}, q{DType::f32, {2, 4, 6}}, k{DType::f32, {2, 5, 6}};
+  const std::vector<std::vector<TensorSpec>> kinds = {{packed}, {q, k, k}};
+  for (const auto& inputs : kinds) {
+    const AttentionSizes sizes(Attributes({{"heads", std::int64_t{3}}, {"causal", inputs.size() == 1}}), inputs);
+    const Floats one = integers(inputs[0].elements(), 1), other = integers(k.elements(), 2);
+    const std::vector<const void*> data = {one.data(), other.data(), other.data()};
+    const auto heads = heads_of_inputs<const float>(std::span(data).first(inputs.size()), sizes);
+    const auto layout = attention_layout(sizes, DType::bf16);
+    EXPECT_EQ(layout.causal, inputs.size() == 1);
+    for (const auto& [tensor, seen] : {std::pair(heads.q, layout.q), {heads.k, layout.k}, {heads.v, layout.v}}) {
+      EXPECT_EQ(seen.sizes, (Place{2, 3, tensor.positions, 2}));
+      for (std::int64_t i = 0; i < 2 * 3 * tensor.positions * 2; ++i) {
+        const Place at{i / 2 / tensor.positions / 3, i / 2 / tensor.positions % 3, i / 2 % tensor.positions, i % 2};
+        const auto place = std::inner_product(at.begin(), at.end(), seen.strides.begin(), 0L);
+        ASSERT_EQ(tensor.data + place, tensor.row(at[0], at[2], at[1] * 2 + at[3])) << i;
+      }
+    }
+  }
 }
 
 }  // namespace lockstep::ops

@@ -1,21 +1,13 @@
-// CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32. Its engine is chosen when
-// it is made: the first that cuDNN proposes which is deterministic, rounds no operand (to TF32 only where that is
-// allowed), and is not a transform with an error of its own (FFT, Winograd on large tiles). So all shards are computed
-// by the same code.
+// CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32 and rounded once, after the
+// bias, by a plan that is chosen as cudnn_plan.hpp says.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "backend/cuda/gpu_queue.hpp"
+#include "backend/cuda/cudnn_plan.hpp"
 #include "backend/gpu/convolution_layout.hpp"
-#include "backend/gpu/plan_parts.hpp"
 #include "backend/gpu/product_types.hpp"
-
-namespace cudnn_frontend::graph {
-class Graph;
-}
 
 namespace lockstep::backend {
 
@@ -26,34 +18,32 @@ class CudnnConvolution {
     image_gradient,   ///< the output's gradient, weight -> the image's
     weight_gradient,  ///< the output's gradient, image -> the weight's
   };
+  struct Kind {
+    Direction direction = Direction::output;
+    bool bias = false;  ///< added to the output, a number for each filter
+    ProductTypes types;
+  };
   struct Operands {
     const void *first = nullptr, *second = nullptr;  ///< as the direction has them
+    const float* bias = nullptr;                     ///< [filters]; of an output with a bias only
     void* result = nullptr;
   };
   static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// None where cuDNN has no such engine. Throws Error(usage) where it does not propose the plan that is wanted.
-  [[nodiscard]] static std::optional<CudnnConvolution> make(const GpuQueue& queue, Direction direction,
-                                                            const ConvolutionLayout& layout, const ProductTypes& types,
+  /// None where cuDNN has no such plan. Throws Error(usage) where it does not propose the one that is wanted.
+  [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
+                                                            const Kind& kind, const ConvolutionLayout& layout,
                                                             const WantedPlan& wanted);
-  CudnnConvolution(CudnnConvolution&&) noexcept;
-  CudnnConvolution& operator=(CudnnConvolution&&) noexcept;
-  CudnnConvolution(const CudnnConvolution&) = delete;
-  CudnnConvolution& operator=(const CudnnConvolution&) = delete;
-  ~CudnnConvolution();
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
+  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
   /// Puts it on the queue's stream.
   void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
-  /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
-  [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  CudnnConvolution();
+  explicit CudnnConvolution(std::shared_ptr<const CudnnPlan> plan) : plan_(std::move(plan)) {}
 
-  std::unique_ptr<cudnn_frontend::graph::Graph> graph_;
-  std::size_t workspace_bytes_ = 0;
-  std::string name_;
+  std::shared_ptr<const CudnnPlan> plan_;
 };
 
 }  // namespace lockstep::backend

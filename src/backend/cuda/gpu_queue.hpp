@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/cuda/cudnn_target.hpp"
 #include "backend/cuda/handles.hpp"
 
 namespace lockstep {
@@ -21,6 +22,8 @@ class GpuQueue {
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
+  /// Plans are kept with the queue: a net has many layers of the same sizes, and some take half a second to compile.
+  [[nodiscard]] backend::CudnnTarget cudnn_target() { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
   [[nodiscard]] const backend::GpuPlace& place() const { return place_; }
   /// Before each op: what errors name from here on.
   void enter(std::uint64_t step, const std::string& op) {
@@ -35,6 +38,7 @@ class GpuQueue {
   cudaStream_t stream_;
   backend::CublasLt cublas_lt_;
   backend::Cudnn cudnn_;
+  backend::CudnnPlans cudnn_plans_;
 };
 
 }  // namespace lockstep

@@ -1,5 +1,7 @@
 #include "backend/cuda/handles.hpp"
 
+#include "backend/cuda/nvrtc.hpp"
+
 namespace lockstep::backend {
 
 CudaStream make_stream(const GpuPlace& place) {
@@ -33,6 +35,7 @@ CublasLt make_cublas_lt(const GpuPlace& place) {
 }
 
 Cudnn make_cudnn(cudaStream_t stream, const GpuPlace& place) {
+  open_nvrtc_builtins();
   cudnnHandle_t raw = nullptr;
   LOCKSTEP_GPU(place, cudnnCreate(&raw));
   Cudnn handle(raw);

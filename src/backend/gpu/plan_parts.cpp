@@ -11,14 +11,21 @@ constexpr std::string_view kOutput = "output: ", kInput = "; input's gradient: "
 }  // namespace
 
 std::string PlanParts::text() const {
-  return fmt::format("{}{}{}{}{}{}", kOutput, output, kInput, input_gradient, kWeight, weight_gradient);
+  std::string text = fmt::format("{}{}", kOutput, output);
+  if (!input_gradient.empty()) text += fmt::format("{}{}", kInput, input_gradient);
+  if (!weight_gradient.empty()) text += fmt::format("{}{}", kWeight, weight_gradient);
+  return text;
 }
 
 PlanParts PlanParts::of(const std::string& text) {
-  const auto input = text.find(kInput), weight = text.find(kWeight);
-  if (!text.starts_with(kOutput) || input == std::string::npos || weight == std::string::npos) return {};
-  const std::size_t first = kOutput.size(), second = input + kInput.size(), third = weight + kWeight.size();
-  return {text.substr(first, input - first), text.substr(second, weight - second), text.substr(third)};
+  if (!text.starts_with(kOutput)) return {};
+  const auto part = [&](std::string_view title) -> std::string {
+    const auto found = text.find(title);
+    if (found == std::string::npos) return "";
+    const std::size_t start = found + title.size();
+    return text.substr(start, text.find(';', start) - start);
+  };
+  return {part(kOutput), part(kInput), part(kWeight)};
 }
 
 Error plan_not_there(const GpuPlace& place, const WantedPlan& wanted) {

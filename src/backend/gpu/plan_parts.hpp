@@ -13,7 +13,7 @@ inline constexpr std::string_view kOwnKernel = "own kernel";  ///< no library's
 struct PlanParts {
   std::string output, input_gradient, weight_gradient;
 
-  /// "output: A; input's gradient: B; weight's gradient: C"
+  /// "output: A; input's gradient: B; weight's gradient: C"; what is empty is left out. Names have no semicolon.
   [[nodiscard]] std::string text() const;
   /// Of text(); what it does not say is empty.
   [[nodiscard]] static PlanParts of(const std::string& text);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
 
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
@@ -34,6 +35,28 @@ template <class Float>
 struct QueryKeyValue {
   HeadTensor<Float> q, k, v;
 };
+
+/// A tensor of the output's shape.
+template <class Float>
+HeadTensor<Float> heads_of_output(Float* data, const AttentionSizes& sizes) {
+  return {data, sizes.queries, sizes.heads * sizes.size};
+}
+
+/// The inputs, or their gradients: one tensor or three.
+template <class Float, class Pointer>
+QueryKeyValue<Float> heads_of_inputs(std::span<Pointer const> tensors, const AttentionSizes& sizes) {
+  const std::int64_t width = sizes.heads * sizes.size;
+  auto* first = static_cast<Float*>(tensors[0]);
+  if (!sizes.packed) {
+    return {heads_of_output(first, sizes),
+            {static_cast<Float*>(tensors[1]), sizes.keys, width},
+            {static_cast<Float*>(tensors[2]), sizes.keys, width}};
+  }
+  if (first == nullptr) return {};
+  const HeadTensor<Float> packed{first, sizes.queries, 3 * width};
+  return {
+      packed, {first + width, packed.positions, packed.stride}, {first + 2 * width, packed.positions, packed.stride}};
+}
 
 /// Row `i` of [batch, heads, positions].
 struct AttentionRow {
@@ -233,8 +256,10 @@ struct AttentionKeyGradientBody {
 template <class Grid>
 class AttentionGrid final : public Kernel {
  public:
-  AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode)
-      : sizes_(sizes), scale_(static_cast<float>(scale)), training_(mode == Mode::training) {}
+  AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode, std::string plan)
+      : sizes_(sizes), scale_(static_cast<float>(scale)), training_(mode == Mode::training), plan_(std::move(plan)) {}
+
+  [[nodiscard]] std::string plan() const override { return plan_; }
 
   /// A block of scores a query; backward holds two a key, too, and the dots before them.
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -245,21 +270,22 @@ class AttentionGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     auto* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
-    Grid::rows(call.queue, query_rows(),
-               AttentionForwardBody{in<const float>(call.inputs), queries(output(call)), log_sums,
-                                    static_cast<float*>(call.workspace), sizes_, scale_});
+    Grid::rows(
+        call.queue, query_rows(),
+        AttentionForwardBody{heads_of_inputs<const float>(call.inputs, sizes_), heads_of_output(output(call), sizes_),
+                             log_sums, static_cast<float*>(call.workspace), sizes_, scale_});
   }
 
   void backward(const BackwardCall& call) override {
     auto* dots = static_cast<float*>(call.workspace);
     float* scores = dots + query_rows();
-    const AttentionSeen seen{in<const float>(call.inputs),
-                             queries(static_cast<const float*>(call.outputs[0])),
-                             queries(output_gradient(call)),
+    const AttentionSeen seen{heads_of_inputs<const float>(call.inputs, sizes_),
+                             heads_of_output(static_cast<const float*>(call.outputs[0]), sizes_),
+                             heads_of_output(output_gradient(call), sizes_),
                              static_cast<const float*>(call.saved[0]),
                              sizes_,
                              scale_};
-    const QueryKeyValue<float> gradients = in<float>(call.input_gradients);
+    const auto gradients = heads_of_inputs<float>(call.input_gradients, sizes_);
     Grid::rows(call.queue, query_rows(), AttentionDotsBody{seen, dots});
     if (gradients.q.data != nullptr) {
       Grid::rows(call.queue, query_rows(), AttentionQueryGradientBody{seen, dots, gradients.q, scores});
@@ -269,43 +295,27 @@ class AttentionGrid final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t width() const { return sizes_.heads * sizes_.size; }
   [[nodiscard]] std::int64_t query_rows() const { return sizes_.batch * sizes_.heads * sizes_.queries; }
   [[nodiscard]] std::int64_t key_rows() const { return sizes_.batch * sizes_.heads * sizes_.keys; }
-
-  /// The output's shape.
-  template <class Float>
-  [[nodiscard]] HeadTensor<Float> queries(Float* data) const {
-    return {data, sizes_.queries, width()};
-  }
-
-  /// The inputs, or their gradients.
-  template <class Float, class Pointer>
-  [[nodiscard]] QueryKeyValue<Float> in(std::span<Pointer const> tensors) const {
-    auto* first = static_cast<Float*>(tensors[0]);
-    if (!sizes_.packed) {
-      return {queries(first),
-              {static_cast<Float*>(tensors[1]), sizes_.keys, width()},
-              {static_cast<Float*>(tensors[2]), sizes_.keys, width()}};
-    }
-    if (first == nullptr) return {};
-    const HeadTensor<Float> packed{first, sizes_.queries, 3 * width()};
-    return {packed,
-            {first + width(), packed.positions, packed.stride},
-            {first + 2 * width(), packed.positions, packed.stride}};
-  }
 
   AttentionSizes sizes_;
   float scale_;
   bool training_;
+  std::string plan_;
 };
+
+/// `plan`: what Kernel::plan() is to say.
+template <class Grid>
+std::unique_ptr<Kernel> make_planned_attention_grid(const KernelRequest& request, const std::string& plan) {
+  const AttentionSizes sizes(*request.attributes, request.inputs);
+  const double scale = 1 / std::sqrt(static_cast<double>(sizes.size));
+  return make_for_float32(request,
+                          [&] { return std::make_unique<AttentionGrid<Grid>>(sizes, scale, request.mode, plan); });
+}
 
 template <class Grid>
 std::unique_ptr<Kernel> make_attention_grid(const KernelRequest& request) {
-  const AttentionSizes sizes(*request.attributes, request.inputs);
-  return make_for_float32(request, [&] {
-    return std::make_unique<AttentionGrid<Grid>>(sizes, 1 / std::sqrt(static_cast<double>(sizes.size)), request.mode);
-  });
+  return make_planned_attention_grid<Grid>(request, "");
 }
 
 }  // namespace lockstep::ops

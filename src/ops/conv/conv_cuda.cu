@@ -1,6 +1,10 @@
-// conv by cuDNN, each direction with a plan of its own; where there is none, and for the bias and its gradient, by
-// kernels over a Grid. The workspace holds the weight, or its gradient, with channels last, then the output in fp32,
-// where it is narrow and has a bias (it is rounded once, after that), and behind them cuDNN's own.
+// conv by cuDNN, each direction with a plan of its own; where there is none, and for the bias's gradient, by kernels
+// over a Grid. The workspace holds the weight, or its gradient, with channels last, behind it wide copies of the
+// factors where they are needed, and then cuDNN's own.
+//
+// Of narrow factors whose rows are not of a multiple of 16 bytes (images of 1 or 3 channels) cuDNN has no plan for a
+// weight gradient in fp32. It is given them widened, and may take its tensor cores for TF32, which loses nothing: a
+// bfloat16 or a float16 is a TF32 number.
 #include <algorithm>
 
 #include "backend/cuda/cuda_grid.cuh"
@@ -17,27 +21,35 @@ using backend::CudaGrid;
 using backend::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
+constexpr std::string_view kWidened = " of widened factors";  // ends the name of such a plan
+
 class CudnnConv final : public LayerProducts {
  public:
   CudnnConv(const KernelRequest& request, const ConvShape& shape, std::unique_ptr<LayerProducts> own)
       : own_(std::move(own)),
         shape_(shape),
         products_(request.products),
-        out_(request.outputs[0]),
+        inputs_(request.inputs[0].elements()),
+        outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()),
-        filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel},
-        rounds_after_(shape.bias && is_narrow(out_.dtype)) {
+        filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel} {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
     const auto wanted = backend::PlanParts::of(request.plan);
-    const auto make = [&](Direction direction, DType result, const std::string& name) {
-      return CudnnConvolution::make(*request.queue, direction, layout, {products_, result, request.tf32},
-                                    {request.node, name});
+    const auto make = [&](Direction direction, DType factors, DType result, const std::string& name) {
+      const bool bias = shape.bias && direction == Direction::output, tf32 = request.tf32 || is_narrow(products_);
+      return CudnnConvolution::make(request.queue->cudnn_target(), request.queue->place(),
+                                    {direction, bias, {factors, result, tf32}}, layout, {request.node, name});
     };
-    output_ = make(Direction::output, rounds_after_ ? DType::f32 : out_.dtype, wanted.output);
-    rounds_after_ = rounds_after_ && output_;
+    output_ = make(Direction::output, products_, request.outputs[0].dtype, wanted.output);
     if (request.mode != Mode::training) return;
-    image_gradient_ = make(Direction::image_gradient, request.inputs[0].dtype, wanted.input_gradient);
-    weight_gradient_ = make(Direction::weight_gradient, DType::f32, wanted.weight_gradient);
+    image_gradient_ = make(Direction::image_gradient, products_, request.inputs[0].dtype, wanted.input_gradient);
+    std::string name = wanted.weight_gradient;
+    const bool wanted_wide = name.ends_with(kWidened);
+    if (!wanted_wide) weight_gradient_ = make(Direction::weight_gradient, products_, DType::f32, name);
+    if (weight_gradient_ || !is_narrow(products_) || !(name.empty() || wanted_wide)) return;
+    if (wanted_wide) name.resize(name.size() - kWidened.size());
+    weight_gradient_ = make(Direction::weight_gradient, DType::f32, DType::f32, name);
+    widens_ = weight_gradient_.has_value();
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -45,36 +57,34 @@ class CudnnConv final : public LayerProducts {
     for (const auto* direction : {&output_, &image_gradient_, &weight_gradient_}) {
       if (*direction) bytes = std::max(bytes, (*direction)->workspace_bytes());
     }
-    return packed_bytes() + sums_bytes() + bytes;
+    return packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_) + bytes;
   }
 
   [[nodiscard]] std::string plan() const override {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
       return direction ? direction->name() : std::string(backend::kOwnKernel);
     };
-    return backend::PlanParts{name(output_), name(image_gradient_), name(weight_gradient_)}.text();
+    const std::string of_weight = name(weight_gradient_) + std::string(widens_ ? kWidened : "");
+    return backend::PlanParts{name(output_), name(image_gradient_), of_weight}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
-    void* const sums = rounds_after_ ? behind(call, packed_bytes()) : y;
-    output_->run(*call.queue, {x, packed_weight(call, weight), sums}, rest(call));
-    if (bias == nullptr) return;
-    backend::with_element(out_.dtype, [&]<class T>(T /*element*/) {
-      CudaGrid::each(call.queue, out_.elements(),
-                     AddBiasBody<T>{static_cast<const float*>(sums), bias, static_cast<T*>(y), shape_.filters});
-    });
+    output_->run(*call.queue, {x, packed_weight(call, weight), bias, y}, rest(call));
   }
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     if (!image_gradient_) return own_->input_gradient(call, dy, weight, dx);
-    image_gradient_->run(*call.queue, {dy, packed_weight(call, weight), dx}, rest(call));
+    image_gradient_->run(*call.queue, {dy, packed_weight(call, weight), nullptr, dx}, rest(call));
   }
 
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
     float* packed = is_packed() ? dw : static_cast<float*>(call.workspace);
-    weight_gradient_->run(*call.queue, {dy, x, packed}, rest(call));
+    std::byte* const wide = static_cast<std::byte*>(call.workspace) + packed_bytes();
+    const CudnnConvolution::Operands operands{widened(call, dy, outputs_, wide),
+                                              widened(call, x, inputs_, wide + wide_bytes(outputs_)), nullptr, packed};
+    weight_gradient_->run(*call.queue, operands, rest(call));
     if (packed != dw) CudaGrid::each(call.queue, weights_, ChannelsFirstBody{packed, dw, filter_});
   }
 
@@ -86,13 +96,19 @@ class CudnnConv final : public LayerProducts {
   [[nodiscard]] std::size_t packed_bytes() const {
     return is_packed() ? 0 : aligned_for_libraries(static_cast<std::size_t>(weights_) * sizeof(float));
   }
-  [[nodiscard]] std::size_t sums_bytes() const {
-    return rounds_after_ ? aligned_for_libraries(static_cast<std::size_t>(out_.elements()) * sizeof(float)) : 0;
+  [[nodiscard]] void* rest(const ProductCall& call) const {
+    return static_cast<std::byte*>(call.workspace) + packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_);
   }
-  [[nodiscard]] static void* behind(const ProductCall& call, std::size_t bytes) {
-    return static_cast<std::byte*>(call.workspace) + bytes;
+  /// Of a copy in fp32.
+  [[nodiscard]] std::size_t wide_bytes(std::int64_t elements) const {
+    return widens_ ? aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(float)) : 0;
   }
-  [[nodiscard]] void* rest(const ProductCall& call) const { return behind(call, packed_bytes() + sums_bytes()); }
+  [[nodiscard]] const void* widened(const ProductCall& call, const void* factor, std::int64_t elements,
+                                    std::byte* to) const {
+    if (!widens_) return factor;
+    backend::put_cast<CudaGrid>(call.queue, backend::Cast::widen, products_, factor, to, elements);
+    return to;
+  }
 
   [[nodiscard]] const void* packed_weight(const ProductCall& call, const void* weight) const {
     if (is_packed()) return weight;
@@ -106,11 +122,10 @@ class CudnnConv final : public LayerProducts {
   std::unique_ptr<LayerProducts> own_;
   ConvShape shape_;
   DType products_;
-  TensorSpec out_;
-  std::int64_t weights_;  ///< elements
+  std::int64_t inputs_, outputs_, weights_;  ///< elements
   FilterSizes filter_;
-  bool rounds_after_;
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
+  bool widens_ = false;  ///< the factors of the weight's gradient
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What cuDNN's convolution leaves to us, over a Grid: a weight [filters, channels, taps] into channels last [filters,
-// taps, channels] and back, and the bias.
+// taps, channels] and back.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,5 @@ struct FilterSizes {
 template <class T>
 using ChannelsLastBody = GatherBody<FilterSizes, T>;
 using ChannelsFirstBody = ScatterBody<FilterSizes, float>;
-
-/// y [pixels, filters] = x + bias; y may be x.
-template <class T>
-struct AddBiasBody {
-  const float *x, *bias;
-  T* y;
-  std::int64_t filters;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] + bias[i % filters]; }
-};
 
 }  // namespace lockstep::ops

@@ -1,0 +1,212 @@
+// What cuDNN would be asked on a GPU, asked without one: cuDNN plans, and compiles, for GPUs that are described to it.
+// So it is known here which of our models' convolutions and attentions it computes under our rules, and which it leaves
+// to our own kernels; what the plans compute is seen on GPUs only.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cudnn_attention.hpp"
+#include "backend/cuda/cudnn_convolution.hpp"
+#include "backend/cuda/nvrtc.hpp"
+#include "cuda/described_gpu.hpp"
+#include "core/narrow.hpp"
+#include "graph/precision.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/trainer.hpp"
+#include "ops/attention/attention_layout.hpp"
+#include "ops/conv/conv_layout.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using backend::CudnnAttention;
+using backend::CudnnConvolution;
+using Direction = CudnnConvolution::Direction;
+
+const backend::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
+
+struct Net {
+  const char* model;
+  std::map<std::string, Attribute> settings;
+  TensorSpec sample;
+  std::int64_t classes = 10;
+};
+
+const Net kResNet20{"resnet", {{"depth", std::int64_t{20}}}, {DType::f32, {32, 32, 3}}};
+const Net kResNet50{"resnet", {{"depth", std::int64_t{50}}}, {DType::f32, {224, 224, 3}}, 1000};
+const Net kLeNet{"lenet", {}, {DType::f32, {28, 28, 1}}};
+
+struct Precision {
+  DType dtype = DType::f32;
+  bool tf32 = false;
+};
+
+/// One direction of one of a net's convolutions, as conv's kernel asks for it.
+struct Question {
+  std::string name;
+  CudnnConvolution::Kind kind;
+  backend::ConvolutionLayout layout;
+};
+
+class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
+ protected:
+  static void SetUpTestSuite() { backend::open_nvrtc_builtins(); }
+
+  static Graph graph_of(const Net& net, const Precision& precision) {
+    static const Registries registries = Registries::built_in();
+    const ModelDef& definition = registries.models.at(net.model);
+    GraphBuilder builder(registries.ops, 32);
+    ModelContext context;
+    context.inputs = {{"input", builder.input("input", net.sample)}};
+    context.classes = net.classes;
+    definition.build(builder, complete(definition.attributes, Attributes(net.settings), net.model), context);
+    Graph graph = std::move(builder.graph());
+    set_precision(graph, precision.dtype);
+    if (precision.tf32) allow_tf32(graph);
+    return graph;
+  }
+
+  /// Each layout once. The first convolution's image needs no gradient.
+  static std::vector<Question> questions(const Net& net, const Precision& precision) {
+    std::vector<Question> all;
+    std::set<std::pair<std::array<std::int64_t, 4>, std::array<std::int64_t, 4>>> seen;
+    const Graph graph = graph_of(net, precision);
+    for (const Node& node : graph.nodes) {
+      if (node.op->name != "conv") continue;
+      const TensorSpec& in = graph.values[static_cast<std::size_t>(node.inputs[0])].spec;
+      const TensorSpec& out = graph.values[static_cast<std::size_t>(node.outputs[0])].spec;
+      const ops::ConvShape shape = ops::conv_shape(node.attributes, in);
+      const auto layout = ops::convolution_layout(shape);
+      if (!seen.emplace(layout.weight.sizes, layout.image.sizes).second) continue;
+      const auto ask = [&](Direction direction, bool bias, DType result, const char* what) {
+        all.push_back({node.name + what, {direction, bias, {node.products, result, node.tf32}}, layout});
+      };
+      ask(Direction::output, shape.bias, out.dtype, ": output");
+      if (!all.empty() && seen.size() > 1) ask(Direction::image_gradient, false, in.dtype, ": image's gradient");
+      ask(Direction::weight_gradient, false, DType::f32, ": weight's gradient");
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::optional<CudnnConvolution> plan(const Question& question, const std::string& wanted = "") const {
+    return CudnnConvolution::make(target_, kPlace, question.kind, question.layout, {"first", wanted});
+  }
+
+  /// Of two-byte factors, all but the weight gradients of rows that 16 bytes do not divide; those in TF32.
+  void expect_plans(const Net& net, const Precision& precision) const {
+    for (Question question : questions(net, precision)) {
+      auto& kind = question.kind;
+      const std::int64_t channels = question.layout.image.sizes[1];
+      if (kind.direction == Direction::weight_gradient && is_narrow(precision.dtype) && channels * 2 % 16 != 0) {
+        EXPECT_FALSE(plan(question)) << question.name;
+        kind.types = {DType::f32, DType::f32, true};
+      }
+      EXPECT_TRUE(plan(question)) << question.name;
+    }
+  }
+
+  backend::CudnnTarget target_ = backend::describe(GetParam());
+};
+
+std::string name_of_gpu(const testing::TestParamInfo<backend::DescribedGpu>& info) {
+  return fmt::format("sm_{}", info.param.architecture);
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(On, CudnnPlans, testing::Values(backend::kA100, backend::kH100), name_of_gpu);
+
+TEST_P(CudnnPlans, Fp32WithoutTensorCores) {
+  for (const Net* net : {&kResNet20, &kResNet50, &kLeNet}) expect_plans(*net, {});
+}
+
+TEST_P(CudnnPlans, Tf32) {
+  for (const Net* net : {&kResNet20, &kResNet50, &kLeNet}) expect_plans(*net, {DType::f32, true});
+}
+
+TEST_P(CudnnPlans, TwoBytes) {
+  expect_plans(kLeNet, {DType::bf16});
+  expect_plans(kLeNet, {DType::f16});
+  expect_plans(kResNet20, {DType::bf16});
+}
+
+// Each of its weight gradients is compiled, which takes half a second: only in the long tests.
+TEST_P(CudnnPlans, DISABLED_ResNet50InTwoBytes) {
+  expect_plans(kResNet50, {DType::bf16});
+  expect_plans(kResNet50, {DType::f16});
+}
+
+TEST_P(CudnnPlans, APlanIsTakenByItsName) {
+  const Question question = questions(kResNet20, {}).front();
+  const auto any = plan(question);
+  ASSERT_TRUE(any);
+  EXPECT_TRUE(any->name().starts_with("cuDNN eng")) << any->name();
+  EXPECT_LE(static_cast<std::int64_t>(any->workspace_bytes()), CudnnConvolution::kMostWorkspace);
+  const auto same = plan(question, any->name());
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->name(), any->name());
+  EXPECT_FALSE(plan(question, "own kernel"));
+  try {
+    (void)plan(question, "cuDNN eng999");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "rank 3 on node7: 'first': expected the algorithm that rank 0 chose (cuDNN eng999), found that the "
+                 "library does not propose it here; use one kind of GPU and one version of the libraries, or set "
+                 "exact: preferred");
+  }
+}
+
+TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
+  backend::CudnnPlans made;
+  target_.made = &made;
+  const auto all = questions(kLeNet, {});
+  ASSERT_GT(all.size(), 2U);
+  EXPECT_EQ(plan(all[0])->name(), plan(all[0])->name());
+  EXPECT_EQ(made.size(), 1U);
+  (void)plan(all[1]);
+  EXPECT_EQ(made.size(), 2U);
+  Question narrow = all[0];
+  narrow.kind.types = {DType::bf16, DType::bf16, false};
+  (void)plan(narrow);
+  EXPECT_EQ(made.size(), 3U);
+}
+
+TEST_P(CudnnPlans, AttentionInTwoBytes) {
+  struct Kind {
+    std::vector<TensorSpec> inputs;
+    std::int64_t heads;
+    bool causal;
+  };
+  const TensorSpec gpt2{DType::f32, {8, 1024, 3 * 768}}, odd{DType::f32, {2, 77, 3 * 96}};
+  const TensorSpec q{DType::f32, {2, 40, 128}}, k{DType::f32, {2, 56, 128}};
+  for (const Kind& kind : {Kind{{gpt2}, 12, true}, Kind{{odd}, 4, true}, Kind{{q, k, k}, 4, false}}) {
+    const ops::AttentionSizes sizes(Attributes({{"heads", kind.heads}, {"causal", kind.causal}}), kind.inputs);
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      const auto layout = ops::attention_layout(sizes, dtype);
+      const auto make = [&](CudnnAttention::Direction direction, bool with_log_sums) {
+        return CudnnAttention::make(target_, kPlace, direction, layout, with_log_sums, {"first", ""});
+      };
+      EXPECT_TRUE(make(CudnnAttention::Direction::output, false));
+      EXPECT_TRUE(make(CudnnAttention::Direction::output, true));
+      const auto gradients = make(CudnnAttention::Direction::gradients, true);
+      ASSERT_TRUE(gradients);
+      EXPECT_LT(gradients->workspace_bytes(), std::size_t{202} << 20);  // of GPT-2's
+    }
+  }
+}
+
+TEST_P(CudnnPlans, NoAttentionInFp32) {
+  const std::vector<TensorSpec> inputs = {{DType::f32, {8, 1024, 3 * 768}}};
+  const ops::AttentionSizes sizes(Attributes({{"heads", std::int64_t{12}}, {"causal", true}}), inputs);
+  const auto layout = ops::attention_layout(sizes, DType::f32);
+  EXPECT_FALSE(CudnnAttention::make(target_, kPlace, CudnnAttention::Direction::output, layout, true, {"first", ""}));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// GPUs that cuDNN is told of instead of finding them: it proposes plans, and compiles them, for a GPU that is not
+// there. The numbers are those that the two give of themselves.
+#pragma once
+
+#include "backend/cuda/cudnn_plan.hpp"
+
+namespace lockstep::backend {
+
+struct DescribedGpu {
+  const char* name;
+  int architecture;  ///< 90 for compute capability 9.0
+  int processors, clock_khz, memory_clock_khz, shared_memory, cache;
+};
+
+inline constexpr DescribedGpu kA100{"NVIDIA A100-SXM4-80GB", 80, 108, 1'410'000, 1'593'000, 166'912, 41'943'040};
+inline constexpr DescribedGpu kH100{"NVIDIA H100 80GB HBM3", 90, 132, 1'980'000, 2'619'000, 232'448, 52'428'800};
+
+/// From here on it is also what the CUDA runtime says that there is, as far as cuDNN's frontend asks.
+[[nodiscard]] CudnnTarget describe(const DescribedGpu& gpu);
+
+}  // namespace lockstep::backend
