@@ -88,7 +88,7 @@ struct ForwardCall {
 
 struct BackwardCall {
   std::span<const void*const> inputs, parameters, states, outputs, saved;
-  std::span<const void* const> output_gradients;  ///< empty for a loss, whose gradient is 1
+  std::span<const void* const> output_gradients;  ///< output 0's alone; empty for a loss, whose gradient is 1
   std::span<void* const> input_gradients;         ///< null where not wanted
   std::span<float* const> parameter_gradients;    ///< null where not wanted
   std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
@@ -136,6 +136,7 @@ enum class OpKind : std::uint8_t {
   layer,   ///< one tensor or several in, tensors out; may stand in a `layers:` list
   loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
   metric,  ///< the same shape, no gradient: (value [b], count [b]); reported as sum / sum
+  fused,   ///< a layer that lowering alone makes, of several others: no model names it
 };
 
 class OpDef {

@@ -69,12 +69,12 @@ void print_memory(const Graph& graph) {
 }
 
 /// The graph as it is computed, and what each pass did.
-Graph lowered(Graph graph) {
+Graph lowered(Graph graph, const LoweringTarget& target) {
   for (const LoweringPass& pass : lowering_passes()) {
-    const int changes = pass.run(graph, DeviceKind::cpu);
+    const int changes = pass.run(graph, target);
     fmt::print("{} ({}): {} changes\n", pass.name, pass.doc, changes);
   }
-  print_memory(graph);
+  if (target.device == DeviceKind::cpu) print_memory(graph);
   return graph;
 }
 
@@ -83,7 +83,8 @@ int show(JobArgument& argument, const std::string& dot, bool as_computed) {
   const Job job = argument.load(train::catalogue_of(registries), false);
   const auto data = describe_data(argument, job, registries);
   Graph graph = train::make_job_graph(job, data, registries);
-  if (as_computed) graph = dot == "-" ? lower(std::move(graph), DeviceKind::cpu) : lowered(std::move(graph));
+  const LoweringTarget target{job.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};
+  if (as_computed) graph = dot == "-" ? lower(std::move(graph), target) : lowered(std::move(graph), target);
   if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
   return 0;

@@ -44,7 +44,7 @@ double sum_in_order(const float* values, std::int64_t n) {
 
 Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed,
                    const ExecutorOptions& options)
-    : graph_(options.lowered ? lower(graph, device.kind()) : graph),
+    : graph_(options.lowered ? lower(graph, {device.kind(), device.gpu_kernels.get()}) : graph),
       device_(std::move(device)),
       pool_(pool),
       seed_(seed) {

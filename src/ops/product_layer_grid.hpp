@@ -33,6 +33,11 @@ class LayerProducts {
   virtual void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) = 0;
   virtual void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) = 0;
   virtual void bias_gradient(const ProductCall& call, const void* dy, float* db) = 0;
+  /// Both, which a library may make in one call.
+  virtual void weight_and_bias_gradients(const ProductCall& call, const void* x, const void* dy, float* dw, float* db) {
+    weight_gradient(call, x, dy, dw);
+    bias_gradient(call, dy, db);
+  }
 };
 
 /// A multiple of what libraries want operands and workspaces aligned to.
@@ -64,10 +69,11 @@ class ProductOperand {
   bool copies_;
 };
 
-template <class Grid>
-class ProductLayer final : public Kernel {
+/// `Products`: LayerProducts, or what has more, for a layer with another output or input gradient.
+template <class Grid, class Products = LayerProducts>
+class ProductLayer : public Kernel {
  public:
-  ProductLayer(const KernelRequest& request, std::unique_ptr<LayerProducts> products)
+  ProductLayer(const KernelRequest& request, std::unique_ptr<Products> products)
       : products_(std::move(products)),
         x_(request.inputs[0], request.products, copies_),
         dy_(request.outputs[0], request.products, copies_),
@@ -79,29 +85,38 @@ class ProductLayer final : public Kernel {
   void forward(const ForwardCall& call) override {
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
     const void* x = x_.read(call.queue, call.inputs[0], call.workspace);
-    products_->output(rest(call), x, call.parameters[0], bias, call.outputs[0]);
+    make_output(rest(call), call, x, bias);
   }
 
   void backward(const BackwardCall& call) override {
     const void* dy = dy_.read(call.queue, call.output_gradients[0], call.workspace);
-    if (void* dx = call.input_gradients[0]; dx != nullptr) {
-      products_->input_gradient(rest(call), dy, call.parameters[0], dx);
-    }
-    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      products_->weight_gradient(rest(call), x_.read(call.queue, call.inputs[0], call.workspace), dy, dw);
-    }
-    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
-      products_->bias_gradient(rest(call), dy, db);
-    }
+    make_input_gradient(rest(call), call, dy);
+    float* const dw = call.parameter_gradients[0];
+    float* const db = bias_ ? call.parameter_gradients[1] : nullptr;
+    if (dw == nullptr && db != nullptr) products_->bias_gradient(rest(call), dy, db);
+    if (dw == nullptr) return;
+    const void* x = x_.read(call.queue, call.inputs[0], call.workspace);
+    if (db == nullptr) return products_->weight_gradient(rest(call), x, dy, dw);
+    products_->weight_and_bias_gradients(rest(call), x, dy, dw, db);
   }
 
+ protected:
+  [[nodiscard]] Products& products() { return *products_; }
+
  private:
+  virtual void make_output(const ProductCall& to, const ForwardCall& call, const void* x, const float* bias) {
+    products_->output(to, x, call.parameters[0], bias, call.outputs[0]);
+  }
+  /// If it is wanted.
+  virtual void make_input_gradient(const ProductCall& to, const BackwardCall& call, const void* dy) {
+    if (void* dx = call.input_gradients[0]; dx != nullptr) products_->input_gradient(to, dy, call.parameters[0], dx);
+  }
   template <class Call>
   [[nodiscard]] ProductCall rest(const Call& call) const {
     return {call.queue, static_cast<std::byte*>(call.workspace) + copies_};
   }
 
-  std::unique_ptr<LayerProducts> products_;
+  std::unique_ptr<Products> products_;
   std::size_t copies_ = 0;  ///< bytes
   ProductOperand<Grid> x_, dy_;
   bool bias_;
@@ -109,12 +124,13 @@ class ProductLayer final : public Kernel {
 
 /// make(T{}, In{}, Out{}): elements of the operands, of x and dx, and of y. Null where they are not as said above.
 template <class Make>
-std::unique_ptr<LayerProducts> make_for_products(const KernelRequest& request, const Make& make) {
+auto make_for_products(const KernelRequest& request, const Make& make) -> decltype(make(float{}, float{}, float{})) {
+  using Made = decltype(make(float{}, float{}, float{}));
   const DType products = request.products, in = request.inputs[0].dtype, out = request.outputs[0].dtype;
   const auto fits = [&](DType dtype) { return dtype == products || dtype == DType::f32; };
   if (request.parameters[0].dtype != products || !fits(in) || !fits(out)) return nullptr;
   if (products == DType::f32) return make(float{}, float{}, float{});
-  return backend::with_narrow(products, [&]<class T>(T narrow) -> std::unique_ptr<LayerProducts> {
+  return backend::with_narrow(products, [&]<class T>(T narrow) -> Made {
     if (in == DType::f32) return out == DType::f32 ? make(narrow, float{}, float{}) : make(narrow, float{}, narrow);
     return out == DType::f32 ? make(narrow, narrow, float{}) : make(narrow, narrow, narrow);
   });

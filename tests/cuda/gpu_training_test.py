@@ -133,11 +133,32 @@ class Training(Place):
                             "--ranks", str(ranks), module=GRIDS) for ranks in (1, 3)}
         self.assertEqual(len(hashes), 1)
 
-    def test_a_transformer_of_kernels_made_for_gpus(self):
+    def transformer(self, *words, **options):
+        """The hash of a GPT of two blocks."""
         (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
         (self.folder / "job.yaml").write_text(GPT)
-        hashes = {self.hash("--ranks", str(ranks), job="job.yaml", module=GRIDS) for ranks in (1, 2)}
+        return self.hash(*words, job="job.yaml", **options)
+
+    def test_a_transformer_of_kernels_made_for_gpus(self):
+        for precision in ("fp32", "bf16"):
+            with self.subTest(precision=precision):
+                hashes = {self.transformer(f"precision={precision}", "--ranks", str(ranks), module=GRIDS)
+                          for ranks in (1, 2)}
+                self.assertEqual(len(hashes), 1)
+
+    def test_fused_gelu_changes_no_bit_of_a_transformer(self):
+        """On the CPU gelu is an op of its own."""
+        expected = self.transformer("device=cpu")
+        for module, ranks in ((CPU_KERNELS, 1), (CPU_KERNELS, 2), (CHECKED, 2)):
+            with self.subTest(module=module, ranks=ranks):
+                self.assertEqual(self.transformer("--ranks", str(ranks), module=module), expected)
+
+    def test_fused_gelu_rounds_less_in_bfloat16(self):
+        """Other bits than the CPU's three ops have, and the same on any number of ranks."""
+        hashes = {self.transformer("precision=bf16", "--ranks", str(ranks), module=module)
+                  for module, ranks in ((CPU_KERNELS, 1), (CPU_KERNELS, 2), (CHECKED, 2))}
         self.assertEqual(len(hashes), 1)
+        self.assertNotIn(self.transformer("precision=bf16", "device=cpu"), hashes)
 
     def test_two_models_of_gpus(self):
         done = self.run_program("train", str(JOB), "steps=1", "device=cuda", "--ranks", "3", STAND_IN_SAME="0", code=64)

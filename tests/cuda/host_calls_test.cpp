@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cuda_gpu.hpp"
 #include "backend/cuda/gpu_queue.hpp"
+#include "backend/cuda/lt_product.hpp"
 #include "backend/gpu/driver.hpp"
 #include "comm/nccl_group.hpp"
 #include "cuda/host_gpu.hpp"
@@ -68,6 +69,46 @@ TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
     });
     EXPECT_TRUE(message.starts_with(std::string(kWhere) + "ncclCommInitRankConfig failed with ")) << message;
   });
+}
+
+namespace {
+
+template <class T>
+T attribute(const Handle<backend::LtMatmulDescTraits>& desc, cublasLtMatmulDescAttributes_t name) {
+  T value{};
+  std::size_t written = 0;
+  EXPECT_EQ(cublasLtMatmulDescGetAttribute(desc.get(), name, &value, sizeof value, &written), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(written, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+// The library itself takes these calls without a GPU; it refuses an attribute that is not of the size it wants.
+TEST(ProductDesc, SaysWhatAnEpilogueTakes) {
+  using backend::Epilogue;
+  const backend::ColumnProduct product{{16, 24, true}, {16, 5, false}};
+  const auto desc = [&](Epilogue epilogue, DType bias = DType::f32) {
+    return make_product_desc(product, {{DType::bf16, DType::bf16}, epilogue, bias}, kPlace);
+  };
+  const auto epilogue = [&](Epilogue of) {
+    return attribute<cublasLtEpilogue_t>(desc(of), CUBLASLT_MATMUL_DESC_EPILOGUE);
+  };
+  EXPECT_EQ(epilogue(Epilogue::none), CUBLASLT_EPILOGUE_DEFAULT);
+  EXPECT_EQ(epilogue(Epilogue::bias), CUBLASLT_EPILOGUE_BIAS);
+  EXPECT_EQ(epilogue(Epilogue::gelu), CUBLASLT_EPILOGUE_GELU_AUX);
+  EXPECT_EQ(epilogue(Epilogue::bias_gelu), CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  EXPECT_EQ(epilogue(Epilogue::gelu_gradient), CUBLASLT_EPILOGUE_DGELU);
+  EXPECT_EQ(epilogue(Epilogue::sums_of_b), CUBLASLT_EPILOGUE_BGRADB);
+  for (const Epilogue of : {Epilogue::gelu, Epilogue::bias_gelu, Epilogue::gelu_gradient}) {
+    EXPECT_EQ(attribute<std::int64_t>(desc(of), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), 24);
+  }
+  const auto bias_type = [&](Epilogue of, DType bias) {
+    return attribute<cudaDataType_t>(desc(of, bias), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
+  };
+  EXPECT_EQ(bias_type(Epilogue::bias_gelu, DType::f32), CUDA_R_32F);
+  EXPECT_EQ(bias_type(Epilogue::bias_gelu, DType::bf16), CUDA_R_16BF);
+  EXPECT_EQ(bias_type(Epilogue::bias_gelu, DType::f16), CUDA_R_16F);
 }
 
 }  // namespace lockstep

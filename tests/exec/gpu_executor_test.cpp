@@ -64,6 +64,24 @@ Graph net(const OpRegistry& ops) {
   return std::move(b.graph());
 }
 
+// The feed-forward part of a transformer, twice.
+Graph gelu_net(const OpRegistry& ops) {
+  GraphBuilder b(ops, kBatch);
+  ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("linear", {b.apply("flatten", {x})}, Attributes({{"features", Int{16}}}));
+  for (int i = 0; i < 2; ++i) {
+    ValueId y = b.apply("linear", {b.apply("layer_norm", {x})}, Attributes({{"features", Int{64}}}));
+    y = b.apply("linear", {b.apply("gelu", {y})}, Attributes({{"features", Int{16}}}));
+    x = b.apply("add", {x, y});
+  }
+  x = b.apply("linear", {x}, Attributes({{"features", Int{10}}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
+  return std::move(b.graph());
+}
+
 TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
   TensorBlock block(graph, ids);
   for (std::size_t i = 0; i < block.size(); ++i) {
@@ -94,7 +112,10 @@ class CopyFiller final : public InputFiller {
 };
 
 struct Bench {
-  explicit Bench(DType of_layers = DType::f32) : precision(of_layers) { ops::add_built_in(registry); }
+  explicit Bench(DType of_layers = DType::f32, Graph (*of_model)(const OpRegistry&) = net)
+      : precision(of_layers), model(of_model) {
+    ops::add_built_in(registry);
+  }
 
   Device gpu() {
     return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
@@ -105,7 +126,7 @@ struct Bench {
 
   // Three steps of training, between which parameters change, and an evaluation after each.
   Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
-    Graph graph = net(registry);
+    Graph graph = model(registry);
     set_precision(graph, precision);
     WorkerPool pool(workers);
     Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
@@ -163,6 +184,7 @@ struct Bench {
   }
 
   DType precision;
+  Graph (*model)(const OpRegistry&);
   OpRegistry registry;
   std::shared_ptr<backend::FakeGpu> fake = std::make_shared<backend::FakeGpu>();
 };
@@ -211,6 +233,39 @@ TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
   for (const int workers : {1, 2}) {
     Bench bench(DType::bf16);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
+  }
+}
+
+// On GPUs gelu and the linear layers around it are two ops, not three.
+TEST(GpuExecutor, FusedGeluChangesNoBit) {
+  const Results expected = Bench(DType::f32, gelu_net).run(cpu_device(), 1, kOneBucket);
+  for (const int workers : {1, 2}) {
+    Bench bench(DType::f32, gelu_net);
+    EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
+  }
+}
+
+// In narrow types what lies between is not rounded: other bits than the three ops have, the same in every run.
+TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
+  Bench first(DType::bf16, gelu_net);
+  const Results expected = first.run(first.gpu(), 1, kOneBucket);
+  EXPECT_FALSE(expected == Bench(DType::bf16, gelu_net).run(cpu_device(), 1, kOneBucket));
+  for (const int workers : {1, 2}) {
+    Bench bench(DType::bf16, gelu_net);
+    EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
+  }
+}
+
+TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    Bench bench(precision, gelu_net);
+    Graph graph = gelu_net(bench.registry);
+    set_precision(graph, precision);
+    WorkerPool pool(1);
+    const Executor fused(graph, Mode::training, bench.gpu(), pool, 1);
+    const Executor apart(graph, Mode::training, bench.gpu(), pool, 1, {.lowered = false});
+    EXPECT_LT(fused.program().instructions.size(), apart.program().instructions.size());
+    EXPECT_LE(fused.program().arena_bytes, apart.program().arena_bytes) << name_of(precision);
   }
 }
 

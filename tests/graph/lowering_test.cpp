@@ -74,7 +74,7 @@ TEST_F(Lowering, AnOpThatIsAppliedToOneOutputOnlyIsFused) {
   x = builder_.apply("norm", {x}, {}, "last");
   builder_.graph().output = x;
   builder_.graph().loss = builder_.add_node("loss", {x}, {}, "loss");
-  const Graph graph = lower(take(), DeviceKind::cpu);
+  const Graph graph = lower(take(), {DeviceKind::cpu});
   EXPECT_EQ(names(graph), (Names{"norm1+act", "last", "loss"}));
   EXPECT_EQ(graph.loss, 2);
   EXPECT_EQ(graph.at(graph.nodes[1].inputs[0]).name, "act1") << "what the epilogue made keeps its name";
@@ -86,20 +86,20 @@ TEST_F(Lowering, AnOutputThatOthersReadStays) {
   const ValueId between = builder_.apply("norm", {x_});
   const ValueId act = builder_.apply("act", {between});
   builder_.graph().output = builder_.apply("sum", {act, between});
-  EXPECT_EQ(names(lower(take(), DeviceKind::cpu)), (Names{"norm1", "act1", "sum1"}));
+  EXPECT_EQ(names(lower(take(), {DeviceKind::cpu})), (Names{"norm1", "act1", "sum1"}));
 }
 
 TEST_F(Lowering, TheResultOfTheGraphStays) {
   builder_.graph().output = builder_.apply("norm", {x_});
   builder_.graph().loss = builder_.add_node("loss", {builder_.apply("act", {builder_.graph().output})}, {}, "loss");
-  EXPECT_EQ(names(lower(take(), DeviceKind::cpu)), (Names{"norm1", "act1", "loss"}));
+  EXPECT_EQ(names(lower(take(), {DeviceKind::cpu})), (Names{"norm1", "act1", "loss"}));
 }
 
 TEST_F(Lowering, OneEpilogueOnlyAndOnlyWhereTheKernelHasIt) {
   builder_.graph().output = builder_.apply("act", {builder_.apply("act", {builder_.apply("norm", {x_})})});
   const Graph graph = take();
-  EXPECT_EQ(names(lower(graph, DeviceKind::cpu)), (Names{"norm1+act", "act2"}));
-  EXPECT_EQ(names(lower(graph, DeviceKind::cuda)), (Names{"norm1", "act1", "act2"}));
+  EXPECT_EQ(names(lower(graph, {DeviceKind::cpu})), (Names{"norm1+act", "act2"}));
+  EXPECT_EQ(names(lower(graph, {DeviceKind::cuda})), (Names{"norm1", "act1", "act2"}));
 }
 
 // Both inputs of the sum get the one gradient that lies before the epilogue.
@@ -108,7 +108,7 @@ TEST_F(Lowering, OneGradientIsMadeForAllInputsOfASum) {
   const ValueId sum = builder_.apply("act", {builder_.apply("sum", {left, right})});
   builder_.graph().output = sum;
   builder_.graph().loss = builder_.add_node("loss", {sum}, {}, "loss");
-  const Graph graph = lower(take(), DeviceKind::cpu);
+  const Graph graph = lower(take(), {DeviceKind::cpu});
   const Program program = compile(graph, Mode::training, [](std::int32_t) { return std::size_t{0}; });
   std::vector<Instruction> backward;
   for (const auto& instruction : program.instructions) {
@@ -119,6 +119,144 @@ TEST_F(Lowering, OneGradientIsMadeForAllInputsOfASum) {
   EXPECT_EQ(backward[1].input_gradients[1].space, Space::none);
   EXPECT_EQ(backward[2].output_gradients[0], backward[1].input_gradients[0]);
   EXPECT_EQ(backward[3].output_gradients[0], backward[1].input_gradients[0]);
+}
+
+/// linear and gelu as far as lowering looks at them, and what it makes of them.
+OpRegistry gelu_toys() {
+  OpRegistry ops;
+  OpDef linear = toy("linear", 1);
+  linear.attributes = {{.name = "tied", .kind = AttributeKind::text, .doc = "-", .optional = true}};
+  linear.infer = [](const Attributes&, std::span<const TensorSpec> in) {
+    Signature signature;
+    signature.outputs = {in[0]};
+    signature.parameters = {{"weight", {3, 3}, Initializer::ones()}, {"bias", {3}, Initializer::zeros()}};
+    return signature;
+  };
+  linear.backward_reads = {.inputs = true, .outputs = false};
+  OpDef linear_gelu = linear, gelu_linear = linear;
+  linear_gelu.name = "linear_gelu";
+  gelu_linear.name = "gelu_linear";
+  gelu_linear.constant_inputs = {0};
+  OpDef gelu = toy("gelu", 1);
+  gelu.attributes = {{.name = "approximate", .kind = AttributeKind::text, .doc = "-", .fallback = std::string("tanh")}};
+  OpDef loss = toy("loss", 1);
+  loss.kind = OpKind::loss;
+  loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
+    Signature signature;
+    signature.outputs = {{DType::f32, {in[0].shape[0]}}, {DType::f32, {in[0].shape[0]}}};
+    return signature;
+  };
+  for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, loss, toy("sum", 2)}) ops.add(op);
+  return ops;
+}
+
+class FuseGelu : public testing::Test {
+ protected:
+  ValueId linear(ValueId x, const std::string& name) { return builder_.apply("linear", {x}, {}, name); }
+  ValueId gelu(ValueId x) { return builder_.apply("gelu", {x}); }
+  /// "name op" of each node as GPUs compute it; `output` is the model's.
+  Names ops_of(ValueId output) {
+    builder_.graph().output = output;
+    Names list;
+    for (const Node& node : lower(builder_.graph(), {DeviceKind::cuda, &ops_}).nodes) {
+      list.push_back(node.name + " " + node.op->name);
+    }
+    return list;
+  }
+  OpRegistry ops_ = gelu_toys();
+  GraphBuilder builder_{ops_, 2};
+  ValueId x_ = builder_.input("x", {DType::f32, {3}});
+};
+
+TEST_F(FuseGelu, BetweenTwoLinearLayers) {
+  const ValueId pre = linear(x_, "up"), y = gelu(pre), z = linear(y, "down");
+  builder_.graph().output = z;
+  builder_.graph().loss = builder_.add_node("loss", {z}, {}, "loss");
+  const Graph before = builder_.graph(), graph = lower(before, {DeviceKind::cuda, &ops_});
+  ASSERT_EQ(names(graph), (Names{"up", "down", "loss"}));
+  const Node &up = graph.nodes[0], &down = graph.nodes[1];
+  EXPECT_EQ(up.op->name, "linear_gelu");
+  EXPECT_EQ(up.outputs, (std::vector<ValueId>{pre, y}));
+  EXPECT_EQ(down.op->name, "gelu_linear");
+  EXPECT_EQ(down.inputs, (std::vector<ValueId>{y, pre}));
+  EXPECT_EQ(graph.at(pre).producer, 0);
+  EXPECT_EQ(graph.at(y).producer, 0);
+  EXPECT_EQ(graph.at(y).name, "gelu1");
+  EXPECT_EQ(graph.at(z).producer, 1);
+  EXPECT_EQ(graph.loss, 2);
+  EXPECT_EQ(graph.parameters, before.parameters);
+  EXPECT_EQ(up.parameters, before.nodes[0].parameters);
+  EXPECT_EQ(down.parameters, before.nodes[2].parameters);
+}
+
+TEST_F(FuseGelu, TheGradientPassesByGelusOutput) {
+  const ValueId z = linear(gelu(linear(linear(x_, "first"), "up")), "down");
+  builder_.graph().output = z;
+  builder_.graph().loss = builder_.add_node("loss", {z}, {}, "loss");
+  const Program program = compile(lower(builder_.graph(), {DeviceKind::cuda, &ops_}), Mode::training,
+                                  [](std::int32_t) { return std::size_t{0}; });
+  std::vector<Instruction> backward, forward;
+  for (const auto& instruction : program.instructions) {
+    (instruction.kind == Instruction::Kind::backward ? backward : forward).push_back(instruction);
+  }
+  ASSERT_EQ(backward.size(), 4U);  // loss, down, up, first
+  EXPECT_EQ(backward[1].input_gradients[0].space, Space::none);
+  ASSERT_EQ(backward[2].output_gradients.size(), 1U);
+  EXPECT_EQ(backward[2].output_gradients[0], backward[1].input_gradients[1]);
+  EXPECT_EQ(backward[1].inputs, (std::vector<Location>{forward[1].outputs[1], forward[1].outputs[0]}))
+      << "gelu's output and what it was taken of are kept for backward";
+}
+
+TEST_F(FuseGelu, OnGpusOnlyAndOnlyWhereTheOpsAreThere) {
+  builder_.graph().output = linear(gelu(linear(x_, "up")), "down");
+  const OpRegistry others = toys();
+  const Names before = {"up", "gelu1", "down"};
+  EXPECT_EQ(names(lower(builder_.graph(), {DeviceKind::cpu, &ops_})), before);
+  EXPECT_EQ(names(lower(builder_.graph(), {DeviceKind::cuda, &others})), before);
+  EXPECT_EQ(names(lower(builder_.graph(), {DeviceKind::cuda})), before);
+}
+
+TEST_F(FuseGelu, EachOfSeveral) {
+  const ValueId first = linear(gelu(linear(x_, "up1")), "down1");
+  EXPECT_EQ(ops_of(linear(gelu(linear(first, "up2")), "down2")),
+            (Names{"up1 linear_gelu", "down1 gelu_linear", "up2 linear_gelu", "down2 gelu_linear"}));
+}
+
+TEST_F(FuseGelu, ALayerIsFusedOnOneSideOnly) {
+  EXPECT_EQ(ops_of(linear(gelu(linear(gelu(linear(x_, "a")), "b")), "c")),
+            (Names{"a linear_gelu", "b gelu_linear", "gelu2 gelu", "c linear"}));
+}
+
+TEST_F(FuseGelu, WhatOthersReadStays) {
+  const ValueId pre = linear(x_, "up"), z = linear(gelu(pre), "down");
+  EXPECT_EQ(ops_of(builder_.apply("sum", {z, pre})), (Names{"up linear", "gelu1 gelu", "down linear", "sum1 sum"}));
+}
+
+TEST_F(FuseGelu, WhatOthersReadOfGeluStays) {
+  const ValueId y = gelu(linear(x_, "up")), z = linear(y, "down");
+  EXPECT_EQ(ops_of(builder_.apply("sum", {z, y})), (Names{"up linear", "gelu1 gelu", "down linear", "sum1 sum"}));
+}
+
+TEST_F(FuseGelu, TheModelsOutputStays) {
+  const ValueId y = gelu(linear(x_, "up"));
+  (void)linear(y, "down");
+  EXPECT_EQ(ops_of(y), (Names{"up linear", "gelu1 gelu", "down linear"}));
+}
+
+TEST_F(FuseGelu, ExactGeluStays) {
+  const ValueId y = builder_.apply("gelu", {linear(x_, "up")}, Attributes({{"approximate", std::string("none")}}));
+  EXPECT_EQ(ops_of(linear(y, "down")), (Names{"up linear", "gelu1 gelu", "down linear"}));
+}
+
+TEST_F(FuseGelu, TiedWeightsStay) {
+  const ValueId y = gelu(linear(x_, "up"));
+  const ValueId z = builder_.apply("linear", {y}, Attributes({{"tied", std::string("up")}}), "down");
+  EXPECT_EQ(ops_of(z), (Names{"up linear", "gelu1 gelu", "down linear"}));
+}
+
+TEST_F(FuseGelu, WhereThereIsNoGelu) {
+  EXPECT_EQ(ops_of(linear(linear(x_, "up"), "down")), (Names{"up linear", "down linear"}));
+  EXPECT_EQ(ops_of(gelu(linear(x_, "last"))), (Names{"up linear", "down linear", "last linear", "gelu1 gelu"}));
 }
 
 }  // namespace

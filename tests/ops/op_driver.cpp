@@ -123,10 +123,8 @@ Problem make_problem(const OpDef& op, const OpCase& the_case, bool empty_batch) 
   for (const auto& state : problem.signature.states) {  // positive: they may be variances
     fill_random(problem.states.emplace_back(TensorSpec{DType::f32, state.shape}), {key, stream++}, 0.1F, 1.1F, 0);
   }
-  if (op.kind == OpKind::layer) {
-    for (const auto& spec : problem.signature.outputs) {
-      fill_random(problem.output_gradients.emplace_back(spec), {key, stream++}, -1, 1, 1);
-    }
+  if (op.kind == OpKind::layer || op.kind == OpKind::fused) {
+    fill_random(problem.output_gradients.emplace_back(problem.signature.outputs[0]), {key, stream++}, -1, 1, 1);
   }
   return problem;
 }

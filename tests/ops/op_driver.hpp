@@ -25,7 +25,7 @@ struct Problem {
   std::vector<TensorSpec> input_specs;
   Signature signature;
   std::vector<Tensor> inputs, parameters, states;
-  std::vector<Tensor> output_gradients;  ///< none for a loss
+  std::vector<Tensor> output_gradients;  ///< that of output 0; none for a loss
   StepContext step;
   std::string epilogue;  ///< of KernelRequest
 

@@ -4,12 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <set>
 
-#include "core/narrow.hpp"
-#include "ops/op_driver.hpp"
+#include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
 
 namespace lockstep::ops {
@@ -17,39 +15,6 @@ namespace lockstep::ops {
 namespace {
 
 using Bytes = KernelRun::Bytes;
-
-Tensor copied(const Tensor& tensor) {
-  Tensor same(tensor.spec());
-  std::copy_n(tensor.bytes(), tensor.spec().bytes(), same.bytes());
-  return same;
-}
-
-void round_all(DType type, std::vector<Tensor>& tensors, bool only_matrices = false) {
-  for (Tensor& tensor : tensors) {
-    if (tensor.dtype() != DType::f32 || (only_matrices && tensor.shape().size() < 2)) continue;
-    const Tensor wide = copied(tensor);
-    round_to(type, wide.as<float>().data(), tensor.as<float>().data(), tensor.elements());
-  }
-}
-
-Tensor narrowed(DType type, const Tensor& tensor) {
-  if (tensor.dtype() != DType::f32) return copied(tensor);
-  Tensor short_one({type, tensor.shape()});
-  narrow(type, tensor.as<float>().data(), short_one.as<std::uint16_t>().data(), tensor.elements());
-  return short_one;
-}
-
-std::vector<Tensor> narrowed(DType type, const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> list;
-  for (const Tensor& tensor : tensors) list.push_back(narrowed(type, tensor));
-  return list;
-}
-
-void narrow_specs(DType type, std::vector<TensorSpec>& specs) {
-  for (TensorSpec& spec : specs) {
-    if (spec.dtype == DType::f32) spec.dtype = type;
-  }
-}
 
 /// Of float32 bytes, in the narrow type; other types as they are.
 std::vector<Bytes> narrowed(DType type, const std::vector<Bytes>& wide, const std::vector<TensorSpec>& specs) {
@@ -80,31 +45,6 @@ std::vector<Bytes> widened(DType type, const std::vector<Bytes>& narrow, const s
     std::memcpy(bytes.data(), wide.data(), bytes.size());
   }
   return list;
-}
-
-/// Whose kernels, and what they are given narrow beside the products' operands.
-struct Tested {
-  KernelFactory make;
-  bool takes_narrow = false;  ///< of OpDef
-  bool narrow_parameters = false;
-  bool narrow_inputs = true, narrow_outputs = true;
-};
-
-/// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
-Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
-  Problem problem = make_problem(*wide.op, the_case);
-  if (tested.narrow_inputs) {
-    problem.inputs = narrowed(type, wide.inputs);
-    narrow_specs(type, problem.input_specs);
-  }
-  if (tested.narrow_outputs) {
-    problem.output_gradients = narrowed(type, wide.output_gradients);
-    narrow_specs(type, problem.signature.outputs);
-  }
-  for (Tensor& tensor : problem.parameters) {
-    if (tested.narrow_parameters && tensor.shape().size() > 1) tensor = narrowed(type, tensor);
-  }
-  return problem;
 }
 
 std::unique_ptr<Kernel> narrow_kernel_of(DType type, const Problem& problem, const Tested& tested) {
@@ -154,7 +94,7 @@ int for_layers(const Visit& visit) {
   int visited = 0;
   for (const OpCases& cases : all_cases()) {
     const OpDef& op = ops.at(cases.op);
-    if (op.kind != OpKind::layer || op.view) continue;
+    if ((op.kind != OpKind::layer && op.kind != OpKind::fused) || op.view) continue;
     for (const OpCase& the_case : cases.cases) {
       if (the_case.benchmark) continue;
       for (const DType type : {DType::bf16, DType::f16}) {

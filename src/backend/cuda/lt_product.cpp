@@ -29,22 +29,48 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   LOCKSTEP_GPU(place, cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-Handle<LtMatmulDescTraits> make_desc(const ColumnProduct& product, const ProductTypes& types, bool bias,
-                                     const GpuPlace& place) {
-  const cublasComputeType_t compute = types.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  cublasLtMatmulDesc_t raw = nullptr;
-  LOCKSTEP_GPU(place, cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F));
-  Handle<LtMatmulDescTraits> desc(raw);
-  const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(product.a.transposed), place);
-  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(product.b.transposed), place);
-  if (bias) set(desc.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F, place);
-  set(desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, place);
-  return desc;
-}
-
 cudaDataType_t type_of(DType dtype) {
   return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+cublasLtEpilogue_t name_for_library(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::bias_gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::sums_of_b:
+      return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  LOCKSTEP_CHECK(false, "an epilogue of the list");
+}
+
+/// With all types that we ask for.
+bool every_gpu_has(Epilogue epilogue) {
+  return epilogue == Epilogue::none || epilogue == Epilogue::bias;
+}
+
+/// aux has d's type unless another is asked for, and a vector that is written is of that type, too. Until they are
+/// known, pointers say only how what they will point to is aligned.
+void set_epilogue(cublasLtMatmulDesc_t desc, const ColumnProduct& product, const ProductForm& form,
+                  const GpuPlace& place) {
+  constexpr std::uintptr_t kAligned = LtProduct::kAlignment;
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, name_for_library(form.epilogue), place);
+  if (adds_bias(form.epilogue) || form.epilogue == Epilogue::sums_of_b) {
+    const DType type = adds_bias(form.epilogue) ? form.bias : form.types.result;
+    set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(type), place);
+    set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, kAligned, place);
+  }
+  if (has_aux(form.epilogue)) {
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, aux_stride(product), place);
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, kAligned, place);
+  }
 }
 
 Handle<LtLayoutTraits> make_layout(DType dtype, std::int64_t rows, std::int64_t columns, const GpuPlace& place) {
@@ -79,7 +105,7 @@ T of_algorithm(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAt
   return value;
 }
 
-std::string name_of(const cublasLtMatmulAlgo_t& algorithm, const GpuPlace& place) {
+std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm, const GpuPlace& place) {
   return fmt::format("cuBLASLt algorithm {}, tile {}, stages {}, swizzle {}, option {}, inner {}, cluster {}",
                      of_algorithm<std::int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID, place),
                      of_algorithm<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, place),
@@ -96,18 +122,36 @@ bool is_aligned(const void* address) {
 
 }  // namespace
 
-std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product, const ProductTypes& types,
-                                         bool bias, const WantedPlan& wanted) {
+Handle<LtMatmulDescTraits> make_product_desc(const ColumnProduct& product, const ProductForm& form,
+                                             const GpuPlace& place) {
+  const cublasComputeType_t compute = form.types.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  cublasLtMatmulDesc_t raw = nullptr;
+  LOCKSTEP_GPU(place, cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F));
+  Handle<LtMatmulDescTraits> desc(raw);
+  const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(product.a.transposed), place);
+  set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(product.b.transposed), place);
+  set_epilogue(desc.get(), product, form, place);
+  return desc;
+}
+
+LtProduct::LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form)
+    : form_(form),
+      desc_(make_product_desc(product, form, place)),
+      a_(make_layout(form.types.factors, product.a.rows, product.a.columns, place)),
+      b_(make_layout(form.types.factors, product.b.rows, product.b.columns, place)),
+      d_(make_layout(form.types.result, product.m(), product.n(), place)) {}
+
+std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product,
+                                         std::span<const ProductForm> forms, const WantedPlan& wanted) {
   if (wanted.name == kOwnKernel) return std::nullopt;
   if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
-  const GpuPlace& place = queue.place();
-  LtProduct made;
-  made.desc_ = make_desc(product, types, bias, place);
-  made.a_ = make_layout(types.factors, product.a.rows, product.a.columns, place);
-  made.b_ = make_layout(types.factors, product.b.rows, product.b.columns, place);
-  made.d_ = make_layout(types.result, product.m(), product.n(), place);
-  if (made.choose(queue, wanted.name)) return made;
-  if (!wanted.name.empty()) throw plan_not_there(place, wanted);
+  for (const ProductForm& form : forms) {
+    LOCKSTEP_CHECK(!has_aux(form.epilogue) || aux_fits(product), "a stride that cuBLASLt takes");
+    LtProduct made(queue.place(), product, form);
+    if (made.choose(queue, wanted.name)) return made;
+  }
+  if (!wanted.name.empty()) throw plan_not_there(queue.place(), wanted);
   return std::nullopt;
 }
 
@@ -120,12 +164,14 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
       cublasLtMatmulAlgoGetHeuristic(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
                                      preference.get(), static_cast<int>(proposed.size()), proposed.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  // So it may say that an epilogue and types do not go together.
+  if (status == CUBLAS_STATUS_INVALID_VALUE && !every_gpu_has(form_.epilogue)) return false;
   LOCKSTEP_GPU(place, status);
   for (int i = 0; i < count; ++i) {
     const auto& one = proposed[static_cast<std::size_t>(i)];
     if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMostWorkspace) continue;
     if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
-    name_ = name_of(one.algo, place);
+    name_ = name_of_algorithm(one.algo, place) + suffix_of(form_);
     if (!wanted.empty() && name_ != wanted) continue;
     chosen_ = one;
     return true;
@@ -133,15 +179,25 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
   return false;
 }
 
-void LtProduct::run(const GpuQueue& queue, const Operands& operands, void* workspace) {
-  const auto [a, b, bias, d] = operands;
-  LOCKSTEP_CHECK(is_aligned(a) && is_aligned(b) && is_aligned(bias) && is_aligned(d),
+void LtProduct::point(const Operands& operands, const GpuPlace& place) {
+  const void* const vector = operands.bias != nullptr ? operands.bias : operands.b_sums;
+  const void* const aux = operands.aux != nullptr ? operands.aux : operands.written_aux;
+  LOCKSTEP_CHECK((vector != nullptr) == (adds_bias(form_.epilogue) || form_.epilogue == Epilogue::sums_of_b) &&
+                     (aux != nullptr) == has_aux(form_.epilogue),
+                 "a product is given what its epilogue takes");
+  LOCKSTEP_CHECK(is_aligned(operands.a) && is_aligned(operands.b) && is_aligned(operands.d) && is_aligned(vector) &&
+                     is_aligned(aux),
                  "operands of cuBLASLt are aligned as its algorithm was chosen for");
-  if (bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, queue.place());
+  if (vector != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector, place);
+  if (aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux, place);
+}
+
+void LtProduct::run(const GpuQueue& queue, const Operands& operands, void* workspace) {
+  point(operands, queue.place());
   constexpr float kOne = 1, kZero = 0;
-  LOCKSTEP_GPU(queue.place(),
-               cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, a, a_.get(), b, b_.get(), &kZero, d, d_.get(), d,
-                              d_.get(), &chosen_.algo, workspace, chosen_.workspaceSize, queue.stream()));
+  LOCKSTEP_GPU(queue.place(), cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, operands.a, a_.get(), operands.b,
+                                             b_.get(), &kZero, operands.d, d_.get(), operands.d, d_.get(),
+                                             &chosen_.algo, workspace, chosen_.workspaceSize, queue.stream()));
 }
 
 }  // namespace lockstep::backend

@@ -1,16 +1,16 @@
-// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32, with the algorithm chosen when it is made:
-// the first that the library proposes which needs no more workspace than allowed and adds over k in one piece (no
-// split-K). So all shards are computed by the same code. What it proposes depends on the GPU's model, the library's
-// version and the sizes only.
+// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32, with form and algorithm chosen when it is
+// made: of the forms that are asked for the first that the library has an algorithm for, and of these the first that it
+// proposes which needs no more workspace than allowed and adds over k in one piece (no split-K). So all shards are
+// computed by the same code. What it proposes depends on the GPU's model, the library's version and the sizes only.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "backend/cuda/gpu_queue.hpp"
-#include "backend/gpu/column_product.hpp"
 #include "backend/gpu/plan_parts.hpp"
-#include "backend/gpu/product_types.hpp"
+#include "backend/gpu/product_form.hpp"
 
 namespace lockstep::backend {
 
@@ -25,31 +25,44 @@ struct LtLayoutTraits {
   }
 };
 
+/// What cuBLASLt is told of a product in this form, but for the matrices' layouts; pointers only say how what they will
+/// point to is aligned. Needs no GPU.
+[[nodiscard]] Handle<LtMatmulDescTraits> make_product_desc(const ColumnProduct& product, const ProductForm& form,
+                                                           const GpuPlace& place);
+
 class LtProduct {
  public:
-  /// What the factors and the result point to.
+  /// What the factors and the result point to, and what the form has besides; null, what it has not.
   struct Operands {
     const void *a = nullptr, *b = nullptr;
-    const float* bias = nullptr;  ///< [m], added to each column; of a product with bias only
     void* d = nullptr;
+    const void* bias = nullptr;
+    float* b_sums = nullptr;
+    void* written_aux = nullptr;  ///< of gelu and bias_gelu
+    const void* aux = nullptr;    ///< of gelu_gradient
   };
   static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
   static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
 
-  /// None where the library has no such algorithm, or a size is 0. Throws Error(usage) where it does not propose the
-  /// one that is wanted.
+  /// `forms`: the best first. None where the library has an algorithm for no form, or a size is 0. Throws Error(usage)
+  /// where it does not propose the one that is wanted.
   [[nodiscard]] static std::optional<LtProduct> make(const GpuQueue& queue, const ColumnProduct& product,
-                                                     const ProductTypes& types, bool bias, const WantedPlan& wanted);
+                                                     std::span<const ProductForm> forms, const WantedPlan& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
   /// Puts it on the queue's stream.
   void run(const GpuQueue& queue, const Operands& operands, void* workspace);
-  /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has.
+  [[nodiscard]] const ProductForm& form() const { return form_; }
+  /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has. Behind
+  /// them stands suffix_of() the form.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  LtProduct() = default;
+  LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form);
   bool choose(const GpuQueue& queue, const std::string& wanted);
+  void point(const Operands& operands, const GpuPlace& place);
+
+  ProductForm form_;
 
   Handle<LtMatmulDescTraits> desc_;
   Handle<LtLayoutTraits> a_, b_, d_;

@@ -14,9 +14,9 @@ struct ColumnMatrix {
 /// d[m, n] = a[m, k] * b[k, n], without gaps between columns.
 struct ColumnProduct {
   ColumnMatrix a, b;
-  [[nodiscard]] std::int64_t m() const { return a.transposed ? a.columns : a.rows; }
-  [[nodiscard]] std::int64_t n() const { return b.transposed ? b.rows : b.columns; }
-  [[nodiscard]] std::int64_t k() const { return a.transposed ? a.rows : a.columns; }
+  [[nodiscard]] constexpr std::int64_t m() const { return a.transposed ? a.columns : a.rows; }
+  [[nodiscard]] constexpr std::int64_t n() const { return b.transposed ? b.rows : b.columns; }
+  [[nodiscard]] constexpr std::int64_t k() const { return a.transposed ? a.rows : a.columns; }
 };
 
 }  // namespace lockstep::backend

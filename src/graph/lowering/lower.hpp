@@ -1,5 +1,6 @@
-// Lowering: rewrites a graph so that the same bits come from less work. Each pass is a file; `lockstep show JOB
-// --lowered` prints what they made of a model. Names of parameters and states, and their order, stay as they were.
+// Lowering: rewrites a graph so that the same comes from less work: in float32 the same bits; in narrower types less is
+// rounded on the way where a pass says so. Each pass is a file; `lockstep show JOB --lowered` prints what they made of
+// a model. Names of parameters and states, and their order, stay as they were.
 #pragma once
 
 #include <string>
@@ -7,22 +8,29 @@
 
 #include "lockstep/device.hpp"
 #include "lockstep/graph.hpp"
+#include "lockstep/op.hpp"
 
 namespace lockstep {
 
+/// Whose kernels the graph is rewritten for.
+struct LoweringTarget {
+  DeviceKind device = DeviceKind::cpu;
+  const OpRegistry* ops = nullptr;  ///< has the ops that passes make, and outlives the graph; null: none are made
+};
+
 struct LoweringPass {
   std::string name;
-  std::string doc;                              ///< one line
-  int (*run)(Graph& graph, DeviceKind device);  ///< returns how often it changed something
+  std::string doc;                                         ///< one line
+  int (*run)(Graph& graph, const LoweringTarget& target);  ///< returns how often it changed something
 };
 
 /// In the order in which they run.
 [[nodiscard]] const std::vector<LoweringPass>& lowering_passes();
 
-/// For kernels of this device.
-[[nodiscard]] Graph lower(Graph graph, DeviceKind device);
+[[nodiscard]] Graph lower(Graph graph, const LoweringTarget& target);
 
 /// Passes
-int fuse_epilogues(Graph& graph, DeviceKind device);
+int fuse_epilogues(Graph& graph, const LoweringTarget& target);
+int fuse_gelu(Graph& graph, const LoweringTarget& target);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
 #include "ops/activation_case.hpp"
+#include "ops/gelu/gelu_reference.hpp"
 
 namespace lockstep::ops {
 
@@ -6,9 +7,6 @@ namespace {
 
 double exact(double x) {
   return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-}
-double approximate(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 
 }  // namespace
@@ -20,7 +18,7 @@ OpCases make_gelu_cases() {
   }
   return {"gelu",
           [](const ReferenceCall& call) {
-            return elementwise_reference(call, call.attributes.text("approximate") == "none" ? exact : approximate);
+            return elementwise_reference(call, call.attributes.text("approximate") == "none" ? exact : gelu_reference);
           },
           cases};
 }

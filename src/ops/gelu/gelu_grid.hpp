@@ -23,6 +23,49 @@ struct GeluTraining {
   }
 };
 
+/// pre = sums, y = gelu(sums), by tanh; pre may be sums, where that is of its type.
+template <class T>
+struct GeluOfSums {
+  const float* sums;
+  T *pre, *y;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const float value = sums[i];
+    pre[i] = value;
+    y[i] = GeluForward<GeluTanh>::of(value);
+  }
+};
+
+/// gradient * gelu'(x), by tanh.
+struct GeluGradient {
+  static LOCKSTEP_HOST_DEVICE float of(float gradient, float x) {
+    return gradient * GeluTanh::slope(x, GeluTanh::phi(x));
+  }
+};
+
+template <class T>
+struct GeluGradientBody {
+  const float* gradient;
+  const T* pre;
+  T* dpre;  ///< may be gradient, where that is of its type
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dpre[i] = GeluGradient::of(gradient[i], pre[i]); }
+};
+
+/// What a product leaves in fp32, of `n` elements, to tensors of `dtype`.
+template <class Grid>
+void put_gelu(GpuQueue* queue, DType dtype, const float* sums, void* pre, void* y, std::int64_t n) {
+  backend::with_element(dtype, [&]<class T>(T /*element*/) {
+    Grid::each(queue, n, GeluOfSums<T>{sums, static_cast<T*>(pre), static_cast<T*>(y)});
+  });
+}
+/// dpre = gradient * gelu'(pre)
+template <class Grid>
+void put_gelu_gradient(GpuQueue* queue, DType dtype, const float* gradient, const void* pre, void* dpre,
+                       std::int64_t n) {
+  backend::with_element(dtype, [&]<class T>(T /*element*/) {
+    Grid::each(queue, n, GeluGradientBody<T>{gradient, static_cast<const T*>(pre), static_cast<T*>(dpre)});
+  });
+}
+
 template <class Grid, class Phi, class T>
 class GeluGrid final : public Kernel {
  public:

@@ -4,11 +4,33 @@
 
 #include <memory>
 
+#include "ops/gelu/gelu_grid.hpp"
+#include "ops/linear/gelu_products.hpp"
 #include "ops/linear/linear_sizes.hpp"
-#include "ops/product_layer_grid.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
+
+/// Output i.
+template <class T, class Group>
+LOCKSTEP_HOST_DEVICE float linear_output(Group& group, const T* x, const T* weight, const float* bias,
+                                         const LinearSizes& sizes, std::int64_t i) {
+  const std::int64_t row = i / sizes.out, column = i % sizes.out;
+  const T *xr = x + row * sizes.in, *w = weight + column * sizes.in;
+  const float product = group.sum(sizes.in, [=](std::int64_t k) { return xr[k] * w[k]; });
+  return bias == nullptr ? product : product + bias[column];
+}
+
+/// Gradient of input i.
+template <class T>
+LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, const LinearSizes& sizes,
+                                                 std::int64_t i) {
+  const T* dyr = dy + i / sizes.in * sizes.out;
+  const std::int64_t column = i % sizes.in;
+  float sum = 0;
+  for (std::int64_t o = 0; o < sizes.out; ++o) sum += dyr[o] * weight[o * sizes.in + column];
+  return sum;
+}
 
 template <class T, class Out>
 struct LinearBody {
@@ -18,12 +40,27 @@ struct LinearBody {
   LinearSizes sizes;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
-    const std::int64_t row = i / sizes.out, column = i % sizes.out;
-    const T *xr = x + row * sizes.in, *w = weight + column * sizes.in;
-    const float product = group.sum(sizes.in, [=](std::int64_t k) { return xr[k] * w[k]; });
-    const float result = bias == nullptr ? product : product + bias[column];
+    const float result = linear_output(group, x, weight, bias, sizes, i);
     Out* to = y + i;
     group.once([=] { *to = result; });
+  }
+};
+
+/// As LinearBody, and gelu of it.
+template <class T, class Out>
+struct LinearGeluBody {
+  const T *x, *weight;
+  const float* bias;  ///< null where there is none
+  Out *pre, *y;
+  LinearSizes sizes;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const float result = linear_output(group, x, weight, bias, sizes, i);
+    Out *to = pre + i, *gelu_to = y + i;
+    group.once([=] {
+      *to = result;
+      *gelu_to = GeluForward<GeluTanh>::of(result);
+    });
   }
 };
 
@@ -32,12 +69,18 @@ struct LinearInputGradientBody {
   const T *dy, *weight;
   In* dx;
   LinearSizes sizes;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = linear_input_gradient(dy, weight, sizes, i); }
+};
+
+/// As LinearInputGradientBody, for x = gelu(pre), on to pre.
+template <class T, class In>
+struct GeluInputGradientBody {
+  const T *dy, *weight;
+  const In* pre;
+  In* dpre;
+  LinearSizes sizes;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const T* dyr = dy + i / sizes.in * sizes.out;
-    const std::int64_t column = i % sizes.in;
-    float sum = 0;
-    for (std::int64_t o = 0; o < sizes.out; ++o) sum += dyr[o] * weight[o * sizes.in + column];
-    dx[i] = sum;
+    dpre[i] = GeluGradient::of(linear_input_gradient(dy, weight, sizes, i), pre[i]);
   }
 };
 
@@ -55,7 +98,7 @@ struct LinearWeightGradientBody {
 };
 
 template <class Grid, class T, class In, class Out>
-class LinearProducts final : public LayerProducts {
+class LinearProducts final : public GeluProducts {
  public:
   explicit LinearProducts(const LinearSizes& sizes) : sizes_(sizes) {}
 
@@ -66,6 +109,18 @@ class LinearProducts final : public LayerProducts {
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     Grid::each(call.queue, sizes_.rows * sizes_.in,
                LinearInputGradientBody<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), sizes_});
+  }
+  void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
+                       void* y) override {
+    Grid::rows(call.queue, sizes_.rows * sizes_.out,
+               LinearGeluBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(pre), static_cast<Out*>(y),
+                                      sizes_});
+  }
+  void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
+                           void* dpre) override {
+    Grid::each(call.queue, sizes_.rows * sizes_.in,
+               GeluInputGradientBody<T, In>{elements(dz), elements(weight), static_cast<const In*>(pre),
+                                            static_cast<In*>(dpre), sizes_});
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
@@ -80,10 +135,9 @@ class LinearProducts final : public LayerProducts {
 };
 
 template <class Grid>
-std::unique_ptr<LayerProducts> make_linear_products(const KernelRequest& request) {
+std::unique_ptr<GeluProducts> make_linear_products(const KernelRequest& request) {
   return make_for_products(
-      request,
-      [&]<class T, class In, class Out>(T /*operands*/, In /*x*/, Out /*y*/) -> std::unique_ptr<LayerProducts> {
+      request, [&]<class T, class In, class Out>(T /*operands*/, In /*x*/, Out /*y*/) -> std::unique_ptr<GeluProducts> {
         return std::make_unique<LinearProducts<Grid, T, In, Out>>(linear_sizes(request));
       });
 }

@@ -1,0 +1,14 @@
+#include "backend/gpu/product_form.hpp"
+
+namespace lockstep::backend {
+
+std::string suffix_of(const ProductForm& form) {
+  std::string text;
+  if (writes_aux(form.epilogue)) text = ", gelu with its input kept";
+  if (form.epilogue == Epilogue::gelu_gradient) text = ", gelu's gradient";
+  if (form.epilogue == Epilogue::sums_of_b) text = ", bias's gradient";
+  if (adds_bias(form.epilogue) && form.bias != DType::f32) text += ", bias in " + std::string(name_of(form.bias));
+  return text;
+}
+
+}  // namespace lockstep::backend

@@ -1,0 +1,62 @@
+// linear -> gelu -> linear becomes linear_gelu -> gelu_linear on GPUs: x -> (pre, y), (y, pre) -> z. So the widest
+// tensors of a transformer are written and read by the products themselves. Gradients skip y: gelu_linear makes the
+// gradient of `pre`, and linear_gelu goes on from it. In narrow types `pre` is not rounded before gelu is taken of it,
+// nor its gradient between the product and gelu's slope.
+#include "graph/lowering/lower.hpp"
+#include "graph/lowering/rewrite.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Of gelu by tanh, what libraries compute of it on the way.
+bool is_gelu(const Node& node) {
+  return node.op->name == "gelu" && node.attributes.text("approximate") == "tanh";
+}
+
+/// A tied weight is read by another node, too: its gradients stay as they are.
+bool is_untied_linear(const Node& node, const std::vector<int>& readers) {
+  return node.op->name == "linear" && readers[static_cast<std::size_t>(node.parameters[0])] == 1;
+}
+
+/// The node that reads it, where it is one alone; -1: there is none.
+std::int32_t only_reader(const Graph& graph, ValueId id, const std::vector<int>& readers) {
+  if (readers[static_cast<std::size_t>(id)] != 1) return -1;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!node.inputs.empty() && node.inputs[0] == id) return static_cast<std::int32_t>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+int fuse_gelu(Graph& graph, const LoweringTarget& target) {
+  const OpDef* const linear_gelu = target.ops == nullptr ? nullptr : target.ops->find("linear_gelu");
+  const OpDef* const gelu_linear = target.ops == nullptr ? nullptr : target.ops->find("gelu_linear");
+  if (target.device != DeviceKind::cuda || linear_gelu == nullptr || gelu_linear == nullptr) return 0;
+  const std::vector<int> readers = readers_of(graph);
+  std::vector<bool> gone(graph.nodes.size());
+  int changes = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& first = graph.nodes[i];
+    if (!is_untied_linear(first, readers)) continue;
+    const std::int32_t gelu = only_reader(graph, first.outputs[0], readers);
+    if (gelu < 0 || !is_gelu(graph.nodes[static_cast<std::size_t>(gelu)])) continue;
+    const ValueId pre = first.outputs[0], y = graph.nodes[static_cast<std::size_t>(gelu)].outputs[0];
+    const std::int32_t last = only_reader(graph, y, readers);
+    if (last < 0 || !is_untied_linear(graph.nodes[static_cast<std::size_t>(last)], readers)) continue;
+    Node& second = graph.nodes[static_cast<std::size_t>(last)];
+    first.op = linear_gelu;
+    first.outputs = {pre, y};
+    graph.values[static_cast<std::size_t>(y)].producer = static_cast<std::int32_t>(i);
+    second.op = gelu_linear;
+    second.inputs = {y, pre};
+    gone[static_cast<std::size_t>(gelu)] = true;
+    ++changes;
+  }
+  remove_nodes(graph, gone);
+  return changes;
+}
+
+}  // namespace lockstep

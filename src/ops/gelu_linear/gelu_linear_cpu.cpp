@@ -1,0 +1,54 @@
+// The CPU's kernel of linear; gelu's slope is multiplied into the gradient where that stands.
+#include <memory>
+
+#include "backend/cpu/lanes.hpp"
+#include "core/vectorize.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/gelu/gelu_formulas.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request);
+
+namespace {
+
+using backend::kLanes;
+using backend::Lanes;
+
+/// gradient[i] *= gelu'(pre[i])
+LOCKSTEP_VECTORIZED void multiply_slope(const float* pre, float* gradient, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const std::int64_t count = n - i < kLanes ? n - i : kLanes;
+    Lanes x, g;
+    backend::load_some(x, pre + i, count);
+    backend::load_some(g, gradient + i, count);
+    backend::store_some(gradient + i, g * GeluTanh::slope(x, GeluTanh::phi(x)), count);
+  }
+}
+
+class GeluLinearCpu final : public Kernel {
+ public:
+  explicit GeluLinearCpu(const KernelRequest& request)
+      : linear_(make_linear_cpu(request)), n_(request.inputs[1].elements()) {}
+
+  void forward(const ForwardCall& call) override { linear_->forward(call); }
+  void backward(const BackwardCall& call) override {
+    BackwardCall of_linear = call;
+    of_linear.input_gradients = call.input_gradients.subspan(1);
+    linear_->backward(of_linear);
+    if (float* dpre = input_gradient(call, 1); dpre != nullptr) multiply_slope(input(call, 1), dpre, n_);
+  }
+  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return linear_->adds_gradient(parameter); }
+
+ private:
+  std::unique_ptr<Kernel> linear_;
+  std::int64_t n_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_gelu_linear_cpu(const KernelRequest& request) {
+  return std::make_unique<GeluLinearCpu>(request);
+}
+
+}  // namespace lockstep::ops

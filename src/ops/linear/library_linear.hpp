@@ -1,0 +1,131 @@
+// linear's products by a library, each with a plan of its own; where there is none, by those it is made with. What a
+// product's epilogue does not do is done after it by a kernel of ours: the bias's gradient; and gelu, or rounding, from
+// fp32 in the workspace. That holds those sums, or a narrow copy of the bias, and behind them the library's own.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "backend/gpu/element_kernels.hpp"
+#include "backend/gpu/plan_parts.hpp"
+#include "ops/gelu/gelu_grid.hpp"
+#include "ops/linear/gelu_products.hpp"
+#include "ops/linear/linear_forms.hpp"
+
+namespace lockstep::ops {
+
+/// `Product`: backend::LtProduct, or what has its interface.
+template <class Grid, class Product>
+class LibraryLinear final : public GeluProducts {
+ public:
+  LibraryLinear(const KernelRequest& request, GeluAt gelu, std::unique_ptr<GeluProducts> own)
+      : own_(std::move(own)), in_(request.inputs[0]), out_(request.outputs[0]), features_(out_.shape.back()) {
+    const LinearSizes sizes = linear_sizes(request);
+    const bool bias = request.parameters.size() > 1;
+    const auto types = [&](DType result) { return backend::ProductTypes{request.products, result, request.tf32}; };
+    const auto wanted = backend::PlanParts::of(request.plan);
+    const auto make = [&](const backend::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
+      return Product::make(*request.queue, product, forms, {request.node, name});
+    };
+    output_ = make(output_product(sizes), output_forms(sizes, types(out_.dtype), bias, gelu), wanted.output);
+    if (request.mode != Mode::training) return;
+    input_gradient_ =
+        make(input_gradient_product(sizes), input_gradient_forms(sizes, types(in_.dtype), gelu), wanted.input_gradient);
+    weight_gradient_ =
+        make(weight_gradient_product(sizes), weight_gradient_forms(types(DType::f32), bias), wanted.weight_gradient);
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto* product : {&output_, &input_gradient_, &weight_gradient_}) {
+      if (*product) bytes = std::max(bytes, (*product)->workspace_bytes());
+    }
+    return scratch_bytes() + bytes;
+  }
+
+  [[nodiscard]] std::string plan() const override {
+    const auto name = [](const std::optional<Product>& product) {
+      return product ? product->name() : std::string(backend::kOwnKernel);
+    };
+    return backend::PlanParts{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
+  }
+
+  void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
+    if (!output_) return own_->output(call, x, weight, bias, y);
+    void* const sums = rounds_after(output_, out_) ? call.workspace : y;
+    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = bias}, rest(call));
+    if (sums == y) return;
+    backend::put_cast<Grid>(call.queue, backend::Cast::narrow, out_.dtype, sums, y, out_.elements());
+  }
+  void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
+                       void* y) override {
+    if (!output_) return own_->output_and_gelu(call, x, weight, bias, pre, y);
+    if (backend::writes_aux(output_->form().epilogue)) {
+      const void* const added = bias_as_wanted(call, bias);
+      return output_->run(*call.queue, {.a = weight, .b = x, .d = y, .bias = added, .written_aux = pre}, rest(call));
+    }
+    void* const sums = rounds_after(output_, out_) ? call.workspace : pre;
+    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = bias}, rest(call));
+    put_gelu<Grid>(call.queue, out_.dtype, static_cast<const float*>(sums), pre, y, out_.elements());
+  }
+
+  void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
+    if (!input_gradient_) return own_->input_gradient(call, dy, weight, dx);
+    input_gradient_->run(*call.queue, {.a = weight, .b = dy, .d = dx}, rest(call));
+  }
+  void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
+                           void* dpre) override {
+    if (!input_gradient_) return own_->gelu_input_gradient(call, dz, weight, pre, dpre);
+    if (input_gradient_->form().epilogue == backend::Epilogue::gelu_gradient) {
+      return input_gradient_->run(*call.queue, {.a = weight, .b = dz, .d = dpre, .aux = pre}, rest(call));
+    }
+    void* const sums = rounds_after(input_gradient_, in_) ? call.workspace : dpre;
+    input_gradient_->run(*call.queue, {.a = weight, .b = dz, .d = sums}, rest(call));
+    put_gelu_gradient<Grid>(call.queue, in_.dtype, static_cast<const float*>(sums), pre, dpre, in_.elements());
+  }
+
+  /// Without the bias's, which the one product may have as its epilogue: it goes nowhere then.
+  void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
+    if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
+    float* const unwanted = sums_bias() ? static_cast<float*>(call.workspace) : nullptr;
+    weight_gradient_->run(*call.queue, {.a = x, .b = dy, .d = dw, .b_sums = unwanted}, rest(call));
+  }
+  void bias_gradient(const ProductCall& call, const void* dy, float* db) override { own_->bias_gradient(call, dy, db); }
+  void weight_and_bias_gradients(const ProductCall& call, const void* x, const void* dy, float* dw,
+                                 float* db) override {
+    if (!sums_bias()) return GeluProducts::weight_and_bias_gradients(call, x, dy, dw, db);
+    weight_gradient_->run(*call.queue, {.a = x, .b = dy, .d = dw, .b_sums = db}, rest(call));
+  }
+
+ private:
+  /// Whether the product is made in fp32 of a tensor that is narrow.
+  static bool rounds_after(const std::optional<Product>& product, const TensorSpec& spec) {
+    return product && product->form().types.result != spec.dtype;
+  }
+  [[nodiscard]] bool sums_bias() const {
+    return weight_gradient_ && weight_gradient_->form().epilogue == backend::Epilogue::sums_of_b;
+  }
+  const void* bias_as_wanted(const ProductCall& call, const float* bias) const {
+    const DType type = output_->form().bias;
+    if (bias == nullptr || type == DType::f32) return bias;
+    backend::put_cast<Grid>(call.queue, backend::Cast::narrow, type, bias, call.workspace, features_);
+    return call.workspace;
+  }
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    std::int64_t floats = sums_bias() || rounds_bias() ? features_ : 0;
+    if (rounds_after(output_, out_)) floats = std::max(floats, out_.elements());
+    if (rounds_after(input_gradient_, in_)) floats = std::max(floats, in_.elements());
+    return aligned_for_libraries(static_cast<std::size_t>(floats) * sizeof(float));
+  }
+  [[nodiscard]] bool rounds_bias() const { return output_ && output_->form().bias != DType::f32; }
+  [[nodiscard]] void* rest(const ProductCall& call) const {
+    return static_cast<std::byte*>(call.workspace) + scratch_bytes();
+  }
+
+  std::unique_ptr<GeluProducts> own_;
+  TensorSpec in_, out_;
+  std::int64_t features_;
+  std::optional<Product> output_, input_gradient_, weight_gradient_;
+};
+
+}  // namespace lockstep::ops

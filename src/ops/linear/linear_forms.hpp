@@ -1,0 +1,50 @@
+// In which forms a library is asked for linear's products, the best first; gelu is that of linear_gelu and gelu_linear.
+#pragma once
+
+#include <vector>
+
+#include "backend/gpu/product_form.hpp"
+#include "ops/linear/linear_sizes.hpp"
+
+namespace lockstep::ops {
+
+/// Where gelu stands.
+enum class GeluAt : std::uint8_t { none, output, input };
+
+using ProductForms = std::vector<backend::ProductForm>;
+
+/// Without gelu, a narrow output with a bias is made in fp32, to be rounded afterwards: a library would round before it
+/// adds the bias, or want a narrow one. With gelu a narrow bias is taken, if need be, since nothing else keeps the sums
+/// out of memory. The last form with gelu leaves gelu, from fp32, to a kernel of ours.
+inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes types, bool bias, GeluAt gelu) {
+  using backend::Epilogue;
+  backend::ProductTypes wide = types;
+  wide.result = DType::f32;
+  const Epilogue plain = bias ? Epilogue::bias : Epilogue::none;
+  if (gelu != GeluAt::output) return {{bias ? wide : types, plain}};
+  ProductForms forms;
+  if (backend::aux_fits(output_product(sizes))) {
+    forms.push_back({types, bias ? Epilogue::bias_gelu : Epilogue::gelu});
+    if (bias && is_narrow(types.result)) forms.push_back({types, Epilogue::bias_gelu, types.result});
+  }
+  forms.push_back({wide, plain});
+  return forms;
+}
+
+/// As output_forms().
+inline ProductForms input_gradient_forms(const LinearSizes& sizes, backend::ProductTypes types, GeluAt gelu) {
+  if (gelu != GeluAt::input) return {{types}};
+  ProductForms forms;
+  if (backend::aux_fits(input_gradient_product(sizes))) forms.push_back({types, backend::Epilogue::gelu_gradient});
+  types.result = DType::f32;
+  forms.push_back({types});
+  return forms;
+}
+
+/// The columns of dy, which is the product's b, are what the bias was added to.
+inline ProductForms weight_gradient_forms(backend::ProductTypes types, bool bias) {
+  if (!bias) return {{types}};
+  return {{types, backend::Epilogue::sums_of_b}, {types}};
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,187 @@
+// linear, linear_gelu and gelu_linear by a library that is played through on the CPU: whatever it proposes, the bits
+// are those of our own kernels. All numbers are small integers, so that sums are exact in any order.
+#include "ops/linear/library_linear.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ops/gelu_linear/gelu_linear_grid.hpp"
+#include "ops/linear_gelu/linear_gelu_grid.hpp"
+#include "ops/narrow_problem.hpp"
+#include "ops/played_product.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+using backend::Epilogue;
+using backend::HostGrid;
+using backend::ProductForm;
+
+std::unique_ptr<Kernel> make_played(const std::string& op, const KernelRequest& request) {
+  const auto products = [&](GeluAt gelu) -> std::unique_ptr<GeluProducts> {
+    return std::make_unique<LibraryLinear<HostGrid, PlayedProduct>>(request, gelu,
+                                                                    make_linear_products<HostGrid>(request));
+  };
+  if (op == "linear_gelu") return make_linear_gelu_layer<HostGrid>(request, products(GeluAt::output));
+  if (op == "gelu_linear") return make_gelu_linear_layer<HostGrid>(request, products(GeluAt::input));
+  return make_product_layer<HostGrid>(request, products(GeluAt::none));
+}
+
+void fill_integers(Tensor& tensor, std::int64_t seed) {
+  for (float& value : tensor.as<float>()) {
+    value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16 & 7) - 3;
+  }
+}
+
+struct Setting {
+  std::string op;
+  DType type = DType::f32;  ///< of all but the bias
+  bool bias = true;
+  std::int64_t in = 16, features = 24;
+};
+
+class LibraryLinears : public testing::Test {
+ protected:
+  LibraryLinears() { add_built_in(registry_); }
+
+  /// A bias with a fraction that narrow types don't have, unless it is to be rounded.
+  [[nodiscard]] Problem problem(const Setting& setting, bool rounded_bias = false) const {
+    OpCase one{.name = "played",
+               .attributes = Attributes({{"features", setting.features}, {"bias", setting.bias}}),
+               .inputs = {{DType::f32, {5, setting.in}}}};
+    if (setting.op == "gelu_linear") one.inputs.push_back(one.inputs[0]);
+    Problem made = make_problem(registry_.at(setting.op), one);
+    std::int64_t seed = 1;
+    for (auto* list : {&made.inputs, &made.parameters, &made.output_gradients}) {
+      for (Tensor& tensor : *list) fill_integers(tensor, seed++);
+    }
+    if (setting.bias) {
+      for (float& value : made.parameters[1].as<float>()) value += 1.0F / 4096;
+    }
+    if (setting.type == DType::f32) return made;
+    if (setting.bias && rounded_bias) {
+      const Tensor wide = copied(made.parameters[1]);
+      round_to(setting.type, wide.as<float>().data(), made.parameters[1].as<float>().data(), wide.elements());
+    }
+    made.inputs = narrowed(setting.type, made.inputs);
+    made.output_gradients = narrowed(setting.type, made.output_gradients);
+    made.parameters[0] = narrowed(setting.type, made.parameters[0]);
+    narrow_specs(setting.type, made.input_specs);
+    narrow_specs(setting.type, made.signature.outputs);
+    return made;
+  }
+
+  /// By the library, where it proposes something.
+  std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem) {
+    return problem.make_kernel([&](KernelRequest request) {
+      complete(request, setting, problem);
+      request.queue = &queue_;
+      return make_played(setting.op, request);
+    });
+  }
+  static std::unique_ptr<Kernel> own(const Setting& setting, const Problem& problem) {
+    return problem.make_kernel([&](KernelRequest request) {
+      complete(request, setting, problem);
+      return host_grid_kernels().at(setting.op)(request);
+    });
+  }
+  static void complete(KernelRequest& request, const Setting& setting, const Problem& problem) {
+    request.products = setting.type;
+    for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
+  }
+
+  void expect_own_bits(const Setting& setting) {
+    const Problem given = problem(setting);
+    const auto kernel = played(setting, given);
+    const bool rounds_bias = kernel->plan().find("bias in") != std::string::npos;
+    const Problem as_read = problem(setting, rounds_bias);
+    KernelRun expected(as_read), found(given);
+    const auto own_kernel = own(setting, as_read);
+    SCOPED_TRACE(fmt::format("{}, {}, bias {}, {} features: {}", setting.op, name_of(setting.type), setting.bias,
+                             setting.features, kernel->plan()));
+    expected.forward(*own_kernel);
+    found.forward(*kernel);
+    EXPECT_TRUE(found.outputs() == expected.outputs());
+    expected.backward(*own_kernel);
+    found.backward(*kernel);
+    EXPECT_TRUE(found.input_gradients() == expected.input_gradients());
+    EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients());
+    EXPECT_EQ(found.damage(), "");
+    expect_the_weights_gradient_alone(given, *kernel, found.parameter_gradients()[0]);
+  }
+  /// The library may make the bias's with it, which then goes nowhere.
+  static void expect_the_weights_gradient_alone(const Problem& given, Kernel& kernel, const KernelRun::Bytes& weights) {
+    std::vector<bool> want(given.parameters.size());
+    want[0] = true;
+    KernelRun run(given, {.want_parameters = want});
+    run.forward(kernel);
+    run.backward(kernel);
+    EXPECT_TRUE(run.parameter_gradients()[0] == weights);
+    EXPECT_EQ(run.damage(), "");
+  }
+
+  void expect_own_bits_in_all_settings() {
+    for (const char* op : {"linear", "linear_gelu", "gelu_linear"}) {
+      for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+        for (const bool bias : {true, false}) {
+          expect_own_bits({op, type, bias});
+          expect_own_bits({op, type, bias, 6, 5});  // of no width that cuBLASLt takes for aux
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::string plan(const Setting& setting) { return played(setting, problem(setting))->plan(); }
+
+  OpRegistry registry_;
+  GpuQueue queue_{[](const ProductForm&) { return true; }};
+};
+
+bool is_plain(const ProductForm& form) {
+  return form.epilogue == Epilogue::none || form.epilogue == Epilogue::bias;
+}
+
+}  // namespace
+
+TEST_F(LibraryLinears, WithEveryEpilogue) {
+  expect_own_bits_in_all_settings();
+  EXPECT_EQ(plan({"linear_gelu"}),
+            "output: played, gelu with its input kept; input's gradient: played; weight's gradient: played, bias's "
+            "gradient");
+  EXPECT_EQ(plan({"gelu_linear", DType::bf16, false}),
+            "output: played; input's gradient: played, gelu's gradient; weight's gradient: played");
+  EXPECT_EQ(plan({"linear"}), "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+}
+
+TEST_F(LibraryLinears, WithNone) {
+  queue_.proposes = is_plain;
+  expect_own_bits_in_all_settings();
+  EXPECT_EQ(plan({"linear_gelu"}), "output: played; input's gradient: played; weight's gradient: played");
+}
+
+TEST_F(LibraryLinears, WithGeluForABiasOfTheOutputsTypeOnly) {
+  queue_.proposes = [](const ProductForm& form) {
+    return is_plain(form) || !adds_bias(form.epilogue) || form.bias == form.types.result;
+  };
+  expect_own_bits_in_all_settings();
+  EXPECT_EQ(plan({"linear_gelu", DType::bf16}),
+            "output: played, gelu with its input kept, bias in bf16; input's gradient: played; weight's gradient: "
+            "played, bias's gradient");
+}
+
+TEST_F(LibraryLinears, WithNothingAtAll) {
+  queue_.proposes = [](const ProductForm&) { return false; };
+  expect_own_bits_in_all_settings();
+  EXPECT_EQ(plan({"gelu_linear"}), "output: own kernel; input's gradient: own kernel; weight's gradient: own kernel");
+}
+
+TEST_F(LibraryLinears, AWidthThatIsNoMultipleOfEightLeavesGeluToUs) {
+  EXPECT_EQ(plan({"linear_gelu", DType::bf16, true, 16, 12}),
+            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+  EXPECT_EQ(plan({"gelu_linear", DType::bf16, true, 12, 16}),
+            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,70 @@
+// Problems of the op driver in bfloat16 and float16.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "core/narrow.hpp"
+#include "ops/op_driver.hpp"
+
+namespace lockstep::ops {
+
+inline Tensor copied(const Tensor& tensor) {
+  Tensor same(tensor.spec());
+  std::copy_n(tensor.bytes(), tensor.spec().bytes(), same.bytes());
+  return same;
+}
+
+inline void round_all(DType type, std::vector<Tensor>& tensors, bool only_matrices = false) {
+  for (Tensor& tensor : tensors) {
+    if (tensor.dtype() != DType::f32 || (only_matrices && tensor.shape().size() < 2)) continue;
+    const Tensor wide = copied(tensor);
+    round_to(type, wide.as<float>().data(), tensor.as<float>().data(), tensor.elements());
+  }
+}
+
+inline Tensor narrowed(DType type, const Tensor& tensor) {
+  if (tensor.dtype() != DType::f32) return copied(tensor);
+  Tensor short_one({type, tensor.shape()});
+  narrow(type, tensor.as<float>().data(), short_one.as<std::uint16_t>().data(), tensor.elements());
+  return short_one;
+}
+
+inline std::vector<Tensor> narrowed(DType type, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> list;
+  for (const Tensor& tensor : tensors) list.push_back(narrowed(type, tensor));
+  return list;
+}
+
+inline void narrow_specs(DType type, std::vector<TensorSpec>& specs) {
+  for (TensorSpec& spec : specs) {
+    if (spec.dtype == DType::f32) spec.dtype = type;
+  }
+}
+
+/// Whose kernels, and what they are given narrow beside the products' operands.
+struct Tested {
+  KernelFactory make;
+  bool takes_narrow = false;  ///< of OpDef
+  bool narrow_parameters = false;
+  bool narrow_inputs = true, narrow_outputs = true;
+};
+
+/// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
+inline Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
+  Problem problem = make_problem(*wide.op, the_case);
+  if (tested.narrow_inputs) {
+    problem.inputs = narrowed(type, wide.inputs);
+    narrow_specs(type, problem.input_specs);
+  }
+  if (tested.narrow_outputs) {
+    problem.output_gradients = narrowed(type, wide.output_gradients);
+    narrow_specs(type, problem.signature.outputs);
+  }
+  for (Tensor& tensor : problem.parameters) {
+    if (tested.narrow_parameters && tensor.shape().size() > 1) tensor = narrowed(type, tensor);
+  }
+  return problem;
+}
+
+}  // namespace lockstep::ops

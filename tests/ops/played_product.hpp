@@ -1,0 +1,104 @@
+// A library's product played through on the CPU, from nothing but what the library is told: a stand-in for
+// backend::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuQueue says what it proposes.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "backend/gpu/elements.hpp"
+#include "backend/gpu/plan_parts.hpp"
+#include "backend/gpu/product_form.hpp"
+#include "lockstep/error.hpp"
+#include "ops/gelu/gelu_grid.hpp"
+
+namespace lockstep {
+
+class GpuQueue {
+ public:
+  std::function<bool(const backend::ProductForm&)> proposes;
+};
+
+namespace ops {
+
+class PlayedProduct {
+ public:
+  /// Those of LtProduct.
+  struct Operands {
+    const void *a = nullptr, *b = nullptr;
+    void* d = nullptr;
+    const void* bias = nullptr;
+    float* b_sums = nullptr;
+    void* written_aux = nullptr;
+    const void* aux = nullptr;
+  };
+
+  static std::optional<PlayedProduct> make(const GpuQueue& queue, const backend::ColumnProduct& product,
+                                           std::span<const backend::ProductForm> forms,
+                                           const backend::WantedPlan& /*wanted*/) {
+    const auto found = std::find_if(forms.begin(), forms.end(), queue.proposes);
+    if (found == forms.end()) return std::nullopt;
+    LOCKSTEP_CHECK(!has_aux(found->epilogue) || aux_fits(product), "a stride that cuBLASLt takes");
+    return PlayedProduct(product, *found);
+  }
+
+  [[nodiscard]] static std::size_t workspace_bytes() { return 96; }
+  [[nodiscard]] const backend::ProductForm& form() const { return form_; }
+  [[nodiscard]] std::string name() const { return "played" + suffix_of(form_); }
+
+  void run(const GpuQueue& /*queue*/, const Operands& operands, void* workspace) const {
+    std::memset(workspace, 0x5A, workspace_bytes());  // it is the library's own
+    for (std::int64_t column = 0; column < product_.n(); ++column) {
+      for (std::int64_t row = 0; row < product_.m(); ++row) put(operands, row, column);
+      if (form_.epilogue == backend::Epilogue::sums_of_b) operands.b_sums[column] = sum_of_b(operands, column);
+    }
+  }
+
+ private:
+  PlayedProduct(const backend::ColumnProduct& product, const backend::ProductForm& form)
+      : product_(product), form_(form) {}
+
+  static float get(DType type, const void* data, std::int64_t i) {
+    return backend::with_element(type, [&]<class T>(T /*element*/) -> float { return static_cast<const T*>(data)[i]; });
+  }
+  static void set(DType type, void* data, std::int64_t i, float value) {
+    backend::with_element(type, [&]<class T>(T /*element*/) { static_cast<T*>(data)[i] = value; });
+  }
+  /// Of a factor as the product reads it.
+  [[nodiscard]] float factor(const backend::ColumnMatrix& matrix, const void* data, std::int64_t row,
+                             std::int64_t column) const {
+    if (matrix.transposed) std::swap(row, column);
+    return get(form_.types.factors, data, row + column * matrix.rows);
+  }
+  [[nodiscard]] float sum_of_b(const Operands& operands, std::int64_t column) const {
+    float sum = 0;
+    for (std::int64_t k = 0; k < product_.k(); ++k) sum += factor(product_.b, operands.b, k, column);
+    return sum;
+  }
+  void put(const Operands& operands, std::int64_t row, std::int64_t column) const {
+    float sum = 0;
+    for (std::int64_t k = 0; k < product_.k(); ++k) {
+      sum += factor(product_.a, operands.a, row, k) * factor(product_.b, operands.b, k, column);
+    }
+    const DType type = form_.types.result;
+    const std::int64_t in_aux = row + column * aux_stride(product_);
+    if (adds_bias(form_.epilogue)) sum += get(form_.bias, operands.bias, row);
+    if (writes_aux(form_.epilogue)) {
+      set(type, operands.written_aux, in_aux, sum);
+      sum = GeluForward<GeluTanh>::of(sum);
+    }
+    if (form_.epilogue == backend::Epilogue::gelu_gradient) {
+      sum = GeluGradient::of(sum, get(type, operands.aux, in_aux));
+    }
+    set(type, operands.d, row + column * product_.m(), sum);
+  }
+
+  backend::ColumnProduct product_;
+  backend::ProductForm form_;
+};
+
+}  // namespace ops
+}  // namespace lockstep
