@@ -23,6 +23,8 @@ class KernelOnGpu final : public Kernel {
     kernel_ = make(request_);
   }
 
+  /// Whether the factory made a kernel of such a request.
+  [[nodiscard]] bool is_there() const { return kernel_ != nullptr; }
   [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
 
   void forward(const ForwardCall& call) override {
@@ -56,7 +58,7 @@ class KernelOnGpu final : public Kernel {
     const auto saved = in<const void*>(copies, call.saved, request_.saved);
     const auto output_gradients = in<const void*>(copies, call.output_gradients, request_.outputs);
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
-    const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, request_.parameters);
+    const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
     const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
@@ -83,6 +85,12 @@ class KernelOnGpu final : public Kernel {
     void* result;  ///< the host's; null for an operand
   };
   using Copies = std::vector<Copy>;
+
+  /// Gradients of parameters are in float32, whatever the parameters are.
+  static std::vector<TensorSpec> in_float32(std::vector<TensorSpec> specs) {
+    for (TensorSpec& spec : specs) spec.dtype = DType::f32;
+    return specs;
+  }
 
   Copy make_copy(std::size_t bytes, void* result) {
     return {bytes, backend::GpuBlock(gpu_, bytes), backend::PinnedBlock(gpu_, bytes), result};

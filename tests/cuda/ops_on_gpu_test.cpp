@@ -1,6 +1,6 @@
 // Every case of every op on a GPU: our own kernels have the bits that their bodies have on the CPU, over the same grid;
-// what a library computes is within the case's tolerance of the CPU's kernel. Without a GPU the first is skipped, and
-// the way of the operands there and back is tested alone.
+// what a library computes is within the case's tolerance of the CPU's kernel. Without a GPU these are skipped, and the
+// way of the operands there and back is tested alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,50 +11,67 @@
 #include "cuda/host_gpu.hpp"
 #include "cuda/kernel_on_gpu.hpp"
 #include "ops/gpu_kernels.hpp"
-#include "ops/op_driver.hpp"
+#include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using Named = std::vector<std::pair<std::string, KernelRun::Bytes>>;
+struct Named {
+  std::string name;
+  TensorSpec spec;
+  KernelRun::Bytes bytes;
+};
+using Results = std::vector<Named>;
 
-Named compute(const Problem& problem, Kernel& kernel) {
+std::vector<TensorSpec> specs_of(const std::vector<Tensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const Tensor& tensor : tensors) specs.push_back({DType::f32, tensor.shape()});
+  return specs;
+}
+
+Results compute(const Problem& problem, Kernel& kernel) {
   KernelRun run(problem);
   run.forward(kernel);
   if (problem.trains()) run.backward(kernel);
   EXPECT_EQ(run.damage(), "");
-  Named results;
-  const auto add = [&](const char* what, const std::vector<KernelRun::Bytes>& tensors) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) results.emplace_back(fmt::format("{} {}", what, i), tensors[i]);
+  Results results;
+  const auto add = [&](const char* what, const std::vector<KernelRun::Bytes>& tensors,
+                       const std::vector<TensorSpec>& specs) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      results.push_back({fmt::format("{} {}", what, i), specs.at(i), tensors[i]});
+    }
   };
-  add("output", run.outputs());
-  add("statistic", run.statistics());
+  add("output", run.outputs(), problem.signature.outputs);
+  add("statistic", run.statistics(), specs_of(problem.states));
   if (problem.trains()) {
-    add("input gradient", run.input_gradients());
-    add("parameter gradient", run.parameter_gradients());
+    add("input gradient", run.input_gradients(), problem.input_specs);
+    add("parameter gradient", run.parameter_gradients(), specs_of(problem.parameters));
   }
   return results;
 }
 
 /// The first thing that differs by more than `tolerance` of the largest value; bits, where it is 0. Empty: nothing.
-std::string difference(const Named& expected, const Named& found, double tolerance) {
+std::string difference(const Results& expected, const Results& found, double tolerance) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto& [name, a] = expected[i];
-    const auto& b = found.at(i).second;
-    if (a == b) continue;
-    if (tolerance == 0) return name + " has other bits";
-    const TensorSpec spec{DType::f32, {static_cast<std::int64_t>(a.size() / sizeof(float))}};
-    const auto x = to_doubles(a, spec).values, y = to_doubles(b, spec).values;
+    const Named &a = expected[i], &b = found.at(i);
+    if (a.bytes == b.bytes) continue;
+    if (tolerance == 0) return a.name + " has other bits";
+    const auto x = to_doubles(a.bytes, a.spec).values, y = to_doubles(b.bytes, b.spec).values;
     double largest = 0;
     for (const double value : x) largest = std::max(largest, std::abs(value));
     for (std::size_t e = 0; e < x.size(); ++e) {
       const bool close = x[e] == y[e] || std::abs(x[e] - y[e]) <= tolerance * (1 + largest);
-      if (!close) return fmt::format("{}, element {}: expected {}, found {}", name, e, x[e], y[e]);
+      if (!close) return fmt::format("{}, element {}: expected {}, found {}", a.name, e, x[e], y[e]);
     }
   }
   return "";
+}
+
+/// Of what no library computed.
+bool is_own(const std::string& plan) {
+  return plan.find("cuDNN") == std::string::npos && plan.find("cuBLASLt") == std::string::npos;
 }
 
 class OpsOnGpu : public testing::Test {
@@ -72,42 +89,136 @@ class OpsOnGpu : public testing::Test {
     }
   }
 
+  /// One case in bfloat16 or float16: what the executor gives a kernel there (graph/precision.hpp).
+  struct NarrowCase {
+    std::string name;
+    DType type;
+    Problem wide, narrow;
+    double tolerance = 0;
+
+    [[nodiscard]] KernelRequest request(const KernelRequest& of_narrow) const {
+      return narrow_request(type, narrow, of_narrow);
+    }
+    /// To our own kernel's bits, over the grid on the CPU, or to the CPU's kernel in fp32.
+    [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
+      if (!bits) return difference(compute(wide, *wide.make_kernel()), compute(narrow, found), tolerance);
+      const KernelFactory own = host_grid_kernels().at(wide.op->name);
+      const auto kernel = narrow.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
+      return difference(compute(narrow, *kernel), compute(narrow, found), 0);
+    }
+  };
+
+  template <class Visit>
+  void for_narrow_cases(const Visit& visit) const {
+    for_cases([&](const OpCases& cases, const OpCase& one, Problem wide) {
+      if (wide.op->kind != OpKind::layer && wide.op->kind != OpKind::fused) return;
+      for (const DType type : {DType::bf16, DType::f16}) {
+        Problem rounded = make_problem(*wide.op, one);
+        round_all(type, rounded.inputs);
+        round_all(type, rounded.output_gradients);
+        if (wide.op->multiplies) round_all(type, rounded.parameters, true);
+        Problem narrow = narrow_problem_of(type, rounded, one, {{}, true, wide.op->multiplies});
+        const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few of the type's own
+        visit(NarrowCase{fmt::format("{}, case {}, {}", cases.op, one.name, name_of(type)), type, std::move(rounded),
+                         std::move(narrow), std::max(one.tolerance, rounding)});
+      }
+    });
+  }
+
   OpRegistry cpu_;
 };
 
-}  // namespace
+/// The kernels of the GPU that there is, each under the CPU's interface.
+class RealGpu {
+ public:
+  /// Why there is none; empty: there is.
+  std::string open() {
+    const auto driver = backend::ask_driver();
+    if (driver.state != backend::DriverState::ready) {
+      return "no GPU: " + (driver.problem.empty() ? "the driver sees none" : driver.problem);
+    }
+    const auto module = backend::open_module();
+    if (!module) return "no CUDA module: " + module.problem;
+    add_built_in(ops_);
+    add_gpu_kernels(module, ops_);
+    gpu_ = backend::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, driver.gpus.front().name});
+    gpu_->make_current();
+    stream_ = gpu_->make_kernel_stream();
+    return "";
+  }
+  [[nodiscard]] const KernelFactory* find(const std::string& op) const {
+    const auto& factories = ops_.at(op).kernels;
+    const auto found = factories.find(DeviceKind::cuda);
+    return found == factories.end() ? nullptr : &found->second;
+  }
+  /// Null where the factory makes none of such a request.
+  [[nodiscard]] std::unique_ptr<Kernel> make(const KernelFactory& factory, const KernelRequest& request) const {
+    auto kernel = std::make_unique<KernelOnGpu>(request, factory, *gpu_, stream_);
+    return kernel->is_there() ? std::move(kernel) : nullptr;
+  }
+
+ private:
+  OpRegistry ops_;
+  std::shared_ptr<backend::Gpu> gpu_;
+  backend::Gpu::Stream stream_{};
+};
 
 TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
-  const auto driver = backend::ask_driver();
-  if (driver.state != backend::DriverState::ready) {
-    GTEST_SKIP() << "no GPU: " << (driver.problem.empty() ? "the driver sees none" : driver.problem);
-  }
-  const auto module = backend::open_module();
-  if (!module) GTEST_SKIP() << "no CUDA module: " << module.problem;
-  OpRegistry gpu_ops;
-  add_built_in(gpu_ops);
-  add_gpu_kernels(module, gpu_ops);
-  const auto gpu = backend::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, driver.gpus.front().name});
-  gpu->make_current();
-  const auto stream = gpu->make_kernel_stream();
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
   const auto grids = host_grid_kernels();
   int compared = 0;
   for_cases([&](const OpCases& cases, const OpCase& one, const Problem& problem) {
-    const auto& factories = gpu_ops.at(cases.op).kernels;
-    const auto made = factories.find(DeviceKind::cuda);
-    ASSERT_NE(made, factories.end()) << cases.op << " has no kernel for GPUs";
-    const auto on_gpu = problem.make_kernel([&](const KernelRequest& request) {
-      return std::make_unique<KernelOnGpu>(request, made->second, *gpu, stream);
-    });
-    const bool own = on_gpu->plan().empty() && grids.contains(cases.op);
+    const KernelFactory* const made = gpu.find(cases.op);
+    ASSERT_NE(made, nullptr) << cases.op << " has no kernel for GPUs";
+    const auto on_gpu = problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, request); });
+    const bool own = is_own(on_gpu->plan()) && grids.contains(cases.op);
     const auto on_cpu = own ? problem.make_kernel(grids.at(cases.op)) : problem.make_kernel();
     EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), own ? 0 : one.tolerance), "")
         << cases.op << ", case " << one.name << ": " << on_gpu->plan();
-    const Named first = compute(problem, *on_gpu);
+    const Results first = compute(problem, *on_gpu);
     EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << cases.op << ", case " << one.name << ", again";
     ++compared;
   });
   EXPECT_GT(compared, 100);
+}
+
+// Those that have a kernel for it: others are widened around the one for fp32 (tests/ops/widening_test.cpp).
+TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+  int compared = 0;
+  for_narrow_cases([&](const NarrowCase& one) {
+    const KernelFactory* const made = gpu.find(one.wide.op->name);
+    ASSERT_NE(made, nullptr) << one.name;
+    const auto on_gpu =
+        one.narrow.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, one.request(request)); });
+    if (on_gpu == nullptr) return;
+    EXPECT_EQ(one.difference_to(*on_gpu, is_own(on_gpu->plan())), "") << one.name << ": " << on_gpu->plan();
+    const Results first = compute(one.narrow, *on_gpu);
+    EXPECT_EQ(difference(first, compute(one.narrow, *on_gpu), 0), "") << one.name << ", again";
+    ++compared;
+  });
+  EXPECT_GT(compared, 200);
+}
+
+// The comparison itself, with our own kernels over the grid in the GPU's place.
+TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
+  backend::HostGpu gpu;
+  const auto grids = host_grid_kernels();
+  int compared = 0;
+  for_narrow_cases([&](const NarrowCase& one) {
+    const auto around = one.narrow.make_kernel([&](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+      auto kernel =
+          std::make_unique<KernelOnGpu>(one.request(request), grids.at(one.wide.op->name), gpu, gpu.make_stream());
+      return kernel->is_there() ? std::move(kernel) : nullptr;
+    });
+    if (around == nullptr) return;
+    EXPECT_EQ(one.difference_to(*around, true), "") << one.name;
+    EXPECT_EQ(one.difference_to(*around, false), "") << one.name;
+    ++compared;
+  });
+  EXPECT_GT(compared, 200);
 }
 
 TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
@@ -124,14 +235,21 @@ TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
 }
 
 TEST(OpsOnGpuDifference, IsFound) {
-  const auto bytes = [](std::vector<float> values) {
+  const auto results = [](std::vector<float> values) {
     const auto view = std::as_bytes(std::span(values));
-    return KernelRun::Bytes(view.begin(), view.end());
+    return Results{{"output 0", {DType::f32, {2}}, KernelRun::Bytes(view.begin(), view.end())}};
   };
-  const Named expected = {{"output 0", bytes({1, 2})}}, near = {{"output 0", bytes({1, 2.0001F})}};
+  const Results expected = results({1, 2}), near = results({1, 2.0001F});
   EXPECT_EQ(difference(expected, near, 1e-3), "");
   EXPECT_EQ(difference(expected, near, 0), "output 0 has other bits");
-  EXPECT_EQ(difference(expected, {{"output 0", bytes({1, NAN})}}, 1e-3), "output 0, element 1: expected 2, found nan");
+  EXPECT_EQ(difference(expected, results({1, NAN}), 1e-3), "output 0, element 1: expected 2, found nan");
+  const std::uint16_t halves[] = {0x3c00, 0x4001};  // 1 and 2.002 in float16
+  const auto view = std::as_bytes(std::span(halves));
+  const Results narrow = {{"output 0", {DType::f16, {2}}, KernelRun::Bytes(view.begin(), view.end())}};
+  EXPECT_EQ(difference(expected, narrow, 1e-2), "");
+  EXPECT_EQ(difference(expected, narrow, 1e-4), "output 0, element 1: expected 2, found 2.001953125");
 }
+
+}  // namespace
 
 }  // namespace lockstep::ops

@@ -19,6 +19,19 @@ SAME_BITS = ROOT / "examples" / "same-bits.yaml"
 NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0",
         "NCCL_NVLS_ENABLE": "0", "NCCL_RAS_ENABLE": "0", "NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple",
         "NCCL_MAX_NCHANNELS": "2"}
+GPT = """
+job:
+  model: {gpt: {layers: 2, heads: 2, width: 64, dropout: 0}}
+  data:
+    train: {text: {path: text.txt, tokenizer: characters, context: 64}}
+    validation: {fraction: 0.1}
+  batch_size: 8
+  shards: 4
+  steps: 4
+  loss: cross_entropy
+  optimizer: adamw
+  learning_rate: 0.001
+"""
 
 
 def setUpModule():
@@ -65,6 +78,27 @@ class Bits(Gpu):
     def test_the_loss_is_that_of_the_cpu(self):
         losses = [self.train(f"device={device}", *self.STEPS)["end"]["loss"] for device in ("cpu", "cuda")]
         self.assertAlmostEqual(losses[0], losses[1], delta=0.01 * losses[0])
+
+    def test_one_hash_in_other_precisions(self):
+        whole = self.end(*self.STEPS)["loss"]
+        for precision in ("tf32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (*self.STEPS, f"precision={precision}")
+                one, two = self.end(*words), self.end(*words, ranks=2)
+                self.assertEqual(one["parameters_sha256"], two["parameters_sha256"])
+                self.assertAlmostEqual(one["loss"], whole, delta=0.05 * whole)
+
+    def test_a_transformer_in_two_bytes(self):
+        """Attention, gelu between two linear layers, and norms; sizes that cuBLASLt and cuDNN take."""
+        words = ("precision=bf16", "steps=4", "batch_size=8", "shards=4", "evaluate.every=4 steps")
+        job = self.folder / "gpt.yaml"
+        text = " ".join(f"word{i % 97}" for i in range(4000))
+        (self.folder / "text.txt").write_text(text, encoding="utf-8")
+        job.write_text(GPT, encoding="utf-8")
+        one, two = (self.end(*words, job=job, ranks=ranks) for ranks in (1, 2))
+        self.assertEqual(one["parameters_sha256"], two["parameters_sha256"])
+        cpu = self.train("device=cpu", *words, job=job)["end"]["loss"]
+        self.assertAlmostEqual(one["loss"], cpu, delta=0.05 * cpu)
 
     def test_sums_that_are_not_exact(self):
         end = self.end(*self.STEPS, "exact=never", ranks=2)

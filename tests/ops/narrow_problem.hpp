@@ -67,4 +67,11 @@ inline Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& 
   return problem;
 }
 
+/// The request of a narrow problem, as an executor makes it.
+inline KernelRequest narrow_request(DType type, const Problem& problem, KernelRequest request) {
+  if (problem.op->multiplies) request.products = type;
+  for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
+  return request;
+}
+
 }  // namespace lockstep::ops

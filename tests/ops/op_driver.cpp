@@ -64,6 +64,13 @@ DoubleTensor convert(const std::byte* bytes, const TensorSpec& spec) {
     case DType::u8:
       convert<std::uint8_t>(bytes, result.values);
       break;
+    case DType::bf16:
+    case DType::f16: {
+      std::vector<float> wide(result.values.size());
+      widen(spec.dtype, reinterpret_cast<const std::uint16_t*>(bytes), wide.data(), spec.elements());
+      result.values.assign(wide.begin(), wide.end());
+      break;
+    }
     default:
       LOCKSTEP_CHECK(false, "the op driver cannot read this dtype");
   }

@@ -49,8 +49,7 @@ std::vector<Bytes> widened(DType type, const std::vector<Bytes>& narrow, const s
 
 std::unique_ptr<Kernel> narrow_kernel_of(DType type, const Problem& problem, const Tested& tested) {
   return problem.make_kernel([&](KernelRequest request) {
-    if (problem.op->multiplies) request.products = type;
-    for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
+    request = narrow_request(type, problem, std::move(request));
     EXPECT_TRUE(wants_widening(request));
     return make_kernel({tested.make, tested.takes_narrow}, request, cpu_casts());
   });
@@ -145,10 +144,8 @@ TEST(NarrowElements, AllButTheseHaveAKernelOfTheirOwn) {
   for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
     const Tested tested{grids.at(op.name), true, op.multiplies};
     const Problem problem = narrow_problem_of(type, make_problem(op, the_case), the_case, tested);
-    (void)problem.make_kernel([&](KernelRequest request) {
-      if (op.multiplies) request.products = type;
-      for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
-      if (grids.at(op.name)(request) == nullptr) widened.insert(op.name);
+    (void)problem.make_kernel([&](const KernelRequest& request) {
+      if (grids.at(op.name)(narrow_request(type, problem, request)) == nullptr) widened.insert(op.name);
       return std::unique_ptr<Kernel>();
     });
   });
