@@ -59,7 +59,7 @@ class ClassMetricGrid final : public Kernel {
     const ClassTarget target(rows_, call.inputs[1]);
     auto* right = static_cast<float*>(call.workspace);
     Grid::rows(call.queue, rows_.rows(), ClassMetricBody{target, input(call), right, best_});
-    Grid::each(call.queue, rows_.batch,
+    Grid::rows(call.queue, rows_.batch,
                SampleSumBody{target, right, output(call, 0), output(call, 1), rows_.per_sample});
   }
 

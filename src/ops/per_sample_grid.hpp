@@ -29,21 +29,25 @@ struct ClassTarget {
   [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
 };
 
-/// A sample's rows that count, added in order: their values, and how many they are.
+/// A sample's rows that count: the sum of their values, in lanes, and how many they are. A group a sample.
 struct SampleSumBody {
   ClassTarget target;
   const float* values;  ///< [rows]
   float *sum, *count;   ///< [batch]
   std::int64_t per_sample;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t sample) const {
-    float total = 0, counted = 0;
-    for (std::int64_t row = sample * per_sample; row < (sample + 1) * per_sample; ++row) {
-      if (!target.counts(row)) continue;
-      total += values[row];
-      counted += 1;
-    }
-    sum[sample] = total;
-    count[sample] = counted;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t sample) const {
+    const ClassTarget of = target;
+    const std::int64_t first = sample * per_sample;
+    const float* from = values;
+    const float total =
+        group.sum(per_sample, [=](std::int64_t i) { return of.counts(first + i) ? from[first + i] : 0.0F; });
+    const float counted = group.sum(per_sample, [=](std::int64_t i) { return of.counts(first + i) ? 1.0F : 0.0F; });
+    float *sum_to = sum + sample, *count_to = count + sample;
+    group.once([=] {
+      *sum_to = total;
+      *count_to = counted;
+    });
   }
 };
 

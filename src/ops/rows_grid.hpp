@@ -1,40 +1,37 @@
-// What norms over rows share on a Grid: gradients of weights, which add row after row, a thread a column.
+// Sums over rows on a Grid, in the order of backend/row_blocks.hpp, and what norms over rows add in that way.
 #pragma once
 
 #include <cstdint>
 
 #include "backend/gpu/grid.hpp"
+#include "backend/row_blocks.hpp"
 
 namespace lockstep::ops {
 
-/// total[i] = sum of dy[row, i], in order of rows.
-template <class T>
-struct SumRowsBody {
-  const T* dy;
-  float* total;
-  std::int64_t rows, size;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    float sum = 0;
-    for (std::int64_t row = 0; row < rows; ++row) sum += dy[row * size + i];
-    total[i] = sum;
-  }
-};
+/// total[columns] = sum over rows of terms.of(row, column); scratch is [scratch_rows(rows), columns].
+template <class Grid, class T, class Terms>
+void put_row_sums(GpuQueue* queue, const Terms& terms, std::int64_t rows, std::int64_t columns, T* total, T* scratch) {
+  using backend::RowBlocks;
+  const auto put = [&]<class Added>(const Added& added, const RowBlocks& blocks, T* to) {
+    Grid::each(queue, blocks.count() * columns, backend::SumBlocksBody<Added, T>{added, blocks, columns, to});
+  };
+  backend::for_levels(
+      rows, columns, total, scratch, [&](const RowBlocks& blocks, T* to) { put(terms, blocks, to); },
+      [&](const T* from, const RowBlocks& blocks, T* to) {
+        put(backend::RowElements<T>{from, columns}, blocks, to);
+      });
+}
 
-/// dw[i] = sum of dy[row, i] * z[row, i], in order of rows; z = (x - mean) * scale, or x * scale without means.
+/// dy * z, with z = (x - mean) * scale, or x * scale without means.
 template <class T>
-struct ScaleGradientBody {
+struct ScaleGradients {
   const T *x, *dy;
-  const float *means, *scales;
-  float* dw;
-  std::int64_t rows, size;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    float sum = 0;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t at = row * size + i;
-      const float centered = means == nullptr ? x[at] : x[at] - means[row];
-      sum += dy[at] * (centered * scales[row]);
-    }
-    dw[i] = sum;
+  const float *means, *scales;  ///< [rows]
+  std::int64_t columns;
+  LOCKSTEP_HOST_DEVICE float of(std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * columns + column;
+    const float centered = means == nullptr ? x[at] : x[at] - means[row];
+    return dy[at] * (centered * scales[row]);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "backend/row_blocks.hpp"
 #include "core/vectorize.hpp"
 
 namespace lockstep::train {
@@ -77,9 +78,12 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
   if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, piece.elements);
 }
 
-double CpuUpdater::norm() const {
+double CpuUpdater::norm() {
   double sum = 0;
-  for (const double square : squares_) sum += square;
+  backend::for_levels_of(squares_.data(), std::ssize(squares_), 1, &sum, square_levels_.data(),
+                         [](const double* from, const backend::RowBlocks& blocks, double* to) {
+                           backend::sum_level(from, blocks, 1, to);
+                         });
   return std::sqrt(sum);
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "backend/row_blocks.hpp"
 #include "comm/exchange.hpp"
 #include "exec/worker_pool.hpp"
 #include "train/updater.hpp"
@@ -13,7 +14,12 @@ class CpuUpdater final : public Updater {
  public:
   /// Exchange and pool outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::Exchange& exchange, exec::WorkerPool& pool)
-      : Updater(setup), exchange_(exchange), pool_(pool), squares_(pieces_.size()), finite_(pieces_.size(), 1) {}
+      : Updater(setup),
+        exchange_(exchange),
+        pool_(pool),
+        squares_(pieces_.size()),
+        square_levels_(static_cast<std::size_t>(backend::scratch_rows(std::ssize(pieces_)))),
+        finite_(pieces_.size(), 1) {}
 
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
@@ -21,13 +27,14 @@ class CpuUpdater final : public Updater {
  private:
   void gather(float divisor, std::size_t index);
   [[nodiscard]] bool overflowed() const;
-  [[nodiscard]] double norm() const;
+  [[nodiscard]] double norm();
   void update_states(Model& model) const;
 
   const comm::Exchange& exchange_;
   exec::WorkerPool& pool_;
-  std::vector<double> squares_;       // by piece
-  std::vector<std::uint8_t> finite_;  // by piece: whether all of it is
+  std::vector<double> squares_;        // by piece
+  std::vector<double> square_levels_;  // of their sum
+  std::vector<std::uint8_t> finite_;   // by piece: whether all of it is
 };
 
 }  // namespace lockstep::train

@@ -141,6 +141,8 @@ void GpuUpdater::make_tables() {
   chunks_ = table(std::as_bytes(std::span(chunks)));
   lanes_ = backend::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
   squares_ = backend::GpuBlock(gpu_, pieces_.size() * sizeof(double));
+  square_ = backend::GpuBlock(gpu_, sizeof(double));
+  square_levels_ = backend::GpuBlock(gpu_, backend::row_sums_bytes<double>(std::ssize(pieces_), 1));
 }
 
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
@@ -171,7 +173,12 @@ void GpuUpdater::put_clipping(GpuQueue* queue) {
   auto* const squares = squares_.as<double>();
   kernels_->put(queue, chunks,
                 SquaresBody{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
-  kernels_->put(queue, 1, ClipBody{squares, chunks, clip_norm_, verdict_.as<Verdict>()});
+  const auto level = [&](const double* from, const backend::RowBlocks& blocks, double* to) {
+    kernels_->put(queue, blocks.count(), SumSquaresBody{{from, 1}, blocks, 1, to});
+  };
+  auto* const square = square_.as<double>();
+  backend::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
+  kernels_->put(queue, 1, ClipBody{square, clip_norm_, verdict_.as<Verdict>()});
 }
 
 void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {

@@ -8,6 +8,7 @@
 
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
+#include "backend/row_blocks.hpp"
 #include "core/host_device.hpp"
 #include "core/narrow.hpp"
 #include "exec/gpu_tensors.hpp"
@@ -62,7 +63,7 @@ struct GatherBody {
   }
 };
 
-/// A chunk of a tensor; the norm adds the chunks' squares in their order.
+/// A chunk of a tensor; the norm adds the chunks' squares as rows are added (backend/row_blocks.hpp).
 struct NormChunk {
   std::int64_t first = 0;
   std::int64_t elements = 0;
@@ -96,16 +97,15 @@ struct SquaresBody {
   }
 };
 
-/// The norm of all chunks, and what gradients are multiplied by. One thread.
+using SumSquaresBody = backend::SumBlocksBody<backend::RowElements<double>, double>;
+
+/// The norm, and what gradients are multiplied by. One thread.
 struct ClipBody {
-  const double* squares;
-  std::int64_t chunks;
+  const double* square;
   double most;
   Verdict* verdict;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
-    double sum = 0;
-    for (std::int64_t c = 0; c < chunks; ++c) sum += squares[c];
-    verdict->norm = std::sqrt(sum);
+    verdict->norm = std::sqrt(*square);
     const double factor = most / (verdict->norm + 1e-6);
     verdict->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
   }
@@ -198,6 +198,7 @@ class UpdateKernels {
   virtual void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const = 0;
   /// body(group, c) for c = 0 ... chunks - 1
   virtual void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t sums, const SumSquaresBody& body) const = 0;
   virtual void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const = 0;
   virtual void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const = 0;
   virtual void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const = 0;
@@ -211,6 +212,7 @@ class GridUpdateKernels final : public UpdateKernels {
  public:
   void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override { Grid::each(queue, n, body); }
   void put(GpuQueue* queue, std::int64_t n, const SquaresBody& body) const override { Grid::rows(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SumSquaresBody& body) const override { Grid::each(queue, n, body); }
   void put(GpuQueue* queue, std::int64_t n, const ClipBody& body) const override { Grid::each(queue, n, body); }
   void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { Grid::each(queue, n, body); }
   void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override { Grid::each(queue, n, body); }

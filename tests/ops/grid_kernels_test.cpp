@@ -54,6 +54,20 @@ Problem with_scores(Problem problem) {
   return problem;
 }
 
+/// What both kernels make of it, forward and backward, must be the same bits.
+void expect_equal_bits(const Problem& problem, Kernel& cpu, Kernel& grid) {
+  KernelRun expected(problem), found(problem);
+  for (const auto& [run, kernel] : {std::pair{&expected, &cpu}, std::pair{&found, &grid}}) {
+    run->forward(*kernel);
+    run->backward(*kernel);
+    EXPECT_EQ(run->damage(), "");
+  }
+  EXPECT_TRUE(found.outputs() == expected.outputs());
+  EXPECT_TRUE(found.statistics() == expected.statistics());
+  EXPECT_TRUE(found.input_gradients() == expected.input_gradients());
+  EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients());
+}
+
 const std::vector<TensorSpec> kScoresAndLabels = {{DType::f32, {4, 3}}, {DType::i32, {4}}};
 
 }  // namespace
@@ -92,6 +106,47 @@ TEST_F(GridKernels, MaxPoolKeepsANaN) {
   const auto found = values(first_output(images));
   EXPECT_TRUE(std::isnan(found[0]) && std::isnan(found[1]) && std::isnan(found[2]));
   EXPECT_FALSE(std::isnan(found[3]));
+}
+
+// 67 blocks of 8 rows, the last one shorter, are a block of blocks and a bit.
+TEST_F(GridKernels, BatchNormAddsItsBlocksInBlocks) {
+  const Problem images = problem("batch_norm", {}, {{DType::f32, {530, 1, 1, 1000}}});
+  const auto cpu = images.make_kernel(), grid = grid_kernel(images);
+  expect_equal_bits(images, *cpu, *grid);
+  KernelRun run(images);
+  run.forward(*cpu);
+  const auto x = to_doubles(images.inputs[0]).values, mean = values(run.statistics()[0]),
+             variance = values(run.statistics()[1]);
+  for (const std::size_t channel : {0UL, 511UL, 999UL}) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = channel; i < x.size(); i += 1000) sum += x[i];
+    for (std::size_t i = channel; i < x.size(); i += 1000) squares += (x[i] - sum / 530) * (x[i] - sum / 530);
+    EXPECT_NEAR(mean[channel], sum / 530, 1e-6);
+    EXPECT_NEAR(variance[channel], squares / 529, 1e-6);
+  }
+}
+
+TEST_F(GridKernels, EmbeddingsGradientLeavesOutIdsOutsideTheVocabulary) {
+  const Problem embedding = problem("embedding", {{"vocabulary", Int{3}}, {"width", Int{2}}}, {{DType::i32, {5}}});
+  constexpr std::array<std::int32_t, 5> kIds = {2, 0, 2, 0, 2};
+  std::copy(kIds.begin(), kIds.end(), embedding.inputs[0].as<std::int32_t>().begin());
+  const auto dy = to_doubles(embedding.output_gradients[0]).values;
+  const auto gradient = [&] {
+    const auto kernel = grid_kernel(embedding);
+    KernelRun run(embedding);
+    run.forward(*kernel);
+    run.backward(*kernel);
+    return values(run.parameter_gradients()[0]);
+  };
+  const auto float_sum = [](double a, double b) -> double { return static_cast<float>(a) + static_cast<float>(b); };
+  EXPECT_EQ(gradient(), (std::vector<double>{float_sum(dy[2], dy[6]), float_sum(dy[3], dy[7]), 0, 0,
+                                             float_sum(float_sum(dy[0], dy[4]), dy[8]),
+                                             float_sum(float_sum(dy[1], dy[5]), dy[9])}));
+  for (const std::int32_t bad : {3, -1}) {
+    embedding.inputs[0].as<std::int32_t>()[2] = bad;
+    EXPECT_EQ(gradient(), (std::vector<double>{float_sum(dy[2], dy[6]), float_sum(dy[3], dy[7]), 0, 0,
+                                               float_sum(dy[0], dy[8]), float_sum(dy[1], dy[9])}));
+  }
 }
 
 TEST_F(GridKernels, TransposeOfTooManyDimensions) {

@@ -52,8 +52,10 @@ class OpErrors : public testing::Test {
       parameters.push_back(tensors.emplace_back(request.parameters.back()).bytes());
     }
     for (const auto& spec : signature.outputs) out.push_back(tensors.emplace_back(spec).bytes());
+    const auto kernel = def.kernels.at(DeviceKind::cpu)(request);
+    const Tensor workspace({DType::u8, {static_cast<std::int64_t>(kernel->workspace_bytes())}});
     try {
-      def.kernels.at(DeviceKind::cpu)(request)->forward({in, parameters, {}, {}, out, {}, nullptr, nullptr});
+      kernel->forward({in, parameters, {}, {}, out, {}, workspace.bytes(), nullptr});
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::data);
       return error.what();

@@ -32,8 +32,13 @@ class CheckedUpdateKernels final : public UpdateKernels {
     kernel_writes(queue, body.squares, chunks);
     grids_.put(queue, chunks, body);
   }
+  void put(GpuQueue* queue, std::int64_t sums, const SumSquaresBody& body) const override {
+    kernel_reads(queue, body.terms.x, body.blocks.rows);
+    kernel_writes(queue, body.to, sums);
+    grids_.put(queue, sums, body);
+  }
   void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const override {
-    kernel_reads(queue, body.squares, body.chunks);
+    kernel_reads(queue, body.square, 1);
     kernel_writes(queue, body.verdict, 1);
     grids_.put(queue, one, body);
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -28,13 +29,13 @@ constexpr int kShards = 3, kSteps = 3;
 using backend::bytes_of;
 
 // Every kind of parameter: used twice, without decay, longer than a chunk, shorter than a part; and statistics.
-Graph net(const OpRegistry& ops) {
+Graph net(const OpRegistry& ops, Int width) {
   GraphBuilder b(ops, 2);
-  ValueId x = b.input("image", {DType::f32, {70}});
+  ValueId x = b.input("image", {DType::f32, {width}});
   const ValueId label = b.input("label", {DType::i32, {}});
-  x = b.apply("linear", {x}, Attributes({{"features", Int{70}}}), "twice");
+  x = b.apply("linear", {x}, Attributes({{"features", width}}), "twice");
   x = b.apply("batch_norm", {x});
-  x = b.apply("linear", {x}, Attributes({{"features", Int{70}}, {"tied", std::string("twice")}}));
+  x = b.apply("linear", {x}, Attributes({{"features", width}, {"tied", std::string("twice")}}));
   x = b.apply("linear", {b.apply("relu", {x})}, Attributes({{"features", Int{5}}}));
   b.graph().output = x;
   b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
@@ -52,9 +53,9 @@ struct Scaling {
 /// A run of updates from made-up sums, on the host or on a fake.
 class Bench {
  public:
-  explicit Bench(DType precision = DType::f32) : precision_(precision) {
+  explicit Bench(DType precision = DType::f32, Int width = 70) : precision_(precision) {
     ops::add_built_in(registry_);
-    graph_ = net(registry_);
+    graph_ = net(registry_, width);
     set_precision(graph_, precision);
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
     layout_ = exec::make_gradient_layout(executor_->program(), 8192);
@@ -199,6 +200,26 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
                                      << clip_norm;
       EXPECT_EQ(expected.updates.back().norm > 0, clip_norm > 0);
     }
+  }
+}
+
+// 88 chunks of the largest tensor alone are more than one block of them.
+TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
+  constexpr Int kWidth = 600, kStatistics = 2 * kWidth;
+  const OptimizerOptions options{.kind = "sgd", .momentum = 0};
+  for (const double clip_norm : {0.5, 1e9}) {
+    Bench bench(DType::f32, kWidth);
+    const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+    EXPECT_TRUE(found == expected) << "clip_norm " << clip_norm;
+    if (clip_norm < 1) continue;
+    double squares = 0;  // of the gradient, which is taken first, of step 1; then come as many parameters
+    const auto gradient = (std::ssize(expected.values) - kStatistics) / 2;
+    for (Int i = 0; i < gradient; ++i) {
+      const double value = expected.values[static_cast<std::size_t>(i)];
+      squares += value * value;
+    }
+    EXPECT_GT(gradient, kWidth * kWidth);
+    EXPECT_NEAR(expected.updates[1].norm, std::sqrt(squares), 1e-9 * std::sqrt(squares));
   }
 }
 

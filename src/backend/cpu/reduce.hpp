@@ -93,12 +93,4 @@ LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
   return combine_maximum(best);
 }
 
-/// total[n] = sum of the rows of x[rows, n], in order of rows.
-LOCKSTEP_INLINE void sum_rows(const float* x, float* total, std::int64_t rows, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) total[i] = 0;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < n; ++i) total[i] += x[row * n + i];
-  }
-}
-
 }  // namespace lockstep::backend

@@ -1,29 +1,44 @@
 // Moments are taken block by block, each in two passes while it is in the first-level cache, and combined in
-// double (Chan, Golub, LeVeque 1983): accurate as two passes over memory, at the cost of one.
+// double (channel_sums.hpp): accurate as two passes over memory, at the cost of one.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 
 #include "ops/batch_norm/batch_norm_kernels.hpp"
+#include "ops/batch_norm/channel_sums.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-/// The workspace: two rows of doubles and three of floats, by channel.
+/// The workspace, by channel: what all rows come to and the levels of that sum (of Moments or GradientTotals), two rows
+/// of doubles, and three of floats.
 struct Scratch {
-  Scratch(void* workspace, std::int64_t channels)
-      : first(static_cast<double*>(workspace)),
+  Scratch(void* workspace, std::int64_t blocks, std::int64_t channels)
+      : totals(workspace),
+        levels(static_cast<std::byte*>(workspace) + totals_bytes(channels)),
+        first(reinterpret_cast<double*>(static_cast<std::byte*>(levels) + levels_bytes(blocks, channels))),
         second(first + channels),
         a(reinterpret_cast<float*>(second + channels)),
         b(a + channels),
         c(b + channels) {}
-  static std::size_t bytes(std::int64_t channels) {
-    return static_cast<std::size_t>(channels) * (2 * sizeof(double) + 3 * sizeof(float));
+  static std::size_t bytes(std::int64_t blocks, std::int64_t channels) {
+    return totals_bytes(channels) + levels_bytes(blocks, channels) +
+           static_cast<std::size_t>(channels) * (2 * sizeof(double) + 3 * sizeof(float));
   }
+  void *totals, *levels;
   double *first, *second;
   float *a, *b, *c;
+
+ private:
+  static std::size_t totals_bytes(std::int64_t channels) {
+    return static_cast<std::size_t>(channels) * sizeof(Moments);
+  }
+  static std::size_t levels_bytes(std::int64_t blocks, std::int64_t channels) {
+    return backend::row_sums_bytes<Moments>(blocks, channels);
+  }
 };
 
 class BatchNormCpu final : public Kernel {
@@ -31,17 +46,17 @@ class BatchNormCpu final : public Kernel {
   explicit BatchNormCpu(const KernelRequest& request)
       : training_(request.mode == Mode::training),
         channels_(request.inputs[0].shape.back()),
-        rows_(request.inputs[0].elements() / channels_),
+        blocks_{request.inputs[0].elements() / channels_, rows_per_block(channels_)},
         epsilon_(request.attributes->number("epsilon")),
         relu_(request.epilogue == "relu") {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return Scratch::bytes(channels_); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return Scratch::bytes(blocks_.count(), channels_); }
 
   void forward(const ForwardCall& call) override {
-    const Scratch scratch(call.workspace, channels_);
+    const Scratch scratch = scratch_in(call.workspace);
     if (training_) {
-      moments(input(call), scratch);
-      finish_moments(scratch, static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1]), call);
+      finish_moments(moments(input(call), scratch), static_cast<float*>(call.saved[0]),
+                     static_cast<float*>(call.saved[1]), call);
       return remake(call);
     }
     const auto *mean = static_cast<const float*>(call.states[0]), *variance = static_cast<const float*>(call.states[1]);
@@ -52,7 +67,7 @@ class BatchNormCpu final : public Kernel {
 
   [[nodiscard]] bool remakes() const override { return true; }
   void remake(const ForwardCall& call) override {
-    const Scratch scratch(call.workspace, channels_);
+    const Scratch scratch = scratch_in(call.workspace);
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
     const auto* weight = static_cast<const float*>(call.parameters[0]);
     for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse[c];
@@ -60,26 +75,26 @@ class BatchNormCpu final : public Kernel {
   }
 
   void backward(const BackwardCall& call) override {
-    const Scratch scratch(call.workspace, channels_);
+    const Scratch scratch = scratch_in(call.workspace);
     const float* mean = static_cast<const float*>(call.saved[0]);
     const float* inverse = static_cast<const float*>(call.saved[1]);
-    gradient_sums(call, mean, scratch);
+    const GradientTotals* const totals = gradient_totals(call, mean, scratch);
     float *weight_gradient = call.parameter_gradients[0], *bias_gradient = call.parameter_gradients[1];
     for (std::int64_t c = 0; c < channels_; ++c) {
-      if (weight_gradient != nullptr) weight_gradient[c] = static_cast<float>(scratch.second[c] * inverse[c]);
-      if (bias_gradient != nullptr) bias_gradient[c] = static_cast<float>(scratch.first[c]);
+      if (weight_gradient != nullptr) weight_gradient[c] = static_cast<float>(totals[c].product * inverse[c]);
+      if (bias_gradient != nullptr) bias_gradient[c] = static_cast<float>(totals[c].gradient);
     }
     if (input_gradient(call) == nullptr) return;
     const float* weight = static_cast<const float*>(call.parameters[0]);
-    const double count = static_cast<double>(std::max<std::int64_t>(rows_, 1));
+    const double count = static_cast<double>(std::max<std::int64_t>(blocks_.rows, 1));
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double inv = inverse[c], scale = weight[c] * inv;
       scratch.a[c] = static_cast<float>(scale);
-      scratch.b[c] = static_cast<float>(-scale * inv * inv * scratch.second[c] / count);
-      scratch.c[c] = static_cast<float>(-scale * scratch.first[c] / count);
+      scratch.b[c] = static_cast<float>(-scale * inv * inv * totals[c].product / count);
+      scratch.c[c] = static_cast<float>(-scale * totals[c].gradient / count);
     }
     normalize_gradient(input(call), gradient_from(call, 0), mean, scratch.a, scratch.b, scratch.c, input_gradient(call),
-                       rows_, channels_);
+                       blocks_.rows, channels_);
   }
 
  private:
@@ -88,58 +103,80 @@ class BatchNormCpu final : public Kernel {
   }
 
   void normalize_by(const ForwardCall& call, const float* mean, const float* scale) const {
-    normalize(input(call), mean, scale, static_cast<const float*>(call.parameters[1]), output(call), rows_, channels_,
-              relu_);
+    normalize(input(call), mean, scale, static_cast<const float*>(call.parameters[1]), output(call), blocks_.rows,
+              channels_, relu_);
   }
 
   [[nodiscard]] float inverse_deviation(double variance) const {
     return static_cast<float>(1 / std::sqrt(variance + epsilon_));
   }
 
-  /// scratch.first: mean; scratch.second: sum of squared deviations.
-  void moments(const float* x, const Scratch& scratch) const {
-    std::fill_n(scratch.first, 2 * channels_, 0.0);
-    const std::int64_t block = rows_per_block(channels_);
-    for (std::int64_t done = 0; done < rows_; done += block) {
-      const std::int64_t rows = std::min(block, rows_ - done);
-      block_moments(x + done * channels_, rows, channels_, scratch.a, scratch.b);
-      const auto total = static_cast<double>(done + rows);
+  [[nodiscard]] Scratch scratch_in(void* workspace) const { return {workspace, blocks_.count(), channels_}; }
+
+  /// Adds all blocks as backend/row_blocks.hpp says: add(block) to scratch.first and second, which begin with 0 for
+  /// each block of blocks, and taken(channel) is what they have come to then.
+  template <class T, class Add, class Taken>
+  const T* sum_of_blocks(const Scratch& scratch, const Add& add, const Taken& taken) const {
+    auto* const totals = static_cast<T*>(scratch.totals);
+    const auto first = [&](const backend::RowBlocks& level, T* to) {
+      for (std::int64_t i = 0; i < level.count(); ++i, to += channels_) {
+        std::fill_n(scratch.first, 2 * channels_, 0.0);
+        for (std::int64_t number = level.begin(i); number < level.end(i); ++number) add(number, level.begin(i));
+        for (std::int64_t c = 0; c < channels_; ++c) to[c] = taken(c);
+      }
+    };
+    backend::for_levels(
+        blocks_.count(), channels_, totals, static_cast<T*>(scratch.levels), first,
+        [&](const T* from, const backend::RowBlocks& level, T* to) { backend::sum_level(from, level, channels_, to); });
+    return totals;
+  }
+
+  const Moments* moments(const float* x, const Scratch& scratch) const {
+    double total = 0;
+    const auto add = [&](std::int64_t number, std::int64_t first) {
+      const std::int64_t rows = blocks_.rows_of(number), done = (number - first) * blocks_.block;
+      block_moments(x + number * blocks_.block * channels_, rows, channels_, scratch.a, scratch.b);
+      total = static_cast<double>(done + rows);
       const double share = static_cast<double>(rows) / total, cross = static_cast<double>(done) * share;
       for (std::int64_t c = 0; c < channels_; ++c) {
         const double delta = scratch.a[c] - scratch.first[c];
         scratch.first[c] += delta * share;
         scratch.second[c] += scratch.b[c] + delta * delta * cross;
       }
-    }
+    };
+    return sum_of_blocks<Moments>(scratch, add, [&](std::int64_t c) {
+      return Moments{total, scratch.first[c], scratch.second[c]};
+    });
   }
 
-  void finish_moments(const Scratch& scratch, float* mean, float* inverse, const ForwardCall& call) const {
-    const auto count = static_cast<double>(std::max<std::int64_t>(rows_, 1));
-    const auto degrees = static_cast<double>(std::max<std::int64_t>(rows_ - 1, 1));
+  void finish_moments(const Moments* moments, float* mean, float* inverse, const ForwardCall& call) const {
+    const auto count = static_cast<double>(std::max<std::int64_t>(blocks_.rows, 1));
+    const auto degrees = static_cast<double>(std::max<std::int64_t>(blocks_.rows - 1, 1));
     for (std::int64_t c = 0; c < channels_; ++c) {
-      mean[c] = static_cast<float>(scratch.first[c]);
-      inverse[c] = inverse_deviation(scratch.second[c] / count);
+      mean[c] = static_cast<float>(moments[c].mean);
+      inverse[c] = inverse_deviation(moments[c].squares / count);
       call.statistics[0][c] = mean[c];
-      call.statistics[1][c] = static_cast<float>(scratch.second[c] / degrees);
+      call.statistics[1][c] = static_cast<float>(moments[c].squares / degrees);
     }
   }
 
-  /// scratch.first: sum of dy; scratch.second: sum of dy * (x - mean).
-  void gradient_sums(const BackwardCall& call, const float* mean, const Scratch& scratch) const {
-    std::fill_n(scratch.first, 2 * channels_, 0.0);
-    const std::int64_t block = rows_per_block(channels_);
-    for (std::int64_t done = 0; done < rows_; done += block) {
-      const std::int64_t rows = std::min(block, rows_ - done), at = done * channels_;
+  const GradientTotals* gradient_totals(const BackwardCall& call, const float* mean, const Scratch& scratch) const {
+    const auto add = [&](std::int64_t number, std::int64_t /*first*/) {
+      const std::int64_t rows = blocks_.rows_of(number), at = number * blocks_.block * channels_;
       block_gradient_sums(input(call) + at, gradient_from(call, at), mean, rows, channels_, scratch.a, scratch.b);
       for (std::int64_t c = 0; c < channels_; ++c) {
         scratch.first[c] += scratch.a[c];
         scratch.second[c] += scratch.b[c];
       }
-    }
+    };
+    return sum_of_blocks<GradientTotals>(scratch, add, [&](std::int64_t c) {
+      return GradientTotals{scratch.first[c], scratch.second[c]};
+    });
   }
 
   bool training_;
-  std::int64_t channels_, rows_;
+  std::int64_t channels_;
+  CacheBlocks blocks_;
   double epsilon_;
   bool relu_;
 };

@@ -1,29 +1,21 @@
-// batch_norm over a Grid. A thread takes a channel of a block of rows and makes its moments in two passes; then a
-// thread a channel combines the blocks, in double. Blocks, streams and formulas are those of batch_norm_cpu.cpp and
+// batch_norm over a Grid. A thread takes a channel of a block of rows and makes its moments in two passes; the blocks
+// are added in double, as rows are. Blocks, streams and formulas are those of batch_norm_cpu.cpp, channel_sums.hpp and
 // channel_groups.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
+#include "ops/batch_norm/channel_sums.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
-
-/// Rows [rows, channels], cut into blocks.
-struct ChannelBlocks {
-  std::int64_t rows, channels, block;
-
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (rows + block - 1) / block; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t rows_of(std::int64_t number) const {
-    const std::int64_t rest = rows - number * block;
-    return rest < block ? rest : block;
-  }
-};
 
 /// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, what is left of the rows to stream 0; the
 /// streams are combined as a tree.
@@ -55,12 +47,14 @@ template <class T>
 struct BlockMomentsBody {
   const T* x;
   float *means, *squares;  ///< [blocks, channels]
-  ChannelBlocks blocks;
+  CacheBlocks blocks;
+  std::int64_t channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t channels = blocks.channels, channel = i % channels, number = i / channels;
+    const std::int64_t channel = i % channels, number = i / channels;
     const std::int64_t rows = blocks.rows_of(number);
-    const T* from = x + number * blocks.block * channels + channel;
-    const auto value = [=](std::int64_t row) -> float { return from[row * channels]; };
+    const std::int64_t step = channels;
+    const T* from = x + number * blocks.block * step + channel;
+    const auto value = [=](std::int64_t row) -> float { return from[row * step]; };
     const float mean = sum_of_channel(channel, channels, rows, value) * (1.0F / static_cast<float>(rows));
     means[i] = mean;
     squares[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) {
@@ -75,32 +69,32 @@ LOCKSTEP_HOST_DEVICE inline float inverse_deviation(double variance, double epsi
   return static_cast<float>(1 / std::sqrt(variance + epsilon));
 }
 
+/// What the bodies above have made, as rows to be added.
+struct BlockMoments {
+  const float *means, *squares;  ///< [blocks, channels]
+  CacheBlocks blocks;
+  std::int64_t channels;
+  LOCKSTEP_HOST_DEVICE Moments of(std::int64_t number, std::int64_t channel) const {
+    const std::int64_t at = number * channels + channel;
+    return {static_cast<double>(blocks.rows_of(number)), means[at], squares[at]};
+  }
+};
+
 /// What forward keeps of each channel, and what it multiplies by.
 struct MomentsBody {
-  const float *means, *squares;  ///< [blocks, channels]
+  const Moments* moments;  ///< [channels]
   const float* weight;
   float *mean, *inverse, *scale;                 ///< [channels]
   float *statistics_mean, *statistics_variance;  ///< the variance is unbiased
-  ChannelBlocks blocks;
+  std::int64_t rows;
   double epsilon;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
-    double center = 0, deviations = 0;  // sum of their squares
-    std::int64_t done = 0;
-    for (std::int64_t number = 0; number < blocks.count(); ++number) {
-      const std::int64_t rows = blocks.rows_of(number), at = number * blocks.channels + c;
-      const auto total = static_cast<double>(done + rows);
-      const double share = static_cast<double>(rows) / total, cross = static_cast<double>(done) * share;
-      const double delta = means[at] - center;
-      center += delta * share;
-      deviations += squares[at] + delta * delta * cross;
-      done += rows;
-    }
-    const auto count = static_cast<double>(done > 1 ? done : 1), degrees = static_cast<double>(done > 2 ? done - 1 : 1);
-    mean[c] = static_cast<float>(center);
-    inverse[c] = inverse_deviation(deviations / count, epsilon);
+    const auto count = static_cast<double>(rows > 1 ? rows : 1), degrees = static_cast<double>(rows > 2 ? rows - 1 : 1);
+    mean[c] = static_cast<float>(moments[c].mean);
+    inverse[c] = inverse_deviation(moments[c].squares / count, epsilon);
     scale[c] = weight[c] * inverse[c];
     statistics_mean[c] = mean[c];
-    statistics_variance[c] = static_cast<float>(deviations / degrees);
+    statistics_variance[c] = static_cast<float>(moments[c].squares / degrees);
   }
 };
 
@@ -137,16 +131,26 @@ struct BlockGradientSumsBody {
   const T *x, *dy;
   const float* mean;
   float *sums, *products;  ///< [blocks, channels]
-  ChannelBlocks blocks;
+  CacheBlocks blocks;
+  std::int64_t channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t channels = blocks.channels, channel = i % channels, number = i / channels;
-    const std::int64_t rows = blocks.rows_of(number), first = number * blocks.block * channels + channel;
+    const std::int64_t step = channels, channel = i % step, number = i / step;
+    const std::int64_t rows = blocks.rows_of(number), first = number * blocks.block * step + channel;
     const T *xs = x + first, *gradients = dy + first;
     const float center = mean[channel];
-    sums[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) { return gradients[row * channels]; });
-    products[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) {
-      return gradients[row * channels] * (xs[row * channels] - center);
-    });
+    sums[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) { return gradients[row * step]; });
+    products[i] = sum_of_channel(channel, step, rows,
+                                 [=](std::int64_t row) { return gradients[row * step] * (xs[row * step] - center); });
+  }
+};
+
+/// They as rows to be added.
+struct BlockGradients {
+  const float *sums, *products;  ///< [blocks, channels]
+  std::int64_t channels;
+  LOCKSTEP_HOST_DEVICE GradientTotals of(std::int64_t number, std::int64_t channel) const {
+    const std::int64_t at = number * channels + channel;
+    return {sums[at], products[at]};
   }
 };
 
@@ -156,20 +160,16 @@ struct GradientFactors {
 };
 
 struct ChannelGradientBody {
-  const float *sums, *products;  ///< [blocks, channels]
+  const GradientTotals* totals;  ///< [channels]
   const float *weight, *inverse;
   float *weight_gradient, *bias_gradient;  ///< null where not wanted
   GradientFactors factors;
-  ChannelBlocks blocks;
+  std::int64_t rows;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
-    double sum = 0, product = 0;
-    for (std::int64_t number = 0; number < blocks.count(); ++number) {
-      sum += sums[number * blocks.channels + c];
-      product += products[number * blocks.channels + c];
-    }
+    const auto [sum, product] = totals[c];
     if (weight_gradient != nullptr) weight_gradient[c] = static_cast<float>(product * inverse[c]);
     if (bias_gradient != nullptr) bias_gradient[c] = static_cast<float>(sum);
-    const auto count = static_cast<double>(blocks.rows > 1 ? blocks.rows : 1);
+    const auto count = static_cast<double>(rows > 1 ? rows : 1);
     const double inv = inverse[c], scale = weight[c] * inv;
     factors.of_dy[c] = static_cast<float>(scale);
     factors.of_x[c] = static_cast<float>(-scale * inv * inv * product / count);
@@ -194,13 +194,13 @@ template <class Grid, class T>
 class BatchNormGrid final : public Kernel {
  public:
   explicit BatchNormGrid(const KernelRequest& request)
-      : training_(request.mode == Mode::training), epsilon_(request.attributes->number("epsilon")) {
-    const std::int64_t channels = request.inputs[0].shape.back();
-    blocks_ = {request.inputs[0].elements() / channels, channels, rows_per_block(channels)};
-  }
+      : training_(request.mode == Mode::training),
+        epsilon_(request.attributes->number("epsilon")),
+        channels_(request.inputs[0].shape.back()),
+        blocks_{request.inputs[0].elements() / channels_, rows_per_block(channels_)} {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(2 * sums() + 3 * blocks_.channels) * sizeof(float);
+    return totals_bytes() + static_cast<std::size_t>(2 * sums() + 3 * channels_) * sizeof(float);
   }
 
   void forward(const ForwardCall& call) override {
@@ -208,14 +208,15 @@ class BatchNormGrid final : public Kernel {
     const auto *weight = parameter(call, 0), *mean = static_cast<const float*>(call.states[0]);
     if (training_) {
       auto *saved_mean = static_cast<float*>(call.saved[0]), *inverse = static_cast<float*>(call.saved[1]);
-      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_});
-      Grid::each(call.queue, blocks_.channels,
-                 MomentsBody{first, second, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
-                             blocks_, epsilon_});
+      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_, channels_});
+      const auto* moments = add<Moments>(call, BlockMoments{first, second, blocks_, channels_});
+      Grid::each(call.queue, channels_,
+                 MomentsBody{moments, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
+                             blocks_.rows, epsilon_});
       mean = saved_mean;
     } else {
       const auto* variance = static_cast<const float*>(call.states[1]);
-      Grid::each(call.queue, blocks_.channels, InferenceScaleBody{variance, weight, scale, epsilon_});
+      Grid::each(call.queue, channels_, InferenceScaleBody{variance, weight, scale, epsilon_});
     }
     normalize(call, mean, scale);
   }
@@ -224,7 +225,7 @@ class BatchNormGrid final : public Kernel {
   void remake(const ForwardCall& call) override {
     float* const scale = scratch(call.workspace).a;
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
-    Grid::each(call.queue, blocks_.channels, TrainingScaleBody{inverse, parameter(call, 0), scale});
+    Grid::each(call.queue, channels_, TrainingScaleBody{inverse, parameter(call, 0), scale});
     normalize(call, mean, scale);
   }
 
@@ -233,31 +234,43 @@ class BatchNormGrid final : public Kernel {
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
     const GradientFactors factors{of_dy, of_x, constant};
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
-    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, dy, mean, first, second, blocks_});
-    Grid::each(call.queue, blocks_.channels,
-               ChannelGradientBody{first, second, parameter(call, 0), inverse, call.parameter_gradients[0],
-                                   call.parameter_gradients[1], factors, blocks_});
+    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, dy, mean, first, second, blocks_, channels_});
+    const auto* totals = add<GradientTotals>(call, BlockGradients{first, second, channels_});
+    Grid::each(call.queue, channels_,
+               ChannelGradientBody{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
+                                   call.parameter_gradients[1], factors, blocks_.rows});
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
-      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, dy, mean, factors, dx, blocks_.channels});
+      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, dy, mean, factors, dx, channels_});
     }
   }
 
  private:
+  /// The workspace: what all rows come to, by channel, and the levels of that sum; then the floats below.
+  [[nodiscard]] std::size_t totals_bytes() const {
+    return static_cast<std::size_t>(channels_) * sizeof(Moments) +
+           backend::row_sums_bytes<Moments>(blocks_.count(), channels_);
+  }
+  template <class Total, class Call, class Terms>
+  [[nodiscard]] const Total* add(const Call& call, const Terms& terms) const {
+    auto* const totals = static_cast<Total*>(call.workspace);
+    put_row_sums<Grid>(call.queue, terms, blocks_.count(), channels_, totals, totals + channels_);
+    return totals;
+  }
   /// Two sums of each block and channel, three values of each channel.
   struct Scratch {
     float *first, *second, *a, *b, *c;
   };
   [[nodiscard]] Scratch scratch(void* workspace) const {
-    auto* first = static_cast<float*>(workspace);
+    auto* first = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + totals_bytes());
     float* a = first + 2 * sums();
-    return {first, first + sums(), a, a + blocks_.channels, a + 2 * blocks_.channels};
+    return {first, first + sums(), a, a + channels_, a + 2 * channels_};
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
     Grid::each(call.queue, elements(),
-               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), blocks_.channels});
+               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), channels_});
   }
-  [[nodiscard]] std::int64_t sums() const { return blocks_.count() * blocks_.channels; }
-  [[nodiscard]] std::int64_t elements() const { return blocks_.rows * blocks_.channels; }
+  [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
+  [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }
   template <class Call>
   static const float* parameter(const Call& call, std::size_t i) {
     return static_cast<const float*>(call.parameters[i]);
@@ -265,7 +278,8 @@ class BatchNormGrid final : public Kernel {
 
   bool training_;
   double epsilon_;
-  ChannelBlocks blocks_{};
+  std::int64_t channels_;
+  CacheBlocks blocks_;
 };
 
 template <class Grid>

@@ -57,7 +57,7 @@ class CudnnConv final : public LayerProducts {
     for (const auto* direction : {&output_, &image_gradient_, &weight_gradient_}) {
       if (*direction) bytes = std::max(bytes, (*direction)->workspace_bytes());
     }
-    return packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_) + bytes;
+    return std::max(packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_) + bytes, own_->workspace_bytes());
   }
 
   [[nodiscard]] std::string plan() const override {

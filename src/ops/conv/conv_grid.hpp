@@ -1,6 +1,6 @@
 // conv over a Grid: outputs and the image's gradient a thread an element, which adds over taps and channels in order;
-// the weight's and the bias's gradient a group an element, which adds over all pixels of the output. Simple and right:
-// cuDNN is the fast one.
+// the weight's gradient a group an element, which adds over all pixels of the output. Simple and right: cuDNN is the
+// fast one. The bias's gradient is a sum over rows, which are pixels.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "backend/gpu/grid.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/product_layer_grid.hpp"
+#include "ops/rows_grid.hpp"
 #include "ops/window_grid.hpp"
 
 namespace lockstep::ops {
@@ -102,21 +103,6 @@ struct ConvWeightGradientBody {
   }
 };
 
-template <class T>
-struct ConvBiasGradientBody {
-  const T* dy;
-  float* db;
-  std::int64_t pixels, filters;
-  template <class Lanes>
-  LOCKSTEP_HOST_DEVICE void operator()(Lanes& lanes, std::int64_t filter) const {
-    const T* from = dy + filter;
-    const std::int64_t step = filters;
-    const float sum = lanes.sum(pixels, [=](std::int64_t pixel) { return from[pixel * step]; });
-    float* to = db + filter;
-    lanes.once([=] { *to = sum; });
-  }
-};
-
 template <class Grid, class T, class In, class Out>
 class ConvProducts final : public LayerProducts {
  public:
@@ -125,6 +111,10 @@ class ConvProducts final : public LayerProducts {
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return shape_.bias ? backend::row_sums_bytes(pixels(), shape_.filters) : 0;
+  }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     Grid::each(call.queue, outputs_,
@@ -138,12 +128,13 @@ class ConvProducts final : public LayerProducts {
     Grid::rows(call.queue, weights_, ConvWeightGradientBody<T>{elements(x), elements(dy), dw, shape_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    Grid::rows(call.queue, shape_.filters,
-               ConvBiasGradientBody<T>{elements(dy), db, outputs_ / shape_.filters, shape_.filters});
+    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters, db,
+                       static_cast<float*>(call.workspace));
   }
 
  private:
   static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
+  [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.filters; }
   ConvShape shape_;
   std::int64_t inputs_, outputs_, weights_;  ///< elements
 };

@@ -37,6 +37,10 @@ LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_
   });
 }
 
+LOCKSTEP_VECTORIZED float sum_of(const float* values, std::int64_t n) {
+  return backend::sum(values, n);
+}
+
 LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) dx[i] -= scale * t[i];
 }
@@ -46,18 +50,26 @@ class CrossEntropyCpu final : public Kernel {
   CrossEntropyCpu(const ClassRows& rows, float smoothing)
       : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
 
+  /// The losses of a sample's rows.
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(rows_.per_sample) * sizeof(float);
+  }
+
   void forward(const ForwardCall& call) override {
     float* lse = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    auto* const losses = static_cast<float*>(call.workspace);
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
-      float loss = 0, count = 0;
+      float count = 0;
       for (std::int64_t i = 0; i < rows_.per_sample; ++i) {
         const std::int64_t row = sample * rows_.per_sample + i;
+        losses[i] = 0;
         if (!rows_.counts(call.inputs[1], row)) continue;
-        const float row_lse = row_loss(call, row, loss);
-        if (lse != nullptr) lse[row] = row_lse;
+        const RowLoss of_row = row_loss(call, row);
+        losses[i] = of_row.loss;
+        if (lse != nullptr) lse[row] = of_row.lse;
         count += 1;
       }
-      output(call, 0)[sample] = loss;
+      output(call, 0)[sample] = sum_of(losses, rows_.per_sample);
       output(call, 1)[sample] = count;
     }
   }
@@ -68,7 +80,10 @@ class CrossEntropyCpu final : public Kernel {
   }
 
  private:
-  float row_loss(const ForwardCall& call, std::int64_t row, float& loss) const {
+  struct RowLoss {
+    float loss, lse;
+  };
+  [[nodiscard]] RowLoss row_loss(const ForwardCall& call, std::int64_t row) const {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
     const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
@@ -81,8 +96,7 @@ class CrossEntropyCpu final : public Kernel {
     } else {
       product = keep_ * x[rows_.label(call.inputs[1], row)];
     }
-    loss += weight * lse - (product + spread_ * total);
-    return lse;
+    return {weight * lse - (product + spread_ * total), lse};
   }
 
   void row_gradient(const BackwardCall& call, std::int64_t row) const {

@@ -108,7 +108,7 @@ class LogLossGrid final : public Kernel {
     auto* losses = static_cast<float*>(call.workspace);
     auto* lses = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
     Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, lses});
-    Grid::each(call.queue, rows_.batch,
+    Grid::rows(call.queue, rows_.batch,
                SampleSumBody{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
   void backward(const BackwardCall& call) override {

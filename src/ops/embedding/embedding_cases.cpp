@@ -31,6 +31,11 @@ OpCases make_embedding_cases() {
                .inputs = {{DType::i32, {2, 9}}},
                .integer_bound = 3,
                .tolerance = 0},
+              {.name = "many_repeats",
+               .attributes = of(7, 37),
+               .inputs = {{DType::i32, {3, 67}}},
+               .integer_bound = 6,  // the last id is never seen
+               .tolerance = 0},
               {.name = "one_per_sample",
                .attributes = of(11, 17),
                .inputs = {{DType::i32, {7}}},

@@ -1,10 +1,12 @@
-// embedding over a Grid. The gradient of a row is the sum over its positions in order: a thread a column walks all
-// positions, so no atomics are needed. An id outside the vocabulary gives NaN, and the run ends as diverged: a kernel
-// cannot throw.
+// embedding over a Grid. The gradient of a row is the sum over its positions in order: these are linked first, then a
+// thread an element of the weight follows its row's links, so no atomics are needed, and rows that no position has get
+// their zeros on the way. An id outside the vocabulary gives NaN, and the run ends as diverged: a kernel cannot throw.
 #pragma once
 
 #include <memory>
 
+#include "backend/gpu/grid.hpp"
+#include "lockstep/error.hpp"
 #include "ops/elementwise_grid.hpp"
 
 namespace lockstep::ops {
@@ -21,18 +23,60 @@ struct EmbeddingBody {
   }
 };
 
+/// Positions of one id, as a list: links[id] is the first one, links[vocabulary + position] the next. kNone: no more.
+struct PositionLinks {
+  static constexpr std::int32_t kNone = -1;
+  std::int32_t* links;  ///< [vocabulary + positions]
+  std::int64_t vocabulary;
+
+  LOCKSTEP_HOST_DEVICE void clear(std::int64_t i) const { links[i] = kNone; }
+  /// `before`: kNone for the first one.
+  LOCKSTEP_HOST_DEVICE void add(std::int64_t id, std::int64_t before, std::int64_t position) const {
+    links[before == kNone ? id : vocabulary + before] = static_cast<std::int32_t>(position);
+  }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t id) const { return links[id]; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t after(std::int64_t position) const {
+    return links[vocabulary + position];
+  }
+};
+
+struct ClearLinksBody {
+  PositionLinks links;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { links.clear(i); }
+};
+
+/// Positions are floats on the way, which hold integers exactly up to here.
+inline constexpr std::int64_t kMostPositions = std::int64_t{1} << 24;
+
+/// A group a position looks for the last one before it that has its id.
+struct LinkPositionsBody {
+  const std::int32_t* ids;
+  PositionLinks links;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t position) const {
+    const std::int32_t *all = ids, id = ids[position];
+    if (id < 0 || id >= links.vocabulary) return;
+    const float before = group.maximum(
+        position, [=](std::int64_t i) { return all[i] == id ? static_cast<float>(i) : -__builtin_inff(); });
+    const std::int64_t last = before < 0 ? PositionLinks::kNone : static_cast<std::int64_t>(before);
+    const PositionLinks to = links;
+    group.once([=] { to.add(id, last, position); });
+  }
+};
+
 template <class T>
 struct EmbeddingGradientBody {
-  const std::int32_t* ids;
   const T* dy;
+  PositionLinks links;
   float* dw;
-  std::int64_t positions, vocabulary, width;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t column) const {
-    for (std::int64_t id = 0; id < vocabulary; ++id) dw[id * width + column] = 0;
-    for (std::int64_t i = 0; i < positions; ++i) {
-      const std::int64_t id = ids[i];
-      if (id >= 0 && id < vocabulary) dw[id * width + column] += dy[i * width + column];
+  std::int64_t width;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t id = i / width, column = i % width;
+    float sum = 0;
+    for (std::int64_t at = links.first(id); at != PositionLinks::kNone; at = links.after(at)) {
+      sum += dy[at * width + column];
     }
+    dw[i] = sum;
   }
 };
 
@@ -40,7 +84,13 @@ template <class Grid, class T>
 class EmbeddingGrid final : public Kernel {
  public:
   EmbeddingGrid(std::int64_t positions, std::int64_t vocabulary, std::int64_t width)
-      : positions_(positions), vocabulary_(vocabulary), width_(width) {}
+      : positions_(positions), vocabulary_(vocabulary), width_(width) {
+    LOCKSTEP_CHECK(positions <= kMostPositions, "positions that floats hold exactly");
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(vocabulary_ + positions_) * sizeof(std::int32_t);
+  }
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
@@ -51,8 +101,10 @@ class EmbeddingGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     float* dw = call.parameter_gradients[0];
     if (dw == nullptr) return;
-    Grid::each(call.queue, width_,
-               EmbeddingGradientBody<T>{ids(call), output_gradient<T>(call), dw, positions_, vocabulary_, width_});
+    const PositionLinks links{static_cast<std::int32_t*>(call.workspace), vocabulary_};
+    Grid::each(call.queue, vocabulary_ + positions_, ClearLinksBody{links});
+    Grid::rows(call.queue, positions_, LinkPositionsBody{ids(call), links});
+    Grid::each(call.queue, vocabulary_ * width_, EmbeddingGradientBody<T>{output_gradient<T>(call), links, dw, width_});
   }
 
  private:

@@ -36,6 +36,7 @@ OpCases make_gelu_linear_cases() {
               pair_case("odd", features(5), {3, 7}),
               pair_case("no_bias", features(6, false), {4, 3}),
               pair_case("sequence", features(6), {2, 5, 24}),
+              pair_case("blocks_of_rows", features(5), {2, 67, 3}),
               pair_case("empty", features(5), {0, 7}),
               pair_case("speed_gpt_down", features(128), {1, 64, 512}, true),
           },

@@ -31,6 +31,8 @@ class GeluLinearCpu final : public Kernel {
   explicit GeluLinearCpu(const KernelRequest& request)
       : linear_(make_linear_cpu(request)), n_(request.inputs[1].elements()) {}
 
+  [[nodiscard]] std::size_t workspace_bytes() const override { return linear_->workspace_bytes(); }
+
   void forward(const ForwardCall& call) override { linear_->forward(call); }
   void backward(const BackwardCall& call) override {
     BackwardCall of_linear = call;

@@ -1,12 +1,12 @@
 // With z = (x - mean) * rstd and g = dy * weight: dx = rstd * (g - mean(g) - z * mean(g * z)).
-// The parameters' gradients add row after row.
-#include <algorithm>
+// The parameters' gradients are sums over rows (row_sums.hpp).
 #include <cmath>
 #include <memory>
 
 #include "backend/cpu/reduce.hpp"
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/row_sums.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -87,22 +87,14 @@ LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const 
   }
 }
 
-LOCKSTEP_VECTORIZED void weight_gradient(const float* x, const float* dy, const float* means, const float* rstds,
-                                         float* dw, Rows rows) {
-  for (std::int64_t row = 0; row < rows.count; ++row) {
-    const std::int64_t at = row * rows.size;
-    for (std::int64_t i = 0; i < rows.size; ++i) dw[i] += dy[at + i] * ((x[at + i] - means[row]) * rstds[row]);
-  }
-}
-
-LOCKSTEP_VECTORIZED void bias_gradient(const float* dy, float* db, Rows rows) {
-  backend::sum_rows(dy, db, rows.count, rows.size);
-}
-
 class LayerNormCpu final : public Kernel {
  public:
   LayerNormCpu(Rows rows, double epsilon, bool bias)
       : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return backend::row_sums_bytes(rows_.count, rows_.size);
+  }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
@@ -120,10 +112,11 @@ class LayerNormCpu final : public Kernel {
     const auto* rstds = static_cast<const float*>(call.saved[1]);
     const float *x = input(call), *dy = output_gradient(call);
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      std::fill_n(dw, rows_.size, 0.0F);
-      weight_gradient(x, dy, means, rstds, dw, rows_);
+      sum_scale_gradients({x, dy, means, rstds, rows_.count, rows_.size}, dw, call.workspace);
     }
-    if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_);
+    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
+      sum_rows(dy, rows_.count, rows_.size, db, call.workspace);
+    }
     if (input_gradient(call) == nullptr) return;
     // Last, since it may be written over x or dy.
     const auto* weight = static_cast<const float*>(call.parameters[0]);

@@ -1,4 +1,4 @@
-// layer_norm over a Grid, a group a row; the formulas are those of layer_norm_cpu.cpp.
+// layer_norm over a Grid, a group a row, and sums over rows; the formulas are those of layer_norm_cpu.cpp.
 #pragma once
 
 #include <cmath>
@@ -69,6 +69,10 @@ class LayerNormGrid final : public Kernel {
   LayerNormGrid(Rows rows, double epsilon, bool bias)
       : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
 
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return backend::row_sums_bytes(rows_.count, rows_.size);
+  }
+
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
@@ -86,10 +90,10 @@ class LayerNormGrid final : public Kernel {
     const auto* rstds = static_cast<const float*>(call.saved[1]);
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::each(call.queue, rows_.size, ScaleGradientBody<T>{x, dy, means, rstds, dw, rows_.count, rows_.size});
+      sum(call, ScaleGradients<T>{x, dy, means, rstds, rows_.size}, dw);
     }
     if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
-      Grid::each(call.queue, rows_.size, SumRowsBody<T>{dy, db, rows_.count, rows_.size});
+      sum(call, backend::RowElements<T>{dy, rows_.size}, db);
     }
     // Last, since it may be written over x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
@@ -99,6 +103,11 @@ class LayerNormGrid final : public Kernel {
   }
 
  private:
+  template <class Terms>
+  void sum(const BackwardCall& call, const Terms& terms, float* total) const {
+    put_row_sums<Grid>(call.queue, terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
+  }
+
   Rows rows_;
   float epsilon_;
   bool bias_;

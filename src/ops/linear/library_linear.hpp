@@ -40,7 +40,7 @@ class LibraryLinear final : public GeluProducts {
     for (const auto* product : {&output_, &input_gradient_, &weight_gradient_}) {
       if (*product) bytes = std::max(bytes, (*product)->workspace_bytes());
     }
-    return scratch_bytes() + bytes;
+    return std::max(scratch_bytes() + bytes, own_->workspace_bytes());
   }
 
   [[nodiscard]] std::string plan() const override {

@@ -12,6 +12,7 @@ OpCases make_linear_cases() {
               {.name = "one", .attributes = features(1), .inputs = {{DType::f32, {1, 1}}}},
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
               {.name = "sequence", .attributes = features(9), .inputs = {{DType::f32, {2, 5, 4}}}},
+              {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
               {.name = "speed_gpt_up",
                .attributes = features(512),

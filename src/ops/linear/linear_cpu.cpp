@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "backend/cpu/gemm.hpp"
-#include "backend/cpu/reduce.hpp"
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/row_sums.hpp"
 
 namespace lockstep::ops {
 
@@ -17,10 +17,6 @@ LOCKSTEP_VECTORIZED void fill_rows(const float* bias, float* y, std::int64_t row
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < n; ++i) y[row * n + i] = bias[i];
   }
-}
-
-LOCKSTEP_VECTORIZED void bias_gradient(const float* dy, float* db, std::int64_t rows, std::int64_t n) {
-  backend::sum_rows(dy, db, rows, n);
 }
 
 /// The weight as a product's right factor. Packed once for each version of the parameters, unless so many rows use it
@@ -55,6 +51,10 @@ class LinearCpu final : public Kernel {
   LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias)
       : rows_(rows), in_(in), out_(out), bias_(bias), forward_(in, out, rows, true), backward_(in, out, rows, false) {}
 
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return bias_ ? backend::row_sums_bytes(rows_, out_) : 0;
+  }
+
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
     forward_.multiply(input(call), weight(call.parameters), call.step->parameters_version, {output(call), out_, bias_});
@@ -68,7 +68,9 @@ class LinearCpu final : public Kernel {
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       gemm(out_, in_, rows_, {dy, out_, true}, {input(call), in_}, {dw, in_, (call.add_to & 1U) != 0});
     }
-    if (bias_ && call.parameter_gradients[1] != nullptr) bias_gradient(dy, call.parameter_gradients[1], rows_, out_);
+    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
+      sum_rows(dy, rows_, out_, db, call.workspace);
+    }
   }
 
   /// The weight's, where its product is one block: then it is complete before it is added.

@@ -1,5 +1,6 @@
 // linear over a Grid: a group an output, which adds over the input's features; gradients a thread an element, which
-// adds over features, or over rows, in order. Simple and right: cuBLASLt is the fast one.
+// adds over features, or over rows, in order. Simple and right: cuBLASLt is the fast one. The bias's gradient is a sum
+// over rows, as fast as it gets.
 #pragma once
 
 #include <memory>
@@ -100,7 +101,11 @@ struct LinearWeightGradientBody {
 template <class Grid, class T, class In, class Out>
 class LinearProducts final : public GeluProducts {
  public:
-  explicit LinearProducts(const LinearSizes& sizes) : sizes_(sizes) {}
+  LinearProducts(const LinearSizes& sizes, bool bias) : sizes_(sizes), bias_(bias) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return bias_ ? backend::row_sums_bytes(sizes_.rows, sizes_.out) : 0;
+  }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     Grid::rows(call.queue, sizes_.rows * sizes_.out,
@@ -126,19 +131,21 @@ class LinearProducts final : public GeluProducts {
     Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    Grid::each(call.queue, sizes_.out, SumRowsBody<T>{elements(dy), db, sizes_.rows, sizes_.out});
+    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), sizes_.out}, sizes_.rows, sizes_.out, db,
+                       static_cast<float*>(call.workspace));
   }
 
  private:
   static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
   LinearSizes sizes_;
+  bool bias_;
 };
 
 template <class Grid>
 std::unique_ptr<GeluProducts> make_linear_products(const KernelRequest& request) {
   return make_for_products(
       request, [&]<class T, class In, class Out>(T /*operands*/, In /*x*/, Out /*y*/) -> std::unique_ptr<GeluProducts> {
-        return std::make_unique<LinearProducts<Grid, T, In, Out>>(linear_sizes(request));
+        return std::make_unique<LinearProducts<Grid, T, In, Out>>(linear_sizes(request), request.parameters.size() > 1);
       });
 }
 

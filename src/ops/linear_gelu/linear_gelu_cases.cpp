@@ -15,6 +15,7 @@ OpCases make_linear_gelu_cases() {
               {.name = "odd", .attributes = features(5), .inputs = {{DType::f32, {3, 7}}}},
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
               {.name = "sequence", .attributes = features(24), .inputs = {{DType::f32, {2, 5, 6}}}},
+              {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
               {.name = "speed_gpt_up",
                .attributes = features(512),

@@ -1,4 +1,5 @@
 // The CPU's kernels of linear and of gelu, one after the other.
+#include <algorithm>
 #include <memory>
 
 #include "lockstep/op.hpp"
@@ -23,6 +24,10 @@ class LinearGeluCpu final : public Kernel {
  public:
   explicit LinearGeluCpu(const KernelRequest& request)
       : linear_(make_linear_cpu(request)), gelu_(gelu_of(request.outputs[0])) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return std::max(linear_->workspace_bytes(), gelu_->workspace_bytes());
+  }
 
   void forward(const ForwardCall& call) override {
     linear_->forward(call);

@@ -1,11 +1,12 @@
-// With z = x * r and g = dy * weight: dx = r * (g - z * mean(g * z)). The weight's gradient adds row after row.
-#include <algorithm>
+// With z = x * r and g = dy * weight: dx = r * (g - z * mean(g * z)). The weight's gradient is a sum over rows
+// (row_sums.hpp).
 #include <cmath>
 #include <memory>
 
 #include "backend/cpu/reduce.hpp"
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/row_sums.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -35,16 +36,13 @@ LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const 
   }
 }
 
-LOCKSTEP_VECTORIZED void weight_gradient(const float* x, const float* dy, const float* saved, float* dw, Rows rows) {
-  for (std::int64_t row = 0; row < rows.count; ++row) {
-    const std::int64_t at = row * rows.size;
-    for (std::int64_t i = 0; i < rows.size; ++i) dw[i] += dy[at + i] * (x[at + i] * saved[row]);
-  }
-}
-
 class RmsNormCpu final : public Kernel {
  public:
   RmsNormCpu(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return backend::row_sums_bytes(rows_.count, rows_.size);
+  }
 
   void forward(const ForwardCall& call) override {
     normalize(input(call), static_cast<const float*>(call.parameters[0]), output(call),
@@ -58,8 +56,7 @@ class RmsNormCpu final : public Kernel {
       input_gradients(x, dy, saved, static_cast<const float*>(call.parameters[0]), dx, rows_);
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      std::fill_n(dw, rows_.size, 0.0F);
-      weight_gradient(x, dy, saved, dw, rows_);
+      sum_scale_gradients({x, dy, nullptr, saved, rows_.count, rows_.size}, dw, call.workspace);
     }
   }
 

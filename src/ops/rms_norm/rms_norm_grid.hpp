@@ -1,4 +1,4 @@
-// rms_norm over a Grid, a group a row; the formulas are those of rms_norm_cpu.cpp.
+// rms_norm over a Grid, a group a row, and a sum over rows; the formulas are those of rms_norm_cpu.cpp.
 #pragma once
 
 #include <cmath>
@@ -56,6 +56,10 @@ class RmsNormGrid final : public Kernel {
  public:
   RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
 
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return backend::row_sums_bytes(rows_.count, rows_.size);
+  }
+
   void forward(const ForwardCall& call) override {
     Grid::rows(call.queue, rows_.count,
                RmsNormBody<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
@@ -70,7 +74,8 @@ class RmsNormGrid final : public Kernel {
       Grid::rows(call.queue, rows_.count, RmsNormGradientBody<T>{x, dy, saved, weight, dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      Grid::each(call.queue, rows_.size, ScaleGradientBody<T>{x, dy, nullptr, saved, dw, rows_.count, rows_.size});
+      put_row_sums<Grid>(call.queue, ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count, rows_.size, dw,
+                         static_cast<float*>(call.workspace));
     }
   }
 

@@ -1,0 +1,47 @@
+// What batch_norm adds over rows, by channel, in double. A block of rows that stays in the CPU's first-level cache is
+// summed in float (channel_groups.hpp says how); the blocks are the rows of backend/row_blocks.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/row_blocks.hpp"
+
+namespace lockstep::ops {
+
+/// Rows, cut into blocks of a size that depends on the channels alone.
+struct CacheBlocks {
+  std::int64_t rows, block;
+
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (rows + block - 1) / block; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t rows_of(std::int64_t number) const {
+    const std::int64_t rest = rows - number * block;
+    return rest < block ? rest : block;
+  }
+};
+
+/// Mean of some rows and sum of squared deviations from it. They are added as Chan, Golub, LeVeque (1983) do.
+struct Moments {
+  double rows = 0, mean = 0, squares = 0;
+
+  LOCKSTEP_HOST_DEVICE Moments& operator+=(const Moments& other) {
+    const double total = rows + other.rows, share = other.rows / total, cross = rows * share;
+    const double delta = other.mean - mean;
+    mean += delta * share;
+    squares += other.squares + delta * delta * cross;
+    rows = total;
+    return *this;
+  }
+};
+
+/// Sums of dy and of dy * (x - mean).
+struct GradientTotals {
+  double gradient = 0, product = 0;
+
+  LOCKSTEP_HOST_DEVICE GradientTotals& operator+=(const GradientTotals& other) {
+    gradient += other.gradient;
+    product += other.product;
+    return *this;
+  }
+};
+
+}  // namespace lockstep::ops
