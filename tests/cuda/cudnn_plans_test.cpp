@@ -185,19 +185,19 @@ TEST_P(CudnnPlans, AttentionInTwoBytes) {
   };
   const TensorSpec gpt2{DType::f32, {8, 1024, 3 * 768}}, odd{DType::f32, {2, 77, 3 * 96}};
   const TensorSpec q{DType::f32, {2, 40, 128}}, k{DType::f32, {2, 56, 128}};
-  for (const Kind& kind : {Kind{{gpt2}, 12, true}, Kind{{odd}, 4, true}, Kind{{q, k, k}, 4, false}}) {
+  for (const auto& [kind, dtype] : {std::pair(Kind{{gpt2}, 12, true}, DType::bf16),
+                                    {Kind{{odd}, 4, true}, DType::f16},
+                                    {Kind{{q, k, k}, 4, false}, DType::bf16}}) {
     const ops::AttentionSizes sizes(Attributes({{"heads", kind.heads}, {"causal", kind.causal}}), kind.inputs);
-    for (const DType dtype : {DType::bf16, DType::f16}) {
-      const auto layout = ops::attention_layout(sizes, dtype);
-      const auto make = [&](CudnnAttention::Direction direction, bool with_log_sums) {
-        return CudnnAttention::make(target_, kPlace, direction, layout, with_log_sums, {"first", ""});
-      };
-      EXPECT_TRUE(make(CudnnAttention::Direction::output, false));
-      EXPECT_TRUE(make(CudnnAttention::Direction::output, true));
-      const auto gradients = make(CudnnAttention::Direction::gradients, true);
-      ASSERT_TRUE(gradients);
-      EXPECT_LT(gradients->workspace_bytes(), std::size_t{202} << 20);  // of GPT-2's
-    }
+    const auto layout = ops::attention_layout(sizes, dtype);
+    const auto make = [&](CudnnAttention::Direction direction, bool with_log_sums) {
+      return CudnnAttention::make(target_, kPlace, direction, layout, with_log_sums, {"first", ""});
+    };
+    EXPECT_TRUE(make(CudnnAttention::Direction::output, false));
+    EXPECT_TRUE(make(CudnnAttention::Direction::output, true));
+    const auto gradients = make(CudnnAttention::Direction::gradients, true);
+    ASSERT_TRUE(gradients);
+    EXPECT_LT(gradients->workspace_bytes(), std::size_t{202} << 20);  // of GPT-2's
   }
 }
 
