@@ -2,9 +2,9 @@
 // over a Grid. The workspace holds the weight, or its gradient, with channels last, behind it wide copies of the
 // factors where they are needed, and then cuDNN's own.
 //
-// Of narrow factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in fp32. It
-// is given them widened, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16 is a TF32
-// number.
+// Of narrow factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in fp32.
+// It is given them widened, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16 is a
+// TF32 number.
 #include <algorithm>
 
 #include "backend/cuda/cuda_grid.cuh"
