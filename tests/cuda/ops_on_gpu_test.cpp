@@ -235,17 +235,22 @@ TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
 }
 
 TEST(OpsOnGpuDifference, IsFound) {
-  const auto results = [](std::vector<float> values) {
-    const auto view = std::as_bytes(std::span(values));
-    return Results{{"output 0", {DType::f32, {2}}, KernelRun::Bytes(view.begin(), view.end())}};
+  const auto of = [](DType dtype, std::span<const std::byte> view) {
+    Results found(1);
+    found[0].name = "output 0";
+    found[0].spec = {dtype, {2}};
+    found[0].bytes.assign(view.begin(), view.end());
+    return found;
+  };
+  const auto results = [&](const std::vector<float>& values) {
+    return of(DType::f32, std::as_bytes(std::span(values)));
   };
   const Results expected = results({1, 2}), near = results({1, 2.0001F});
   EXPECT_EQ(difference(expected, near, 1e-3), "");
   EXPECT_EQ(difference(expected, near, 0), "output 0 has other bits");
   EXPECT_EQ(difference(expected, results({1, NAN}), 1e-3), "output 0, element 1: expected 2, found nan");
   const std::uint16_t halves[] = {0x3c00, 0x4001};  // 1 and 2.002 in float16
-  const auto view = std::as_bytes(std::span(halves));
-  const Results narrow = {{"output 0", {DType::f16, {2}}, KernelRun::Bytes(view.begin(), view.end())}};
+  const Results narrow = of(DType::f16, std::as_bytes(std::span(halves)));
   EXPECT_EQ(difference(expected, narrow, 1e-2), "");
   EXPECT_EQ(difference(expected, narrow, 1e-4), "output 0, element 1: expected 2, found 2.001953125");
 }
