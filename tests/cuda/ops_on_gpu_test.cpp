@@ -46,7 +46,12 @@ Results compute(const Problem& problem, Kernel& kernel) {
   add("output", run.outputs(), problem.signature.outputs);
   add("statistic", run.statistics(), specs_of(problem.states));
   if (problem.trains()) {
-    add("input gradient", run.input_gradients(), problem.input_specs);
+    const auto gradients = run.input_gradients();  // junk, where an input wants none
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (problem.wants_gradient(i)) {
+        results.push_back({fmt::format("input gradient {}", i), problem.input_specs[i], gradients[i]});
+      }
+    }
     add("parameter gradient", run.parameter_gradients(), specs_of(problem.parameters));
   }
   return results;
