@@ -90,14 +90,14 @@ class Bits(Gpu):
 
     def test_a_transformer_in_two_bytes(self):
         """Attention, gelu between two linear layers, and norms; sizes that cuBLASLt and cuDNN take."""
-        words = ("precision=bf16", "steps=4", "batch_size=8", "shards=4", "evaluate.every=4 steps")
+        words = ("precision=bf16", "evaluate.every=4 steps")
         job = self.folder / "gpt.yaml"
         text = " ".join(f"word{i % 97}" for i in range(4000))
         (self.folder / "text.txt").write_text(text, encoding="utf-8")
         job.write_text(GPT, encoding="utf-8")
-        one, two = (self.end(*words, job=job, ranks=ranks) for ranks in (1, 2))
+        one, two = (self.end(*words, f"run_directory=gpu{ranks}", job=job, ranks=ranks) for ranks in (1, 2))
         self.assertEqual(one["parameters_sha256"], two["parameters_sha256"])
-        cpu = self.train("device=cpu", *words, job=job)["end"]["loss"]
+        cpu = self.train("device=cpu", *words, "run_directory=cpu", job=job)["end"]["loss"]
         self.assertAlmostEqual(one["loss"], cpu, delta=0.05 * cpu)
 
     def test_sums_that_are_not_exact(self):
