@@ -119,6 +119,22 @@ std::string name_of_gpu(const testing::TestParamInfo<backend::DescribedGpu>& inf
 
 }  // namespace
 
+TEST(Nvrtc, WhatIsNotBesideItHasItsMessage) {
+  backend::open_nvrtc_builtins();
+  try {
+    backend::open_beside_nvrtc("libnvrtc-nothing.so.1");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    const std::string text = error.what(), begin = "expected libnvrtc-nothing.so.1 beside libnvrtc in /";
+    EXPECT_EQ(text.substr(0, begin.size()), begin);
+    EXPECT_TRUE(
+        text.ends_with(", found: libnvrtc-nothing.so.1: cannot open shared object file: No such file or "
+                       "directory; install NVRTC whole: cuDNN compiles kernels with it"))
+        << text;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(On, CudnnPlans, testing::Values(backend::kA100, backend::kH100), name_of_gpu);
 
 TEST_P(CudnnPlans, Fp32WithoutTensorCores) {

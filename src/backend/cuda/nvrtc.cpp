@@ -12,15 +12,18 @@ namespace lockstep::backend {
 
 void open_nvrtc_builtins() {
   int major = 0, minor = 0;
-  Dl_info nvrtc{};
   (void)nvrtcVersion(&major, &minor);
-  const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+  open_beside_nvrtc(fmt::format("libnvrtc-builtins.so.{}.{}", major, minor));
+}
+
+void open_beside_nvrtc(const std::string& name) {
+  Dl_info nvrtc{};
   std::string folder = ".";
   if (dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &nvrtc) != 0) {
     folder = std::filesystem::path(nvrtc.dli_fname).parent_path().string();
   }
   if (dlopen((folder + "/" + name).c_str(), RTLD_NOW) != nullptr || dlopen(name.c_str(), RTLD_NOW) != nullptr) return;
-  throw Error(ExitCode::configuration, fmt::format("expected {} beside libnvrtc in {}, found: {}; install NVRTC whole, "
+  throw Error(ExitCode::configuration, fmt::format("expected {} beside libnvrtc in {}, found: {}; install NVRTC whole: "
                                                    "cuDNN compiles kernels with it",
                                                    name, folder, dlerror()));
 }
