@@ -290,9 +290,14 @@ TEST_P(OpCaseTest, AddsAGradientAsIfItWereAddedAfter) {
 TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
   const auto found = problem_.op->epilogues.find(DeviceKind::cpu);
   if (found == problem_.op->epilogues.end()) GTEST_SKIP() << "it has none";
-  for (const std::string& name : found->second) {
-    SCOPED_TRACE(name);
-    const auto kernel = problem_.make_kernel();
+  const auto each = [&](const auto& visit) {
+    for (const Made& made : kernels()) {
+      for (const std::string& name : found->second) visit(made, name);
+    }
+  };
+  each([&](const Made& made, const std::string& name) {
+    SCOPED_TRACE(made.by + " " + name);
+    const auto kernel = problem_.make_kernel(made.factory);
     KernelRun first(problem_);
     first.forward(*kernel);
     Problem after =
@@ -307,12 +312,12 @@ TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
 
     Problem fused = make_problem(*problem_.op, the_case());
     fused.epilogue = name;
-    const auto fused_kernel = fused.make_kernel();
+    const auto fused_kernel = fused.make_kernel(made.factory);
     KernelRun run(fused);
     run.forward(*fused_kernel);
     EXPECT_TRUE(run.outputs() == second.outputs()) << "forward";
     EXPECT_TRUE(run.statistics() == first.statistics());
-    if (!problem_.trains()) continue;
+    if (!problem_.trains()) return;
 
     std::copy_n(problem_.output_gradients[0].bytes(), after.output_gradients[0].spec().bytes(),
                 after.output_gradients[0].bytes());
@@ -325,10 +330,10 @@ TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
     run.backward(*fused_kernel);
     EXPECT_EQ(run.damage(), "");
     EXPECT_TRUE(run.input_gradients()[0] == expected.input_gradients()[0]) << "backward";
-    if (problem_.op->passes_gradient) continue;  // the others' is the first one's
+    if (problem_.op->passes_gradient) return;  // the others' is the first one's
     EXPECT_TRUE(run.input_gradients() == expected.input_gradients()) << "backward";
     EXPECT_TRUE(run.parameter_gradients() == expected.parameter_gradients()) << "backward";
-  }
+  });
 }
 
 TEST_P(OpCaseTest, TakesAnEmptyBatch) {

@@ -2,21 +2,47 @@
 #pragma once
 
 #include "ops/elementwise_grid.hpp"
+#include "ops/relu/relu_grid.hpp"
 
 namespace lockstep::ops {
+
+/// relu(left + right); y may be left.
+template <class T>
+struct AddReluBody {
+  const T *left, *right;
+  T* y;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = ReluForward::of(left[i] + right[i]); }
+};
+
+/// What relu lets through.
+template <class T>
+struct AddReluGradientBody {
+  const T *y, *dy;
+  T* dx;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = ReluGradient::of(y[i], dy[i]); }
+};
 
 template <class Grid, class T>
 class AddGrid final : public Kernel {
  public:
-  explicit AddGrid(std::int64_t n) : n_(n) {}
+  AddGrid(std::int64_t n, bool relu) : n_(n), relu_(relu) {}
 
   void forward(const ForwardCall& call) override {
     const T* sum = input<T>(call, 0);
     for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output<T>(call)) {
-      Grid::each(call.queue, n_, backend::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
+      if (relu_ && i + 1 == call.inputs.size()) {
+        Grid::each(call.queue, n_, AddReluBody<T>{sum, input<T>(call, i), output<T>(call)});
+      } else {
+        Grid::each(call.queue, n_, backend::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
+      }
     }
   }
+  /// With relu, the gradient of all inputs is made once, where the first one's is.
   void backward(const BackwardCall& call) override {
+    if (relu_) {
+      const auto* y = static_cast<const T*>(call.outputs[0]);
+      return Grid::each(call.queue, n_, AddReluGradientBody<T>{y, output_gradient<T>(call), input_gradient<T>(call)});
+    }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
       if (dx != nullptr) Grid::each(call.queue, n_, backend::CopyBody<T>{output_gradient<T>(call), dx});
@@ -25,13 +51,14 @@ class AddGrid final : public Kernel {
 
  private:
   std::int64_t n_;
+  bool relu_;
 };
 
 template <class Grid>
 std::unique_ptr<Kernel> make_add_grid(const KernelRequest& request) {
   if (rounds_between(request)) return nullptr;
   return make_for_elements(request, [&]<class T>(T /*element*/) {
-    return std::make_unique<AddGrid<Grid, T>>(request.outputs[0].elements());
+    return std::make_unique<AddGrid<Grid, T>>(request.outputs[0].elements(), request.epilogue == "relu");
   });
 }
 

@@ -21,7 +21,7 @@ OpDef make_add() {
     return Cost{n, 0};
   };
   op.kernels[DeviceKind::cpu] = make_add_cpu;
-  op.epilogues[DeviceKind::cpu] = {"relu"};
+  op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
   return op;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/batch_norm/channel_sums.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/relu/relu_grid.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
@@ -119,16 +120,29 @@ struct NormalizeBody {
   const float *mean, *scale, *shift;
   T* y;
   std::int64_t channels;
+  bool relu;  ///< the epilogue
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t c = i % channels;
-    y[i] = (x[i] - mean[c]) * scale[c] + shift[c];
+    const float normalized = (x[i] - mean[c]) * scale[c] + shift[c];
+    y[i] = relu ? ReluForward::of(normalized) : normalized;
+  }
+};
+
+/// The gradient of what is normalized: dy, or with relu behind it what that lets through.
+template <class T>
+struct NormalizedGradient {
+  const T* dy;
+  const T* y;  ///< null: no relu
+  LOCKSTEP_HOST_DEVICE float of(std::int64_t i) const {
+    return y == nullptr ? float{dy[i]} : ReluGradient::of(y[i], dy[i]);
   }
 };
 
 /// Sums over a block of dy and of dy * (x - mean).
 template <class T>
 struct BlockGradientSumsBody {
-  const T *x, *dy;
+  const T* x;
+  NormalizedGradient<T> gradient;
   const float* mean;
   float *sums, *products;  ///< [blocks, channels]
   CacheBlocks blocks;
@@ -136,11 +150,14 @@ struct BlockGradientSumsBody {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t step = channels, channel = i % step, number = i / step;
     const std::int64_t rows = blocks.rows_of(number), first = number * blocks.block * step + channel;
-    const T *xs = x + first, *gradients = dy + first;
+    const NormalizedGradient<T> from = gradient;
+    const T* xs = x;
     const float center = mean[channel];
-    sums[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) { return gradients[row * step]; });
-    products[i] = sum_of_channel(channel, step, rows,
-                                 [=](std::int64_t row) { return gradients[row * step] * (xs[row * step] - center); });
+    sums[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) { return from.of(first + row * step); });
+    products[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) {
+      const std::int64_t at = first + row * step;
+      return from.of(at) * (xs[at] - center);
+    });
   }
 };
 
@@ -179,14 +196,15 @@ struct ChannelGradientBody {
 
 template <class T>
 struct NormalizeGradientBody {
-  const T *x, *dy;
+  const T* x;
+  NormalizedGradient<T> gradient;
   const float* mean;
   GradientFactors factors;
   T* dx;
   std::int64_t channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t c = i % channels;
-    dx[i] = factors.of_dy[c] * dy[i] + (factors.of_x[c] * (x[i] - mean[c]) + factors.constant[c]);
+    dx[i] = factors.of_dy[c] * gradient.of(i) + (factors.of_x[c] * (x[i] - mean[c]) + factors.constant[c]);
   }
 };
 
@@ -195,6 +213,7 @@ class BatchNormGrid final : public Kernel {
  public:
   explicit BatchNormGrid(const KernelRequest& request)
       : training_(request.mode == Mode::training),
+        relu_(request.epilogue == "relu"),
         epsilon_(request.attributes->number("epsilon")),
         channels_(request.inputs[0].shape.back()),
         blocks_{request.inputs[0].elements() / channels_, rows_per_block(channels_)} {}
@@ -233,14 +252,16 @@ class BatchNormGrid final : public Kernel {
     const auto [first, second, of_dy, of_x, constant] = scratch(call.workspace);
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
     const GradientFactors factors{of_dy, of_x, constant};
-    const T *x = input<T>(call), *dy = output_gradient<T>(call);
-    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, dy, mean, first, second, blocks_, channels_});
+    const T* x = input<T>(call);
+    const NormalizedGradient<T> gradient{output_gradient<T>(call),
+                                         relu_ ? static_cast<const T*>(call.outputs[0]) : nullptr};
+    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, gradient, mean, first, second, blocks_, channels_});
     const auto* totals = add<GradientTotals>(call, BlockGradients{first, second, channels_});
     Grid::each(call.queue, channels_,
                ChannelGradientBody{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
                                    call.parameter_gradients[1], factors, blocks_.rows});
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
-      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, dy, mean, factors, dx, channels_});
+      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, gradient, mean, factors, dx, channels_});
     }
   }
 
@@ -267,7 +288,7 @@ class BatchNormGrid final : public Kernel {
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
     Grid::each(call.queue, elements(),
-               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), channels_});
+               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), channels_, relu_});
   }
   [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
   [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }
@@ -276,7 +297,7 @@ class BatchNormGrid final : public Kernel {
     return static_cast<const float*>(call.parameters[i]);
   }
 
-  bool training_;
+  bool training_, relu_;
   double epsilon_;
   std::int64_t channels_;
   CacheBlocks blocks_;

@@ -65,7 +65,7 @@ OpDef make_batch_norm() {
   op.infer = infer;
   op.cost = cost;
   op.kernels[DeviceKind::cpu] = make_batch_norm_cpu;
-  op.epilogues[DeviceKind::cpu] = {"relu"};
+  op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
   return op;
 }
 
