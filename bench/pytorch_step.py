@@ -10,7 +10,7 @@ import time
 import torch
 from torch.nn import functional as F
 
-from pytorch_models import ResNet20, TinyGpt
+from pytorch_models import Gpt, ResNet20
 
 
 def resnet20(batch):
@@ -22,7 +22,7 @@ def resnet20(batch):
 
 
 def gpt(batch):
-    model = TinyGpt()
+    model = Gpt()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
     x, y = torch.randint(65, (batch, 64)), torch.randint(65, (batch, 64))
     return model, optimizer, lambda: F.cross_entropy(model(x).flatten(0, 1), y.flatten()), 1.0
