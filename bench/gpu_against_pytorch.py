@@ -120,8 +120,8 @@ class Bench:
             for kind, found in ratios.items():
                 ours, theirs = self.lockstep(model, self.shards[model]), self.pytorch(model, compiled=kind == "compiled")
                 found.append(ours / theirs)
-                share = ours * flops / self.product_rate
-                print(f"{model:9} lockstep {ours:8.1f} ({share:.0%} of the card's products)  PyTorch {kind} "
+                share = f" ({ours * flops / self.product_rate:.0%} of the card's products)" if self.device == "cuda" else ""
+                print(f"{model:9} lockstep {ours:8.1f}{share}  PyTorch {kind} "
                       f"{theirs:8.1f} samples/s  ratio {found[-1]:.2f}", flush=True)
         for kind, found in ratios.items():
             print(f"{model:9} against {kind}: median ratio {statistics.median(found):.2f} "
