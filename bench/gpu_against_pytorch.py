@@ -26,31 +26,24 @@ job:
   name: bench-gpt2
   model: {{gpt: {{size: gpt2, layers: {layers}, vocabulary: 50257, dropout: 0}}}}
   data: {{train: {{tokens: {{path: {data}/tokens.bin, context: {context}}}}}}}
-  batch_size: {batch}
-  shards: {shards}
-  steps: {steps}
-  precision: bf16
-  device: {device}
-  loss: cross_entropy
   optimizer: {{adamw: {{beta1: 0.9, beta2: 0.95, weight_decay: 0.1}}}}
   learning_rate: 0.0006
   clip_norm: 1
-  checkpoint: never
-  evaluate: never
 """
 RESNET50 = """
 job:
   name: bench-resnet50
   model: {{resnet: {{depth: 50, classes: 1000}}}}
   data: {{train: {{images: {data}/images-{side}}}, augment: [flip]}}
-  batch_size: {batch}
+  optimizer: {{sgd: {{momentum: 0.9, nesterov: true, weight_decay: 0.00005}}}}
+  learning_rate: 0.1
+"""
+BOTH = """  batch_size: {batch}
   shards: {shards}
   steps: {steps}
   precision: bf16
   device: {device}
   loss: cross_entropy
-  optimizer: {{sgd: {{momentum: 0.9, nesterov: true, weight_decay: 0.00005}}}}
-  learning_rate: 0.1
   checkpoint: never
   evaluate: never
 """
@@ -99,7 +92,7 @@ class Bench:
 
     def lockstep(self, model, shards):
         job = DATA / f"{model}.yaml"
-        job.write_text({"gpt2": GPT2, "resnet50": RESNET50}[model].format(
+        job.write_text(({"gpt2": GPT2, "resnet50": RESNET50}[model] + BOTH).format(
             data=DATA, layers=self.layers, context=self.context, side=self.side, batch=self.batch[model], shards=shards,
             steps=self.steps + 10, device=self.device), encoding="utf-8")
         done = subprocess.run([ROOT / "build/release/bin/lockstep", "train", job, "--log", "json"], cwd=DATA,

@@ -22,6 +22,17 @@ OpDef toy(const std::string& name, int inputs) {
   return op;
 }
 
+OpDef toy_loss() {
+  OpDef loss = toy("loss", 1);
+  loss.kind = OpKind::loss;
+  loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
+    Signature signature;
+    signature.outputs = {{DType::f32, {in[0].shape[0]}}, {DType::f32, {in[0].shape[0]}}};
+    return signature;
+  };
+  return loss;
+}
+
 /// "norm" and "sum" take "act" as their epilogue, "norm" on the CPU only.
 OpRegistry toys() {
   OpRegistry ops;
@@ -39,14 +50,7 @@ OpRegistry toys() {
   sum.epilogues[DeviceKind::cpu] = {"act"};
   ops.add(sum);
   ops.add(toy("act", 1));
-  OpDef loss = toy("loss", 1);
-  loss.kind = OpKind::loss;
-  loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
-    Signature signature;
-    signature.outputs = {{DType::f32, {in[0].shape[0]}}, {DType::f32, {in[0].shape[0]}}};
-    return signature;
-  };
-  ops.add(loss);
+  ops.add(toy_loss());
   return ops;
 }
 
@@ -139,14 +143,7 @@ OpRegistry gelu_toys() {
   gelu_linear.constant_inputs = {0};
   OpDef gelu = toy("gelu", 1);
   gelu.attributes = {{.name = "approximate", .kind = AttributeKind::text, .doc = "-", .fallback = std::string("tanh")}};
-  OpDef loss = toy("loss", 1);
-  loss.kind = OpKind::loss;
-  loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
-    Signature signature;
-    signature.outputs = {{DType::f32, {in[0].shape[0]}}, {DType::f32, {in[0].shape[0]}}};
-    return signature;
-  };
-  for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, loss, toy("sum", 2)}) ops.add(op);
+  for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, toy_loss(), toy("sum", 2)}) ops.add(op);
   return ops;
 }
 

@@ -26,16 +26,6 @@ namespace ops {
 
 class PlayedProduct {
  public:
-  /// Those of LtProduct.
-  struct Operands {
-    const void *a = nullptr, *b = nullptr;
-    void* d = nullptr;
-    const void* bias = nullptr;
-    float* b_sums = nullptr;
-    void* written_aux = nullptr;
-    const void* aux = nullptr;
-  };
-
   static std::optional<PlayedProduct> make(const GpuQueue& queue, const backend::ColumnProduct& product,
                                            std::span<const backend::ProductForm> forms,
                                            const backend::WantedPlan& /*wanted*/) {
@@ -49,7 +39,7 @@ class PlayedProduct {
   [[nodiscard]] const backend::ProductForm& form() const { return form_; }
   [[nodiscard]] std::string name() const { return "played" + suffix_of(form_); }
 
-  void run(const GpuQueue& /*queue*/, const Operands& operands, void* workspace) const {
+  void run(const GpuQueue& /*queue*/, const backend::ProductOperands& operands, void* workspace) const {
     std::memset(workspace, 0x5A, workspace_bytes());  // it is the library's own
     for (std::int64_t column = 0; column < product_.n(); ++column) {
       for (std::int64_t row = 0; row < product_.m(); ++row) put(operands, row, column);
@@ -73,12 +63,12 @@ class PlayedProduct {
     if (matrix.transposed) std::swap(row, column);
     return get(form_.types.factors, data, row + column * matrix.rows);
   }
-  [[nodiscard]] float sum_of_b(const Operands& operands, std::int64_t column) const {
+  [[nodiscard]] float sum_of_b(const backend::ProductOperands& operands, std::int64_t column) const {
     float sum = 0;
     for (std::int64_t k = 0; k < product_.k(); ++k) sum += factor(product_.b, operands.b, k, column);
     return sum;
   }
-  void put(const Operands& operands, std::int64_t row, std::int64_t column) const {
+  void put(const backend::ProductOperands& operands, std::int64_t row, std::int64_t column) const {
     float sum = 0;
     for (std::int64_t k = 0; k < product_.k(); ++k) {
       sum += factor(product_.a, operands.a, row, k) * factor(product_.b, operands.b, k, column);

@@ -1,8 +1,5 @@
 #include "backend/cuda/cudnn_attention.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "backend/cuda/cudnn_frontend.hpp"
 
 namespace lockstep::backend {
@@ -11,18 +8,9 @@ namespace {
 
 namespace graphs = cudnn_frontend::graph;
 using cudnn_frontend::DataType_t;
-using Tensor = std::shared_ptr<graphs::Tensor_attributes>;
 
 // What operands are called in the graph.
 constexpr std::int64_t kQ = 1, kK = 2, kV = 3, kOut = 4, kLogSums = 5, kDout = 6, kDq = 7, kDk = 8, kDv = 9;
-
-std::vector<std::int64_t> list(const std::array<std::int64_t, 4>& values) {
-  return {values.begin(), values.end()};
-}
-
-graphs::Tensor_attributes heads(const HeadsLayout& layout, std::int64_t name) {
-  return graphs::Tensor_attributes().set_uid(name).set_dim(list(layout.sizes)).set_stride(list(layout.strides));
-}
 
 graphs::Tensor_attributes log_sums(const AttentionLayout& layout) {
   const auto [batch, count, queries, size] = layout.q.sizes;
@@ -33,17 +21,14 @@ graphs::Tensor_attributes log_sums(const AttentionLayout& layout) {
       .set_stride({count * queries, queries, 1, 1});
 }
 
-void make_output(const Tensor& tensor, const HeadsLayout& layout, std::int64_t name) {
-  tensor->set_output(true).set_uid(name).set_dim(list(layout.sizes)).set_stride(list(layout.strides));
-}
-
 void describe_output(graphs::Graph& graph, const AttentionLayout& layout, bool with_log_sums) {
   graphs::SDPA_attributes attributes;
   attributes.set_generate_stats(with_log_sums).set_attn_scale(layout.scale);
   if (layout.causal) attributes.set_causal_mask(true);
-  const auto [out, sums] = graph.sdpa(graph.tensor(heads(layout.q, kQ)), graph.tensor(heads(layout.k, kK)),
-                                      graph.tensor(heads(layout.v, kV)), attributes);
-  make_output(out, layout.out, kOut);
+  const auto [out, sums] =
+      graph.sdpa(graph.tensor(cudnn_tensor(layout.q, kQ)), graph.tensor(cudnn_tensor(layout.k, kK)),
+                 graph.tensor(cudnn_tensor(layout.v, kV)), attributes);
+  make_cudnn_output(*out, layout.out, kOut);
   if (!with_log_sums) return;
   const graphs::Tensor_attributes wanted = log_sums(layout);
   sums->set_output(true).set_uid(kLogSums).set_data_type(DataType_t::FLOAT);
@@ -55,20 +40,18 @@ void describe_gradients(graphs::Graph& graph, const AttentionLayout& layout) {
   attributes.set_attn_scale(layout.scale).set_deterministic_algorithm(true);
   if (layout.causal) attributes.set_causal_mask(true);
   const auto [dq, dk, dv] =
-      graph.sdpa_backward(graph.tensor(heads(layout.q, kQ)), graph.tensor(heads(layout.k, kK)),
-                          graph.tensor(heads(layout.v, kV)), graph.tensor(heads(layout.out, kOut)),
-                          graph.tensor(heads(layout.out, kDout)), graph.tensor(log_sums(layout)), attributes);
-  make_output(dq, layout.q, kDq);
-  make_output(dk, layout.k, kDk);
-  make_output(dv, layout.v, kDv);
+      graph.sdpa_backward(graph.tensor(cudnn_tensor(layout.q, kQ)), graph.tensor(cudnn_tensor(layout.k, kK)),
+                          graph.tensor(cudnn_tensor(layout.v, kV)), graph.tensor(cudnn_tensor(layout.out, kOut)),
+                          graph.tensor(cudnn_tensor(layout.out, kDout)), graph.tensor(log_sums(layout)), attributes);
+  make_cudnn_output(*dq, layout.q, kDq);
+  make_cudnn_output(*dk, layout.k, kDk);
+  make_cudnn_output(*dv, layout.v, kDv);
 }
 
 std::string in_words(CudnnAttention::Direction direction, const AttentionLayout& l, bool with_log_sums) {
   std::string text = fmt::format("attention, direction {}, log sums {}, causal {}, scale {}, {}",
                                  static_cast<int>(direction), with_log_sums, l.causal, l.scale, name_of(l.dtype));
-  for (const auto* heads : {&l.q, &l.k, &l.v, &l.out}) {
-    text += fmt::format(", {} by {}", fmt::join(heads->sizes, " "), fmt::join(heads->strides, " "));
-  }
+  for (const auto* heads : {&l.q, &l.k, &l.v, &l.out}) text += sizes_in_words(*heads);
   return text;
 }
 

@@ -1,10 +1,5 @@
 #include "backend/cuda/cudnn_convolution.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <array>
-
 #include "backend/cuda/cudnn_frontend.hpp"
 
 namespace lockstep::backend {
@@ -20,21 +15,15 @@ using Direction = CudnnConvolution::Direction;
 // What operands are called in the graph.
 constexpr std::int64_t kFirst = 1, kSecond = 2, kBias = 3, kResult = 4;
 
-template <std::size_t kCount>
-std::vector<std::int64_t> list(const std::array<std::int64_t, kCount>& values) {
-  return {values.begin(), values.end()};
-}
-
 Tensor operand(graphs::Graph& graph, const ImageLayout& layout, std::int64_t name) {
-  return graph.tensor(
-      graphs::Tensor_attributes().set_uid(name).set_dim(list(layout.sizes)).set_stride(list(layout.strides)));
+  return graph.tensor(cudnn_tensor(layout, name));
 }
 
 template <class Attributes>
 Attributes with_window(const ConvolutionLayout& layout) {
   Attributes attributes;
-  attributes.set_pre_padding(list(layout.before)).set_post_padding(list(layout.after));
-  attributes.set_stride(list(layout.stride)).set_dilation(list(layout.dilation));
+  attributes.set_pre_padding(as_list(layout.before)).set_post_padding(as_list(layout.after));
+  attributes.set_stride(as_list(layout.stride)).set_dilation(as_list(layout.dilation));
   return attributes;
 }
 
@@ -75,23 +64,21 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
   set_cudnn_types(graph, kind.types.factors);
   const ImageLayout& of_result = result_of(kind.direction, layout);
   Tensor result = put_product(graph, kind.direction, layout);
-  result->set_dim(list(of_result.sizes)).set_stride(list(of_result.strides));
+  result->set_dim(as_list(of_result.sizes)).set_stride(as_list(of_result.strides));
   if (kind.bias) {
     result = put_bias(graph, result, of_result);
   } else if (kind.types.result != kind.types.factors) {
     // cuDNN has no engine that makes fp32 of two-byte factors and nothing else, but those that fuse what follows do.
     result = graph.pointwise(result, pointwise(PointwiseMode_t::IDENTITY));
   }
-  result->set_output(true).set_uid(kResult).set_data_type(cudnn_type(kind.types.result));
-  result->set_dim(list(of_result.sizes)).set_stride(list(of_result.strides));
+  make_cudnn_output(*result, of_result, kResult);
+  result->set_data_type(cudnn_type(kind.types.result));
 }
 
 std::string in_words(const CudnnConvolution::Kind& kind, const ConvolutionLayout& l) {
   std::string text = fmt::format("convolution, direction {}, bias {}, {} to {}", static_cast<int>(kind.direction),
                                  kind.bias, name_of(kind.types.factors), name_of(kind.types.result));
-  for (const auto* image : {&l.image, &l.weight, &l.output}) {
-    text += fmt::format(", {} by {}", fmt::join(image->sizes, " "), fmt::join(image->strides, " "));
-  }
+  for (const auto* image : {&l.image, &l.weight, &l.output}) text += sizes_in_words(*image);
   for (const auto* axes : {&l.before, &l.after, &l.stride, &l.dilation})
     text += fmt::format(", {}", fmt::join(*axes, " "));
   return text;

@@ -179,7 +179,7 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
   return false;
 }
 
-void LtProduct::point(const Operands& operands, const GpuPlace& place) {
+void LtProduct::point(const ProductOperands& operands, const GpuPlace& place) {
   const void* const vector = operands.bias != nullptr ? operands.bias : operands.b_sums;
   const void* const aux = operands.aux != nullptr ? operands.aux : operands.written_aux;
   LOCKSTEP_CHECK((vector != nullptr) == (adds_bias(form_.epilogue) || form_.epilogue == Epilogue::sums_of_b) &&
@@ -192,7 +192,7 @@ void LtProduct::point(const Operands& operands, const GpuPlace& place) {
   if (aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux, place);
 }
 
-void LtProduct::run(const GpuQueue& queue, const Operands& operands, void* workspace) {
+void LtProduct::run(const GpuQueue& queue, const ProductOperands& operands, void* workspace) {
   point(operands, queue.place());
   constexpr float kOne = 1, kZero = 0;
   LOCKSTEP_GPU(queue.place(), cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, operands.a, a_.get(), operands.b,

@@ -32,15 +32,6 @@ struct LtLayoutTraits {
 
 class LtProduct {
  public:
-  /// What the factors and the result point to, and what the form has besides; null, what it has not.
-  struct Operands {
-    const void *a = nullptr, *b = nullptr;
-    void* d = nullptr;
-    const void* bias = nullptr;
-    float* b_sums = nullptr;
-    void* written_aux = nullptr;  ///< of gelu and bias_gelu
-    const void* aux = nullptr;    ///< of gelu_gradient
-  };
   static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
   static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
 
@@ -51,7 +42,7 @@ class LtProduct {
 
   [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
   /// Puts it on the queue's stream.
-  void run(const GpuQueue& queue, const Operands& operands, void* workspace);
+  void run(const GpuQueue& queue, const ProductOperands& operands, void* workspace);
   [[nodiscard]] const ProductForm& form() const { return form_; }
   /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has. Behind
   /// them stands suffix_of() the form.
@@ -60,7 +51,7 @@ class LtProduct {
  private:
   LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form);
   bool choose(const GpuQueue& queue, const std::string& wanted);
-  void point(const Operands& operands, const GpuPlace& place);
+  void point(const ProductOperands& operands, const GpuPlace& place);
 
   ProductForm form_;
 

@@ -27,6 +27,16 @@ struct ProductForm {
   DType bias = DType::f32;  ///< its type, of bias and bias_gelu
 };
 
+/// What factors and result of a product point to, and what its form has besides; null, what it has not.
+struct ProductOperands {
+  const void *a = nullptr, *b = nullptr;
+  void* d = nullptr;
+  const void* bias = nullptr;
+  float* b_sums = nullptr;
+  void* written_aux = nullptr;  ///< of gelu and bias_gelu
+  const void* aux = nullptr;    ///< of gelu_gradient
+};
+
 constexpr bool adds_bias(Epilogue epilogue) {
   return epilogue == Epilogue::bias || epilogue == Epilogue::bias_gelu;
 }

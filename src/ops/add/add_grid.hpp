@@ -6,20 +6,8 @@
 
 namespace lockstep::ops {
 
-/// relu(left + right); y may be left.
-template <class T>
-struct AddReluBody {
-  const T *left, *right;
-  T* y;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = ReluForward::of(left[i] + right[i]); }
-};
-
-/// What relu lets through.
-template <class T>
-struct AddReluGradientBody {
-  const T *y, *dy;
-  T* dx;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = ReluGradient::of(y[i], dy[i]); }
+struct AddRelu {
+  static LOCKSTEP_HOST_DEVICE float of(float left, float right) { return ReluForward::of(left + right); }
 };
 
 template <class Grid, class T>
@@ -31,7 +19,7 @@ class AddGrid final : public Kernel {
     const T* sum = input<T>(call, 0);
     for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output<T>(call)) {
       if (relu_ && i + 1 == call.inputs.size()) {
-        Grid::each(call.queue, n_, AddReluBody<T>{sum, input<T>(call, i), output<T>(call)});
+        Grid::each(call.queue, n_, MapPairBody<AddRelu, T>{sum, input<T>(call, i), output<T>(call)});
       } else {
         Grid::each(call.queue, n_, backend::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
       }
@@ -41,7 +29,8 @@ class AddGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     if (relu_) {
       const auto* y = static_cast<const T*>(call.outputs[0]);
-      return Grid::each(call.queue, n_, AddReluGradientBody<T>{y, output_gradient<T>(call), input_gradient<T>(call)});
+      return Grid::each(call.queue, n_,
+                        MapPairBody<ReluGradient, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
     }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
