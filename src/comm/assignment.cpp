@@ -12,8 +12,9 @@ namespace lockstep::comm {
 
 namespace {
 
-// A full subtree that a rank is to have. Given largest first, each finds room that starts on a multiple of its size,
-// for any number of shards: what lies in the way are whole blocks of at least its size.
+// A full subtree that a rank (or a host) is to have. Given largest first, each finds room that starts on a multiple of
+// its size, for any number of shards: what lies in the way are whole blocks of at least its size. So do blocks of ranks
+// in those of their host: these are of different sizes, so that the smaller ones together have less room than is left.
 struct Block {
   int size = 0;
   int rank = 0;
@@ -75,17 +76,30 @@ std::vector<int> owners(const Assignment& assignment, int shards) {
   return owner;
 }
 
+// Where blocks may lie: in shards that are nobody's yet, of the block's host.
+struct Room {
+  std::vector<int> host_of_shard;  ///< empty: of one host
+  std::vector<int> host_of_rank;
+  [[nodiscard]] bool holds(int first, int size, int rank) const {
+    if (host_of_shard.empty()) return true;
+    const auto from = host_of_shard.begin() + first;
+    const int host = host_of_rank[static_cast<std::size_t>(rank)];
+    return std::all_of(from, from + size, [&](int of_shard) { return of_shard == host; });
+  }
+};
+
 // Gives blocks of one size their places: each time the pair of a block and a free place that keeps most shards where
 // they were, then the lowest place.
 class Places {
  public:
-  Places(const std::vector<int>& before, int shards) : before_(before), taken_(static_cast<std::size_t>(shards)) {}
+  Places(const std::vector<int>& before, int shards, const Room& room)
+      : before_(before), room_(room), taken_(static_cast<std::size_t>(shards)) {}
   void take(int first, int size) { std::fill_n(taken_.begin() + first, size, char{1}); }
   /// The block's best place and the shards that stay.
   [[nodiscard]] std::pair<int, int> best(const Block& block) const {
     std::pair<int, int> found{-1, -1};
     for (int first = 0; first + block.size <= static_cast<int>(taken_.size()); first += block.size) {
-      if (taken_[static_cast<std::size_t>(first)] != 0) continue;
+      if (taken_[static_cast<std::size_t>(first)] != 0 || !room_.holds(first, block.size, block.rank)) continue;
       const auto from = before_.begin() + first;
       const int kept = static_cast<int>(std::count(from, from + block.size, block.rank));
       if (kept > found.second) found = {first, kept};
@@ -96,27 +110,20 @@ class Places {
 
  private:
   const std::vector<int>& before_;
+  const Room& room_;
   std::vector<char> taken_;
 };
 
-}  // namespace
-
-Assignment place_shards(std::span<const int> counts, const Assignment& before) {
-  const int shards = std::accumulate(counts.begin(), counts.end(), 0);
-  LOCKSTEP_CHECK(shards >= 1 && std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; }),
-                 "counts of shards must not be negative, nor all zero");
-  const Edge edge = best_edge(counts, shards);
-  std::vector<int> rest(counts.begin(), counts.end());
-  std::vector<std::vector<int>> owned(counts.size());
-  const auto give = [&](int rank, int first, int size) {
-    for (int v = first; v < first + size; ++v) owned[static_cast<std::size_t>(rank)].push_back(v);
-  };
+// Who gets each shard. `before`: who had it.
+std::vector<int> place(std::span<const int> counts, const std::vector<int>& before, Edge edge, const Room& room) {
+  const auto shards = static_cast<int>(before.size());
+  std::vector<int> rest(counts.begin(), counts.end()), owner(before.size(), -1);
+  const auto give = [&](int rank, int first, int size) { std::fill_n(owner.begin() + first, size, rank); };
   if (edge.rank >= 0) {
     rest[static_cast<std::size_t>(edge.rank)] -= edge.size;
     give(edge.rank, shards - edge.size, edge.size);
   }
-  const std::vector<int> owner = owners(before, shards);
-  Places places(owner, edge.rank >= 0 ? shards - edge.size : shards);
+  Places places(before, edge.rank >= 0 ? shards - edge.size : shards, room);
   auto blocks = blocks_of(rest);
   for (auto from = blocks.begin(); from != blocks.end();) {
     const auto end = std::find_if(from, blocks.end(), [&](const Block& block) { return block.size != from->size; });
@@ -129,8 +136,44 @@ Assignment place_shards(std::span<const int> counts, const Assignment& before) {
       give(from->rank, first, from->size);
     }
   }
+  return owner;
+}
+
+// As place(), the hosts' shards first. The tree's right edge then is nobody's as a whole.
+std::vector<int> place_by_host(std::span<const int> counts, const std::vector<int>& before,
+                               std::span<const int> host_of) {
+  const int hosts = *std::max_element(host_of.begin(), host_of.end()) + 1;
+  std::vector<int> counts_of_hosts(static_cast<std::size_t>(hosts)), host_before = before;
+  for (std::size_t r = 0; r < counts.size(); ++r) counts_of_hosts[static_cast<std::size_t>(host_of[r])] += counts[r];
+  for (int& of_shard : host_before) of_shard = of_shard < 0 ? -1 : host_of[static_cast<std::size_t>(of_shard)];
+  Room room;
+  room.host_of_shard = place(counts_of_hosts, host_before, {}, room);
+  room.host_of_rank.assign(host_of.begin(), host_of.end());
+  return place(counts, before, {}, room);
+}
+
+bool alone_on_hosts(std::span<const int> host_of) {
+  std::vector<int> hosts(host_of.begin(), host_of.end());
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) == hosts.end();
+}
+
+}  // namespace
+
+Assignment place_shards(std::span<const int> counts, const Assignment& before, std::span<const int> host_of) {
+  const int shards = std::accumulate(counts.begin(), counts.end(), 0);
+  LOCKSTEP_CHECK(shards >= 1 && std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; }),
+                 "counts of shards must not be negative, nor all zero");
+  const auto had = owners(before, shards);
+  const bool one_level = alone_on_hosts(host_of) || std::equal(host_of.begin() + 1, host_of.end(), host_of.begin());
+  const auto owner =
+      one_level ? place(counts, had, best_edge(counts, shards), {}) : place_by_host(counts, had, host_of);
 
   const Tree tree(shards);
+  std::vector<std::vector<int>> owned(counts.size());
+  for (int v = 0; v < shards; ++v) {
+    owned[static_cast<std::size_t>(owner[static_cast<std::size_t>(v)])].push_back(v);
+  }
   Assignment assignment;
   for (const auto& mine : owned) {
     auto& list = assignment.shards_of_rank.emplace_back();

@@ -1,8 +1,9 @@
 // Which rank computes which shards. It changes the speed and the bytes sent, never the bits.
 //
 // Shards are placed by buddy allocation: a rank with n shards gets at most popcount(n) whole subtrees of the
-// reduction tree, so it sends the fewest partial sums. Each rank's list has its largest subtree first, because
-// that one takes longest to finish.
+// reduction tree, so it sends the fewest partial sums. Where hosts have several ranks, hosts are given whole subtrees
+// first, and their ranks then parts of these, so that a host with n shards has popcount(n) sums to send
+// (comm/hosts.hpp). Each rank's list has its largest subtree first, because that one takes longest to finish.
 #pragma once
 
 #include <span>
@@ -16,8 +17,10 @@ struct Assignment {
 };
 
 /// Places counts[r] shards on rank r; the counts add up to the number of shards. Shards stay where they were `before`
-/// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums.
-[[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {});
+/// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums. `host_of`: each rank's
+/// host (Topology); empty: of one.
+[[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {},
+                                      std::span<const int> host_of = {});
 
 /// How many shards are on another rank than before.
 [[nodiscard]] int shards_moved(const Assignment& before, const Assignment& after);

@@ -1,5 +1,5 @@
-// The owner's work: the sum of many partial sums in tree order, block by block, so that what stands between two
-// additions stays in the cache.
+// The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
+// cache: the work of a slice's owner, and of its leaders on other hosts (comm/hosts.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace lockstep::comm {
 class Combiner {
  public:
   Combiner() = default;
-  Combiner(const Tree& tree, std::span<const TreeNode> partials);
-  /// out[i] = the tree's sum of sources[p][i], with sources in the order of the partials.
+  /// Of the partial sums that make `node`'s.
+  Combiner(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
+  /// out[i] = the node's sum of sources[p][i], with sources in the order of the partials.
   void run(float* out, std::span<const float* const> sources, std::int64_t n);
 
  private:

@@ -197,7 +197,8 @@ ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load
                             const ExchangePlace& place) {
   const ExchangeLayout layout = layout_of(load, communicator.size());
   const auto side = make_side(communicator, layout, exact, place);
-  const Assignment assignment = place_shards(equal_counts(layout.shards, communicator.size()));
+  const Assignment assignment =
+      place_shards(equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
   const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
   const int buckets = static_cast<int>(layout.bucket_elements.size());
   const auto ready = [&](int shard) {

@@ -1,24 +1,33 @@
 #include "comm/expected_bytes.hpp"
 
-#include "comm/tree.hpp"
+#include "comm/hosts.hpp"
 
 namespace lockstep::comm {
 
-std::uint64_t expected_bytes(const ExchangeLayout& layout, const Assignment& assignment, const Topology& topology,
+ExpectedBytes expected_bytes(const ExchangeLayout& layout, const Assignment& assignment, const Topology& topology,
                              int rank) {
-  const auto ranks = static_cast<std::int64_t>(assignment.shards_of_rank.size());
-  const auto& shards = assignment.shards_of_rank.at(static_cast<std::size_t>(rank));
-  const auto subtrees = static_cast<std::int64_t>(Tree(layout.shards).maximal_subtrees(shards).size());
-  const auto receivers = static_cast<std::int64_t>(topology.local_size(rank)) - 1 +
-                         static_cast<std::int64_t>(topology.host_names.size()) - 1;
-  std::int64_t elements = 0;
+  const Hosts hosts(topology);
+  const Tree tree(layout.shards);
+  const int host = hosts.host_of(rank), ranks = static_cast<int>(assignment.shards_of_rank.size());
+  const std::uint64_t partials = partials_of(tree, assignment, std::span(&rank, 1)).size();
+  const std::uint64_t sums = sums_of_host(tree, assignment, hosts.ranks(host)).size();
+  ExpectedBytes bytes;
   for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
-    const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], static_cast<int>(ranks));
-    const auto r = static_cast<std::size_t>(rank);
-    const std::int64_t own = bounds[r + 1] - bounds[r];
-    elements += subtrees * (layout.bucket_elements[b] - own) + receivers * own;
+    const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
+    for (int owner = 0; owner < ranks; ++owner) {
+      const auto o = static_cast<std::size_t>(owner);
+      const auto slice = static_cast<std::uint64_t>(bounds[o + 1] - bounds[o]) * sizeof(float);
+      if (owner == rank) {
+        bytes.inside_host += slice * (hosts.ranks(host).size() - 1);
+        bytes.between_hosts += slice * static_cast<std::uint64_t>(hosts.count() - 1);
+      } else if (hosts.leader(host, owner) != rank) {
+        bytes.inside_host += slice * partials;
+      } else {
+        bytes.between_hosts += slice * sums;
+      }
+    }
   }
-  return static_cast<std::uint64_t>(elements) * sizeof(float);
+  return bytes;
 }
 
 }  // namespace lockstep::comm

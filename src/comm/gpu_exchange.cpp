@@ -29,24 +29,21 @@ GpuSums& as_gpu_sums(SumMemory& memory) {
 
 }  // namespace
 
-void add_slices(backend::Gpu& gpu, backend::Gpu::Stream stream, const SlicePlan& plan, std::span<float* const> roots,
-                float* received, float* sum) {
-  if (plan.count == 0) return;
+void add_slices(backend::Gpu& gpu, backend::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+                float* out) {
+  if (sum.count == 0) return;
   std::vector<float*> operands;
-  for (const auto& partial : plan.partials) {
-    operands.push_back(partial.own_root >= 0 ? roots[static_cast<std::size_t>(partial.own_root)] + plan.first
-                                             : received + partial.at);
-  }
-  for (const Addition& addition : plan.additions) {
+  for (const auto& part : sum.parts) operands.push_back(memory.at(part));
+  for (const Addition& addition : sum.additions) {
     float* left = operands[static_cast<std::size_t>(addition.left)];
-    const bool last = &addition == &plan.additions.back();
-    float* out = last ? sum : left;  // left is not needed again: each partial sum is added once
-    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], out, plan.count);
-    operands.push_back(out);
+    const bool last = &addition == &sum.additions.back();
+    float* to = last && out != nullptr ? out : left;  // left is not needed again: each part is added once
+    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, sum.count);
+    operands.push_back(to);
   }
-  if (!plan.additions.empty()) return;
-  gpu.copy(stream, reinterpret_cast<std::byte*>(sum), reinterpret_cast<const std::byte*>(operands[0]),
-           static_cast<std::size_t>(plan.count) * sizeof(float));
+  if (!sum.additions.empty() || out == nullptr) return;
+  gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
+           static_cast<std::size_t>(sum.count) * sizeof(float));
 }
 
 GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options, backend::Gpu& gpu,
@@ -58,6 +55,7 @@ GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, Exch
       whole_(gpu.make_event()),
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
+      hosts_(communicator.topology()),
       roots_(layout_.bucket_elements.size()),
       roots_left_(layout_.bucket_elements.size()) {
   LOCKSTEP_CHECK(messages_ != nullptr || ranks() == 1, "several ranks have messages for each other");
@@ -103,8 +101,9 @@ void GpuExchange::make_plan(const Assignment& assignment) {
   const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
   merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
   own_roots_ = merge_plan_.roots;
+  const SumsOfHosts sums = sums_of_hosts(tree_, assignment, hosts_);
   plans_.clear();
-  for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, assignment, rank(), bounds));
+  for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, hosts_, sums, rank(), bounds));
   make_memory();
 }
 
@@ -204,20 +203,35 @@ void GpuExchange::send(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
   const TraceScope span(trace_, "messages", step_, kBucketLane, bucket);
   const std::uint64_t entry =
-      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(plans_[b].count) * sizeof(float));
+      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(plans_[b].own.count) * sizeof(float));
   recorder_->start(entry);
   if (own_roots_ > 0) gpu_.wait(message_stream_, summed_[b]);
   if (options_.exact) {
-    const SlicePlan& plan = plans_[b];
-    messages_->exchange(plan, roots_[b], received_.as<float>(), message_stream_);
-    auto* const reduced = reduced_[b].as<float>();
-    add_slices(gpu_, message_stream_, plan, roots_[b], received_.as<float>(), reduced + plan.first);
-    messages_->all_gather(reduced, bounds_[b], message_stream_);
+    reduce(bucket);
+    messages_->all_gather(reduced_[b].as<float>(), bounds_[b], message_stream_);
   } else {
     messages_->all_reduce_sum(root(0, bucket), elements(bucket), message_stream_);
   }
   recorder_->finish(entry);
   count_traffic(bucket);
+}
+
+void GpuExchange::reduce(int bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  const SlicePlan& plan = plans_[b];
+  const SliceMemory memory{roots_[b], received_.as<float>()};
+  const auto messages = [&](const std::vector<SlicePlan::Message>& planned) {
+    std::vector<GpuMessages::Message> found;
+    for (const auto& message : planned) found.push_back({message.peer, memory.at(message.place), message.count});
+    return found;
+  };
+  const auto exchange = [&](const SlicePlan::Round& round) {
+    messages_->exchange(messages(round.sends), messages(round.receives), message_stream_);
+  };
+  exchange(plan.inside);
+  for (const auto& sum : plan.gathered) add_slices(gpu_, message_stream_, sum, memory);
+  exchange(plan.between);
+  add_slices(gpu_, message_stream_, plan.own, memory, reduced_[b].as<float>() + plan.first);
 }
 
 // Bytes that must leave this rank, by the formula that holds on hosts (comm/expected_bytes.hpp): NCCL may take other
@@ -229,14 +243,14 @@ void GpuExchange::count_traffic(int bucket) {
     return;
   }
   const SlicePlan& plan = plans_[static_cast<std::size_t>(bucket)];
-  const Topology& topology = communicator_.topology();
-  for (const auto& send : plan.sends) {
-    auto& bytes = topology.same_host(rank(), send.to) ? statistics_.shared_memory_bytes : statistics_.network_bytes;
-    bytes += static_cast<std::uint64_t>(send.count) * sizeof(float);
-  }
-  const std::uint64_t own = static_cast<std::uint64_t>(plan.count) * sizeof(float);
-  statistics_.shared_memory_bytes += own * static_cast<std::uint64_t>(topology.local_size(rank()) - 1);
-  statistics_.network_bytes += own * (topology.host_names.size() - 1);
+  const auto count = [](const SlicePlan::Round& round, std::uint64_t& bytes) {
+    for (const auto& send : round.sends) bytes += static_cast<std::uint64_t>(send.count) * sizeof(float);
+  };
+  count(plan.inside, statistics_.shared_memory_bytes);
+  count(plan.between, statistics_.network_bytes);
+  const std::uint64_t own = static_cast<std::uint64_t>(plan.own.count) * sizeof(float);
+  statistics_.shared_memory_bytes += own * (hosts_.ranks(hosts_.host_of(rank())).size() - 1);
+  statistics_.network_bytes += own * static_cast<std::uint64_t>(hosts_.count() - 1);
 }
 
 void GpuExchange::finish() {

@@ -3,7 +3,9 @@
 //
 //   worker's stream  kernels write a leaf                                                 (waits for the leaf's `free`)
 //   sums             additions of siblings on this rank                                   (waits for `written`)
-//   messages         bucket by bucket: slices to their owners, the owners' additions, everyone gets every slice
+//   messages         bucket by bucket: slices to their leaders on the host, the leaders' additions, to their owners,
+//   the
+//                    owners' additions, everyone gets every slice
 //
 // Buckets go to `messages` in their order, on every rank, since libraries like NCCL match messages by order alone. A
 // thread puts them there, so that no worker waits for such a library; the thread that called finish() watches for what
@@ -66,6 +68,7 @@ class GpuExchange final : public RankExchange {
   void run_message_thread();
   /// Puts a bucket that is complete on this rank on the stream of messages.
   void send(int bucket);
+  void reduce(int bucket);
   void count_traffic(int bucket);
   void wait_until_issued();
   void wait_until_whole();
@@ -76,6 +79,7 @@ class GpuExchange final : public RankExchange {
   Event whole_, released_, begun_;
   std::vector<Event> summed_;  ///< by bucket: this rank's partial sums are there
 
+  Hosts hosts_;
   MergePlan merge_plan_;
   int own_roots_ = 0;
   std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
@@ -96,9 +100,17 @@ class GpuExchange final : public RankExchange {
   std::thread message_thread_;
 };
 
-/// What a plan's additions make of the partial sums, into `sum` (plan.count floats), on the stream. `roots` and
-/// `received` as in GpuMessages::exchange; what was received is overwritten, and so is the own slice of `roots`.
-void add_slices(backend::Gpu& gpu, backend::Gpu::Stream stream, const SlicePlan& plan, std::span<float* const> roots,
-                float* received, float* sum);
+/// What the places of a plan stand for: a rank's partial sums of the bucket, by root, and plan.receive_elements floats.
+struct SliceMemory {
+  std::span<float* const> roots;
+  float* received = nullptr;
+  [[nodiscard]] float* at(SlicePlan::Place place) const {
+    return (place.root >= 0 ? roots[static_cast<std::size_t>(place.root)] : received) + place.at;
+  }
+};
+
+/// Adds the parts in their places, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
+void add_slices(backend::Gpu& gpu, backend::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+                float* out = nullptr);
 
 }  // namespace lockstep::comm

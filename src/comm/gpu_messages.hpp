@@ -12,7 +12,6 @@
 #include "backend/gpu/cuda_module.hpp"
 #include "backend/gpu/gpu.hpp"
 #include "backend/gpu/gpu_place.hpp"
-#include "comm/slice_plan.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
@@ -26,9 +25,14 @@ class GpuMessages {
   GpuMessages& operator=(const GpuMessages&) = delete;
   virtual ~GpuMessages() = default;
 
-  /// All messages of a plan. `roots`: this rank's partial sums of the bucket, by root; `received`:
-  /// plan.receive_elements floats. The additions are the caller's, on the same stream.
-  virtual void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) = 0;
+  struct Message {
+    int peer = 0;
+    float* memory = nullptr;
+    std::int64_t count = 0;
+  };
+
+  /// All of them at once. Between two ranks they are in one order on both sides.
+  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
   virtual void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) = 0;
   /// Not exact: the association is the library's.

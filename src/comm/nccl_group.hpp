@@ -25,7 +25,7 @@ class NcclGroup final : public GpuMessages {
   NcclGroup& operator=(const NcclGroup&) = delete;
   ~NcclGroup() override;
 
-  void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) override;
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override;
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override;
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override;
   void check(const Operation& operation) override;
@@ -45,6 +45,7 @@ class NcclGroup final : public GpuMessages {
 
   backend::Gpu& gpu_;
   backend::GpuPlace place_;
+  std::int64_t rank_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;  ///< one thread may abort what another is in
   ncclComm_t communicator_ = nullptr;

@@ -55,7 +55,7 @@ struct Combiner {
 
   int sum(TreeNode node) {
     if (const auto found = slot_of.find(node); found != slot_of.end()) return found->second;
-    LOCKSTEP_CHECK(node.level > 0, "the partial sums must cover every shard");
+    LOCKSTEP_CHECK(node.level > 0, "the partial sums must cover every shard of the node");
     const int left = sum(tree.left(node));
     const int right = sum(tree.right(node));
     additions.push_back({partials + static_cast<int>(additions.size()), left, right});
@@ -65,10 +65,10 @@ struct Combiner {
 
 }  // namespace
 
-std::vector<Addition> combine_order(const Tree& tree, std::span<const TreeNode> partials) {
+std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials) {
   Combiner combiner{tree, {}, static_cast<int>(partials.size()), {}};
   for (std::size_t i = 0; i < partials.size(); ++i) combiner.slot_of[partials[i]] = static_cast<int>(i);
-  combiner.sum(tree.root());
+  combiner.sum(node);
   LOCKSTEP_CHECK(combiner.additions.size() + 1 == partials.size(), "partial sums must not overlap");
   return combiner.additions;
 }

@@ -46,8 +46,8 @@ struct Addition {
   int right = 0;
 };
 
-/// The additions that make the root's sum from partial sums that together cover each leaf once, operands
+/// The additions that make a node's sum from partial sums that together cover each of its leaves once, operands
 /// first; none for a single partial. At any time few results wait (the depth of the tree).
-[[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, std::span<const TreeNode> partials);
+[[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
 
 }  // namespace lockstep::comm

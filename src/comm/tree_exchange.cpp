@@ -21,20 +21,25 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{20};
 constexpr milliseconds kCheckPeers{100};
 
+/// Elements, so that what comes after them begins with a cache line.
+std::int64_t whole_lines(std::int64_t elements) {
+  return (elements + 15) / 16 * 16;
+}
+
 }  // namespace
 
 TreeExchange::TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
-    : RankExchange(communicator, std::move(layout), options) {
+    : RankExchange(communicator, std::move(layout), options), hosts_(communicator.topology()) {
   LOCKSTEP_CHECK(buckets() < kMostBuckets, "too many buckets; make them larger");
   for (int b = 0; b < buckets(); ++b) {
     bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
     own_slice_start_.push_back(own_slices_);
-    own_slices_ += (slice_size(b, rank()) + 15) / 16 * 16;
-  }
-  const Topology& topology = communicator_.topology();
-  ranks_of_host_.resize(topology.host_names.size());
-  for (int r = 0; r < ranks(); ++r) {
-    ranks_of_host_[static_cast<std::size_t>(topology.host_of[static_cast<std::size_t>(r)])].push_back(r);
+    own_slices_ += whole_lines(slice_size(b, rank()));
+    std::int64_t given = 0;
+    for (int owner = 0; owner < ranks(); ++owner) {
+      if (hosts_.leader(own_host(), owner) != rank()) given += slice_size(b, owner);
+    }
+    given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
   }
   progress_thread_ = std::thread([this] { run_progress_thread(); });
 }
@@ -51,28 +56,58 @@ TreeExchange::~TreeExchange() {
 }
 
 void TreeExchange::make_plan(const Assignment& assignment) {
-  partials_.clear();
   most_roots_ = 1;
-  std::vector<TreeNode> nodes;
   for (int r = 0; r < ranks(); ++r) {
     const auto subtrees = tree_.maximal_subtrees(assignment.shards_of_rank.at(static_cast<std::size_t>(r)));
-    const int roots = static_cast<int>(subtrees.size());
-    most_roots_ = std::max(most_roots_, roots);
-    if (r == rank()) {
-      own_roots_ = roots;
-      merge_plan_ = tree_plan(tree_, subtrees);
+    most_roots_ = std::max(most_roots_, static_cast<int>(subtrees.size()));
+    if (r == rank()) merge_plan_ = tree_plan(tree_, subtrees);
+  }
+  own_roots_ = merge_plan_.roots;
+  plan_operands(assignment);
+  plan_duties(assignment);
+}
+
+void TreeExchange::plan_operands(const Assignment& assignment) {
+  operands_.clear();
+  std::vector<TreeNode> nodes;
+  for (int host = 0; host < hosts_.count(); ++host) {
+    if (host == own_host()) {
+      for (const Partial& partial : partials_of(tree_, assignment, hosts_.ranks(host))) {
+        nodes.push_back(partial.node);
+        operands_.push_back({partial.rank, partial.root, {}, {}});
+      }
+      continue;
     }
-    for (int root = 0; root < roots; ++root) {
-      nodes.push_back(subtrees[static_cast<std::size_t>(root)]);
-      Partial& partial = partials_.emplace_back();
-      partial.rank = r;
-      partial.root = root;
-      if (local(r)) continue;
-      partial.received = AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float));
-      partial.transfers.resize(layout_.bucket_elements.size());
+    int number = 0;
+    for (const HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(host))) {
+      nodes.push_back(sum.node);
+      Operand& operand = operands_.emplace_back();
+      operand.rank = hosts_.leader(host, rank());
+      operand.root = number++;
+      operand.received = AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float));
+      operand.transfers.resize(layout_.bucket_elements.size());
     }
   }
-  combiner_ = Combiner(tree_, nodes);
+  combiner_ = Combiner(tree_, tree_.root(), nodes);
+}
+
+void TreeExchange::plan_duties(const Assignment& assignment) {
+  gathered_.clear();
+  duties_.clear();
+  for (HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(own_host()))) {
+    const int number = static_cast<int>(gathered_.size());
+    std::int64_t elements = 0;
+    for (int b = 0; b < buckets(); ++b) {
+      for (int owner = 0; owner < ranks(); ++owner) {
+        if (local(owner) || hosts_.leader(own_host(), owner) != rank() || slice_size(b, owner) == 0) continue;
+        duties_.push_back({number, b, owner, elements});
+        elements += whole_lines(slice_size(b, owner));
+      }
+    }
+    Combiner combiner(tree_, sum.node, nodes_of(sum.parts));
+    gathered_.push_back(
+        {std::move(sum.parts), std::move(combiner), AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float))});
+  }
 }
 
 void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
@@ -86,6 +121,7 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
   {
     const std::lock_guard lock(progress_mutex_);
     sums_open_ = false;
+    to_gather_ = duties_;
     to_reduce_.clear();
     seen_.assign(layout_.bucket_elements.size(), 0);
     to_receive_.clear();
@@ -96,7 +132,7 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
         if (slice_size(b, owner) > 0) to_see_.push_back({b, owner, nullptr});
       }
     }
-    post_partials();
+    post_operands();
     if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
     running_ = true;
   }
@@ -105,17 +141,17 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
   progress_changed_.notify_all();
 }
 
-// My slices of the partial sums of other hosts.
-void TreeExchange::post_partials() {
+// My slices of the sums of other hosts.
+void TreeExchange::post_operands() {
   const Region& mine = own_region();
-  for (Partial& partial : partials_) {
-    if (local(partial.rank)) continue;
-    auto* memory = reinterpret_cast<float*>(partial.received.data());
+  for (Operand& operand : operands_) {
+    if (local(operand.rank)) continue;
+    auto* memory = reinterpret_cast<float*>(operand.received.data());
     for (const int bucket : to_reduce_) {
       const auto b = static_cast<std::size_t>(bucket);
-      partial.transfers[b] =
-          communicator_.receive(bytes(memory + own_slice_start_[b], slice_size(bucket, rank())), partial.rank,
-                                partial_tag(bucket, partial.root), [&mine] { mine.doorbell().ring(); });
+      operand.transfers[b] =
+          communicator_.receive(bytes(memory + own_slice_start_[b], slice_size(bucket, rank())), operand.rank,
+                                partial_tag(bucket, operand.root), [&mine] { mine.doorbell().ring(); });
     }
   }
 }
@@ -125,26 +161,11 @@ void TreeExchange::ready(int shard, int bucket) {
 }
 
 void TreeExchange::publish(int root, int bucket) {
-  const Region& mine = own_region();
-  mine.partial_ready(root, bucket).store(epoch_, std::memory_order_release);
-  for (int i = 0; i < ranks(); ++i) {  // from myself on, so that not all send to the same rank first
-    const int owner = (rank() + i) % ranks();
-    const std::int64_t size = slice_size(bucket, owner);
-    if (size == 0) continue;
-    const std::uint64_t count = static_cast<std::uint64_t>(size) * sizeof(float);
-    if (local(owner)) {
-      region_of(owner).doorbell().ring();
-      if (owner != rank()) shared_bytes_ += count;
-      continue;
-    }
-    auto transfer = communicator_.send(bytes(mine.partial(root, bucket) + slice_start(bucket, owner), size), owner,
-                                       partial_tag(bucket, root));
-    network_bytes_ += count;
-    const std::lock_guard lock(sends_mutex_);
-    sends_.push_back(std::move(transfer));
-  }
+  own_region().partial_ready(root, bucket).store(epoch_, std::memory_order_release);
+  ring_peers();
+  shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
   if (trace_ != nullptr) {
-    const std::lock_guard lock(sends_mutex_);
+    const std::lock_guard lock(published_mutex_);
     published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
   }
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
@@ -231,11 +252,17 @@ std::pair<int, std::string> TreeExchange::missing() const {
   for (int r = 0; r < ranks() && !sums_open_; ++r) {
     if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
   }
+  for (const Duty& duty : to_gather_) {
+    for (const Partial& part : gathered_[static_cast<std::size_t>(duty.sum)].parts) {
+      if (published(part.rank, part.root, duty.bucket)) continue;
+      return {part.rank, fmt::format("its partial sum of bucket {} has not come", duty.bucket)};
+    }
+  }
   if (!to_reduce_.empty()) {
     const int bucket = to_reduce_.front();
     const std::size_t seen = seen_[static_cast<std::size_t>(bucket)];
-    if (seen < partials_.size()) {
-      return {partials_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
+    if (seen < operands_.size()) {
+      return {operands_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
     }
   }
   if (!to_see_.empty()) {

@@ -1,15 +1,17 @@
 // The exact exchange between ranks.
 //
 // A rank publishes each of its partial sums (the roots of its maximal subtrees), bucket by bucket: peers of its
-// host read it in its region, owners on other hosts are sent their slice of it. The owner of a slice waits for
-// the partial sums of all ranks, adds them in tree order and writes the result into its host's `sums`, which
-// all ranks of the host read; to every other host it sends the result once, to one rank of that host, which
-// receives it straight into the `sums` there.
+// host read it in its region. For an owner on another host the slice's leader here (comm/hosts.hpp) adds its host's
+// partial sums and sends it what they come to. The owner of a slice waits for the partial sums of its own host and the
+// sums of the others, adds them in tree order and writes the result into its host's `sums`, which all ranks of the host
+// read; to every other host it sends the result once, to its slice's leader there, which receives it straight into the
+// `sums` there.
 //
 // Why no buffer is overwritten while somebody reads it:
-//  - A partial sum of step t is read by owners until they have reduced it. finish() of step t returns only when
-//    all slices of all buckets are reduced and all own messages have left, so from then on nobody reads this
-//    rank's partial sums, and leaf() of step t + 1 may write them.
+//  - A partial sum of step t is read by owners and leaders until all its slices are reduced. finish() of step t returns
+//    only when all slices of all buckets are reduced and all own messages have left, so from then on nobody reads this
+//    rank's partial sums, and leaf() of step t + 1 may write them. (What a leader sends of a peer's stands in its own
+//    memory.)
 //  - `sums` of step t are read until each rank of the host begins step t + 1, which it says by `begun`. Slices
 //    of step t + 1 are written, and messages with slices are received, only after all ranks of the host have
 //    begun it. (Ranks without shards publish nothing, so waiting for partial sums alone would not be enough.)
@@ -26,12 +28,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "comm/combiner.hpp"
+#include "comm/hosts.hpp"
 #include "comm/rank_exchange.hpp"
 
 namespace lockstep::comm {
@@ -49,12 +53,25 @@ class TreeExchange final : public RankExchange {
   [[nodiscard]] ExchangeStatistics statistics() const override;
 
  private:
-  /// A partial sum of some rank, and what this rank knows of it as an owner.
-  struct Partial {
+  /// What this rank adds as an owner: a partial sum of its host, or another host's sum by the leader there.
+  struct Operand {
     int rank = 0;
     int root = 0;
     AlignedBytes received;                             ///< of another host: my slice of each bucket
     std::vector<std::unique_ptr<Transfer>> transfers;  ///< of another host, by bucket
+  };
+  /// What this rank adds as a leader: one of its host's sums, and its slices for owners on other hosts.
+  struct Gathered {
+    std::vector<Partial> parts;
+    Combiner combiner;
+    AlignedBytes memory;  ///< slices, bucket by bucket
+  };
+  /// A slice of a Gathered that is still to be sent.
+  struct Duty {
+    int sum = 0;
+    int bucket = 0;
+    int owner = 0;
+    std::int64_t at = 0;  ///< in Gathered::memory, in elements
   };
   /// Somebody's reduced slice of a bucket.
   struct Slice {
@@ -74,12 +91,7 @@ class TreeExchange final : public RankExchange {
   [[nodiscard]] const Region& region_of(int other) const {
     return regions_[static_cast<std::size_t>(communicator_.topology().local_rank(other))];
   }
-  /// The rank of a host that receives an owner's slices.
-  [[nodiscard]] int receiver(int host, int owner) const {
-    const auto& ranks_there = ranks_of_host_[static_cast<std::size_t>(host)];
-    return ranks_there[static_cast<std::size_t>(owner) % ranks_there.size()];
-  }
-  [[nodiscard]] int own_host() const { return communicator_.topology().host_of[static_cast<std::size_t>(rank())]; }
+  [[nodiscard]] int own_host() const { return hosts_.host_of(rank()); }
   [[nodiscard]] std::span<std::byte> bytes(float* first, std::int64_t count) const {
     return std::as_writable_bytes(std::span(first, static_cast<std::size_t>(count)));
   }
@@ -89,7 +101,9 @@ class TreeExchange final : public RankExchange {
 
   // A step
   void make_plan(const Assignment& assignment);
-  void post_partials();
+  void plan_operands(const Assignment& assignment);
+  void plan_duties(const Assignment& assignment);
+  void post_operands();
   void publish(int root, int bucket);
   void run_progress_thread();
   void park_progress_thread();
@@ -100,28 +114,36 @@ class TreeExchange final : public RankExchange {
   // Progress; progress_mutex_ is held
   bool advance();
   bool open_sums();
+  bool do_duties();
+  void gather(const Duty& duty);
+  void send(std::span<const std::byte> slice, int to, int tag);
   bool reduce_buckets();
-  [[nodiscard]] bool here(const Partial& partial, int bucket) const;
+  [[nodiscard]] bool published(int of, int root, int bucket) const {
+    return region_of(of).partial_ready(root, bucket).load(std::memory_order_acquire) == epoch_;
+  }
+  [[nodiscard]] bool here(const Operand& operand, int bucket) const;
   void reduce(int bucket);
   bool take_received_slices();
   bool look_for_slices();
   void trace_whole_buckets();
 
   std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
-  std::vector<std::int64_t> own_slice_start_;      ///< by bucket: in Partial::received, in elements
+  std::vector<std::int64_t> own_slice_start_;      ///< by bucket: in Operand::received, in elements
   std::int64_t own_slices_ = 0;                    ///< elements of all own slices, each from a cache line on
-  std::vector<std::vector<int>> ranks_of_host_;
+  std::vector<std::uint64_t> given_bytes_;         ///< by bucket: of a partial sum, what peers of the host read
+  Hosts hosts_;
 
   MergePlan merge_plan_;
   Combiner combiner_;
-  std::vector<Partial> partials_;
+  std::vector<Operand> operands_;
+  std::vector<Gathered> gathered_;
+  std::vector<Duty> duties_;
   int own_roots_ = 0, most_roots_ = 0;
 
   std::uint64_t epoch_ = 0;  ///< steps begun; what flags are set to
   std::atomic<int> published_{0};
-  std::mutex sends_mutex_;
-  std::vector<std::unique_ptr<Transfer>> sends_;
-  std::vector<double> published_at_;  ///< by bucket, while tracing; under sends_mutex_; -1: it is told
+  std::mutex published_mutex_;
+  std::vector<double> published_at_;  ///< by bucket, while tracing; under published_mutex_; -1: it is told
 
   mutable std::mutex progress_mutex_;
   std::condition_variable progress_changed_;
@@ -129,8 +151,10 @@ class TreeExchange final : public RankExchange {
   bool parked_ = false;                  ///< it does not touch the regions
   std::exception_ptr error_;             ///< of the progress thread
   bool sums_open_ = false;
+  std::vector<Duty> to_gather_;
+  std::vector<std::unique_ptr<Transfer>> sends_;
   std::vector<int> to_reduce_;     ///< buckets
-  std::vector<std::size_t> seen_;  ///< by bucket: how many of partials_ are known to be here
+  std::vector<std::size_t> seen_;  ///< by bucket: how many of operands_ are known to be here
   std::vector<Slice> to_receive_;
   std::vector<Slice> to_see_;
   std::vector<const float*> sources_;

@@ -1,6 +1,7 @@
 #include "launch/attempt.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -43,6 +44,7 @@ std::string last_lines(const std::string& path, std::size_t count) {
 }
 
 MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses) {
+  options.environment.merge(network_variables(environ));
   options.environment[kMarkVariable] = options.mark;
   options.environment[kFolderVariable] = folder;
   options.environment[kSupervisorVariable] = addresses;

@@ -3,10 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "comm/mpi_session.hpp"
 #include "launch/processes.hpp"
 
 namespace lockstep::launch {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kNetworkPrefixes = {"NCCL_", "OFI_NCCL_", "FI_", "UCX_"};
+
+}  // namespace
 
 std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_mpi_major) {
   std::vector<std::string> command = {"mpirun", "-n", fmt::format("{}", options.ranks), "--bind-to", "none"};
@@ -29,6 +39,18 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
 
 std::vector<std::string> mpirun_command(const MpirunOptions& options) {
   return mpirun_command(options, comm::open_mpi_major());
+}
+
+std::map<std::string, std::string> network_variables(const char* const* environment) {
+  std::map<std::string, std::string> found;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const bool ours = std::any_of(kNetworkPrefixes.begin(), kNetworkPrefixes.end(),
+                                  [&](std::string_view prefix) { return entry.starts_with(prefix); });
+    const std::size_t name = entry.find('=');
+    if (ours && name != std::string_view::npos) found.emplace(entry.substr(0, name), entry.substr(name + 1));
+  }
+  return found;
 }
 
 std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options) {

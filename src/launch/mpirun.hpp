@@ -23,6 +23,10 @@ struct MpirunOptions {
 /// The same for the Open MPI that this program has loaded.
 [[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options);
 
+/// What an environment says to the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX): it
+/// is meant for the ranks of all hosts. `environment`: as environ.
+[[nodiscard]] std::map<std::string, std::string> network_variables(const char* const* environment);
+
 /// What mpirun must find in its own environment: settings for which its majors have different names.
 [[nodiscard]] std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options);
 

@@ -51,7 +51,7 @@ std::int64_t free_shared_memory() {
 
 Balancing::Balancing(const RunContext& run) : run_(run) {
   counts_ = first_counts();
-  assignment_ = comm::place_shards(counts_);
+  assignment_ = comm::place_shards(counts_, {}, run.communicator.topology().host_of);
   const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
   auto most = static_cast<int>(own_shards().size());
   if (run.options.shares) most = shards;
@@ -293,7 +293,7 @@ void Balancing::move(std::int64_t step) {
   run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
                               {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
   const comm::Assignment before = assignment_;
-  assignment_ = comm::place_shards(counts_, before);
+  assignment_ = comm::place_shards(counts_, before, run_.communicator.topology().host_of);
   ++moves_;
   if (pending_) emit(*pending_, comm::shards_moved(before, assignment_), step);
   pending_.reset();

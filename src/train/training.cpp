@@ -162,8 +162,9 @@ void Training::make_loader() {
 
 void Training::use_shares(std::uint64_t from_step) {
   loader_->assign(from_step, balancing_.own_shards());
-  bytes_of_step_ = static_cast<double>(
-      comm::expected_bytes(exchange_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank()));
+  const comm::ExpectedBytes bytes =
+      comm::expected_bytes(exchange_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank());
+  bytes_of_step_ = static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 
 TrainResult Training::run() {

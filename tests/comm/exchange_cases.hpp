@@ -73,9 +73,9 @@ inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
   return layout;
 }
 
-/// Buddy placement of random counts, or any placement at all.
-inline Assignment random_assignment(std::mt19937& random, int shards, int ranks) {
-  std::vector<int> counts(static_cast<std::size_t>(ranks), 0);
+/// Buddy placement of random counts, by host or not, or any placement at all.
+inline Assignment random_assignment(std::mt19937& random, int shards, const std::vector<int>& hosts) {
+  std::vector<int> counts(hosts.size(), 0);
   Assignment any{std::vector<std::vector<int>>(counts.size())};
   for (int v = 0; v < shards; ++v) {
     const std::size_t rank = random() % counts.size();
@@ -83,11 +83,15 @@ inline Assignment random_assignment(std::mt19937& random, int shards, int ranks)
     any.shards_of_rank[rank].push_back(v);
   }
   for (auto& list : any.shards_of_rank) std::shuffle(list.begin(), list.end(), random);
-  return random() % 2 == 0 ? any : place_shards(counts);
+  const auto way = random() % 3;
+  if (way == 0) return any;
+  return way == 1 ? place_shards(counts) : place_shards(counts, {}, hosts);
 }
 
-/// What a rank must send: each partial sum's slices to their owners, and its own reduced slices to each peer of
-/// its host and once to each other host.
+/// What a rank must send, written down a second way. Of each slice whose owner has its place among the ranks of a host
+/// (its own slice among them), it has what its host's peers do not: those read its partial sums of all other slices. Of
+/// its place it sends the host's sums to owners on other hosts, and its own reduced slices to each peer of its host and
+/// once to each other host.
 struct TrafficFormula {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 
@@ -96,9 +100,18 @@ struct TrafficFormula {
            int more_partials = 0) {
     const int rank = communicator.rank(), ranks = communicator.size();
     if (ranks == 1) return;
-    const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(rank)];
-    const std::size_t k = Tree(layout.shards).maximal_subtrees(mine).size() + static_cast<std::size_t>(more_partials);
-    const auto peers = static_cast<std::size_t>(communicator.topology().local_size(rank) - 1);
+    const Topology& topology = communicator.topology();
+    const auto subtrees = [&](const std::vector<int>& shards) {
+      return Tree(layout.shards).maximal_subtrees(shards).size() + static_cast<std::size_t>(more_partials);
+    };
+    const std::size_t k = subtrees(assignment.shards_of_rank[static_cast<std::size_t>(rank)]);
+    std::vector<int> of_host;
+    for (int r = 0; r < ranks; ++r) {
+      const auto& list = assignment.shards_of_rank[static_cast<std::size_t>(r)];
+      if (topology.same_host(r, rank)) of_host.insert(of_host.end(), list.begin(), list.end());
+    }
+    const std::size_t host_k = subtrees(of_host);
+    const int local_size = topology.local_size(rank);
     for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
       const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
       const auto bytes = [&](int r) {
@@ -106,11 +119,12 @@ struct TrafficFormula {
         return static_cast<std::uint64_t>(bounds[i + 1] - bounds[i]) * sizeof(float);
       };
       for (int owner = 0; owner < ranks; ++owner) {
-        if (owner == rank) continue;
-        (communicator.topology().same_host(rank, owner) ? shared_memory_bytes : network_bytes) += k * bytes(owner);
+        const bool leads = topology.local_rank(owner) % local_size == topology.local_rank(rank);
+        if (!leads) shared_memory_bytes += k * bytes(owner);
+        if (leads && !topology.same_host(rank, owner)) network_bytes += host_k * bytes(owner);
       }
-      shared_memory_bytes += peers * bytes(rank);
-      network_bytes += (communicator.topology().host_names.size() - 1) * bytes(rank);
+      shared_memory_bytes += static_cast<std::size_t>(local_size - 1) * bytes(rank);
+      network_bytes += (topology.host_names.size() - 1) * bytes(rank);
     }
   }
 };

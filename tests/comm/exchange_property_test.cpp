@@ -25,14 +25,15 @@ Problem random_problem(std::mt19937& random) {
 }
 
 // Shares stay, move a little, or are dealt anew, to aligned subtrees or to anybody.
-Assignment next_assignment(std::mt19937& random, const Assignment& before, int shards, int ranks) {
+Assignment next_assignment(std::mt19937& random, const Assignment& before, int shards, const std::vector<int>& hosts) {
   switch (before.shards_of_rank.empty() ? 2 : random() % 3) {
     case 0:
       return before;
     case 1:
-      return place_shards(random_counts(random, shards, ranks), before);
+      return place_shards(random_counts(random, shards, static_cast<int>(hosts.size())), before,
+                          random() % 2 == 0 ? hosts : std::vector<int>{});
     default:
-      return random_assignment(random, shards, ranks);
+      return random_assignment(random, shards, hosts);
   }
 }
 
@@ -47,7 +48,7 @@ Case random_way(std::mt19937& random, const Problem& problem) {
   c.sleeps = random() % 8 == 0;
   for (int s = 0; s < problem.steps; ++s) {
     const Assignment before = c.assignments.empty() ? Assignment{} : c.assignments.back();
-    c.assignments.push_back(next_assignment(random, before, problem.layout.shards, c.ranks));
+    c.assignments.push_back(next_assignment(random, before, problem.layout.shards, c.hosts));
   }
   return c;
 }
@@ -117,9 +118,39 @@ TEST(ExchangeProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
       const auto r = static_cast<std::size_t>(rank);
       const auto k = std::popcount(static_cast<unsigned>(counts[r]));
       const std::int64_t elements = (k + 1) * (ranks - 1) * 3 * kParts / ranks;
-      ASSERT_EQ(expected_bytes(layout, assignment, topology, rank),
-                static_cast<std::uint64_t>(elements) * sizeof(float))
+      const ExpectedBytes bytes = expected_bytes(layout, assignment, topology, rank);
+      ASSERT_EQ(bytes.inside_host, static_cast<std::uint64_t>(elements) * sizeof(float))
           << fmt::format("seed {}: rank {} of counts {}\n  {}", seed, rank, counts, rerun(seed, "comm_test"));
+    }
+  }
+}
+
+// docs/exactness.md: with shards placed by host, hosts send what single ranks would that had their shards, (k + 1)(H -
+// 1) / H of the gradient each, however many ranks they have.
+TEST(ExchangeProperty, HostsSendWhatSingleRanksWould) {
+  constexpr std::int64_t kParts = 840;
+  std::vector<std::int64_t> cuts;
+  for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(i);
+  for (const unsigned seed : seeds(500)) {
+    std::mt19937 random(seed);
+    const int hosts = between(random, 1, 4), each = between(random, 1, 2), shards = 1 << between(random, 0, 6);
+    const ExchangeLayout layout{{kParts}, {cuts}, shards};
+    const auto counts = random_counts(random, shards, hosts * each);
+    std::vector<int> host_of, of_hosts(static_cast<std::size_t>(hosts), 0);
+    std::vector<std::string> names(static_cast<std::size_t>(hosts));
+    for (int r = 0; r < hosts * each; ++r) {
+      host_of.push_back(r / each);
+      of_hosts[static_cast<std::size_t>(r / each)] += counts[static_cast<std::size_t>(r)];
+    }
+    const Assignment assignment = place_shards(counts, {}, host_of);
+    for (int host = 0; host < hosts; ++host) {
+      std::uint64_t sent = 0;
+      for (int i = 0; i < each; ++i) {
+        sent += expected_bytes(layout, assignment, {host_of, names}, host * each + i).between_hosts;
+      }
+      const auto k = std::popcount(static_cast<unsigned>(of_hosts[static_cast<std::size_t>(host)]));
+      ASSERT_EQ(sent, static_cast<std::uint64_t>((k + 1) * (hosts - 1) * kParts / hosts) * sizeof(float))
+          << fmt::format("seed {}: host {} of counts {}\n  {}", seed, host, counts, rerun(seed, "comm_test"));
     }
   }
 }

@@ -146,7 +146,7 @@ std::string wrong(const Case& c, const Expected& expected, ExchangeOptions optio
     Exchange* const exchange = &side.exchange();
     const int rank = communicator.rank();
     TrafficFormula formula;
-    std::uint64_t product_formula = 0;
+    ExpectedBytes product_formula;
     Sha256 hash;
     for (std::size_t s = 0; s < c.assignments.size(); ++s) {
       const Assignment& assignment = c.assignments[s];
@@ -160,13 +160,17 @@ std::string wrong(const Case& c, const Expected& expected, ExchangeOptions optio
       side.have_read();
       complain(rank, wrong_scalars(*exchange, c, c.step(s), rank));
       formula.add(communicator, c.layout, assignment, expected.more_partials);
-      if (c.ranks > 1) product_formula += expected_bytes(c.layout, assignment, communicator.topology(), rank);
+      const ExpectedBytes bytes = expected_bytes(c.layout, assignment, communicator.topology(), rank);
+      product_formula.inside_host += bytes.inside_host;
+      product_formula.between_hosts += bytes.between_hosts;
     }
     const auto found = exchange->statistics();
     compare(rank, "hash of the sums", hash.hex(), expected.sha256);
     compare(rank, "bytes read by its host", found.shared_memory_bytes, formula.shared_memory_bytes);
     compare(rank, "bytes sent to other hosts", found.network_bytes, formula.network_bytes);
-    compare(rank, "bytes by expected_bytes()", product_formula, formula.shared_memory_bytes + formula.network_bytes);
+    compare(rank, "bytes inside the host by expected_bytes()", product_formula.inside_host,
+            formula.shared_memory_bytes);
+    compare(rank, "bytes between hosts by expected_bytes()", product_formula.between_hosts, formula.network_bytes);
   };
   try {
     run_in_threads(c.ranks, body, c.hosts);

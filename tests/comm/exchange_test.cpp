@@ -29,8 +29,8 @@ TEST(Exchange, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
     c.ranks = 4;
     c.workers = 2;
     c.sleeps = true;
-    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.ranks));
     c.hosts = several_hosts ? std::vector{0, 1, 0, 1} : std::vector{0, 0, 0, 0};
+    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
     EXPECT_EQ(wrong(c, expected_of(c), {.timeout = 60s}), "");
   }
 }

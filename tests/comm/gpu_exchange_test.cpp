@@ -65,7 +65,7 @@ Case random_case(unsigned seed) {
   c.hosts = random_hosts(random, c.ranks, 3);
   c.order = static_cast<unsigned>(random());
   const int steps = between(random, 1, 3);
-  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.ranks));
+  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
   return c;
 }
 

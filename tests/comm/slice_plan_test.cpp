@@ -34,42 +34,63 @@ Values sum_of(const Tree& tree, TreeNode node) {
 struct Rank {
   SlicePlan plan;
   std::vector<Values> roots;
-  Values received, sum;
+  std::vector<float*> root_memory;
+  Values received;
+  [[nodiscard]] SliceMemory memory() { return {root_memory, received.data()}; }
 };
 
-/// What every owner makes of its slice, put together.
-Values play(const Tree& tree, const Assignment& assignment, const std::vector<std::int64_t>& bounds) {
-  const auto ranks = static_cast<int>(assignment.shards_of_rank.size());
-  std::vector<Rank> all;
+/// Delivers the messages of a round between all ranks.
+void deliver(std::vector<Rank>& ranks, SlicePlan::Round SlicePlan::*round) {
   std::map<std::pair<int, int>, std::deque<Values>> wires;  // by (from, to)
-  for (int r = 0; r < ranks; ++r) {
-    Rank& rank = all.emplace_back();
-    rank.plan = slice_plan(tree, assignment, r, bounds);
-    for (const TreeNode node : tree.maximal_subtrees(assignment.shards_of_rank[static_cast<std::size_t>(r)])) {
-      rank.roots.push_back(sum_of(tree, node));
-    }
-    for (const auto& send : rank.plan.sends) {
-      const auto first = rank.roots.at(static_cast<std::size_t>(send.root)).begin() + send.first;
-      wires[{r, send.to}].emplace_back(first, first + send.count);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (const auto& send : (ranks[r].plan.*round).sends) {
+      const float* first = ranks[r].memory().at(send.place);
+      wires[{static_cast<int>(r), send.peer}].emplace_back(first, first + send.count);
     }
   }
-  Values whole(static_cast<std::size_t>(kElements), std::nanf(""));
-  for (int r = 0; r < ranks; ++r) {
-    Rank& rank = all[static_cast<std::size_t>(r)];
-    rank.received.resize(static_cast<std::size_t>(rank.plan.receive_elements));
-    for (const auto& receive : rank.plan.receives) {
-      auto& wire = wires[{receive.from, r}];
-      EXPECT_FALSE(wire.empty()) << "rank " << r << " waits for a message that nobody sends";
-      EXPECT_EQ(static_cast<std::int64_t>(wire.front().size()), rank.plan.count);
-      std::copy(wire.front().begin(), wire.front().end(), rank.received.begin() + receive.at);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (const auto& receive : (ranks[r].plan.*round).receives) {
+      auto& wire = wires[{receive.peer, static_cast<int>(r)}];
+      ASSERT_FALSE(wire.empty()) << "rank " << r << " waits for a message that nobody sends";
+      ASSERT_EQ(static_cast<std::int64_t>(wire.front().size()), receive.count);
+      std::copy(wire.front().begin(), wire.front().end(), ranks[r].memory().at(receive.place));
       wire.pop_front();
     }
-    std::vector<float*> roots;
-    for (Values& root : rank.roots) roots.push_back(root.data());
-    backend::HostGpu gpu;
-    add_slices(gpu, gpu.make_stream(), rank.plan, roots, rank.received.data(), whole.data() + rank.plan.first);
   }
   for (const auto& [ends, wire] : wires) EXPECT_TRUE(wire.empty()) << "a message that nobody receives";
+}
+
+Hosts hosts_of(const std::vector<int>& host_of) {
+  const int hosts = *std::max_element(host_of.begin(), host_of.end()) + 1;
+  return Hosts({host_of, std::vector<std::string>(static_cast<std::size_t>(hosts))});
+}
+
+/// What every owner makes of its slice, put together.
+Values play(const Tree& tree, const Assignment& assignment, const std::vector<std::int64_t>& bounds,
+            const std::vector<int>& host_of) {
+  const Hosts hosts = hosts_of(host_of);
+  const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
+  std::vector<Rank> ranks;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    Rank& rank = ranks.emplace_back();
+    rank.plan = slice_plan(tree, hosts, sums, static_cast<int>(r), bounds);
+    for (const TreeNode node : tree.maximal_subtrees(assignment.shards_of_rank[r])) {
+      rank.roots.push_back(sum_of(tree, node));
+    }
+    rank.received.resize(static_cast<std::size_t>(rank.plan.receive_elements));
+  }
+  for (Rank& rank : ranks) {  // they no longer move
+    for (Values& root : rank.roots) rank.root_memory.push_back(root.data());
+  }
+  backend::HostGpu gpu;
+  const auto stream = gpu.make_stream();
+  deliver(ranks, &SlicePlan::inside);
+  for (Rank& rank : ranks) {
+    for (const auto& sum : rank.plan.gathered) add_slices(gpu, stream, sum, rank.memory());
+  }
+  deliver(ranks, &SlicePlan::between);
+  Values whole(static_cast<std::size_t>(kElements), std::nanf(""));
+  for (Rank& rank : ranks) add_slices(gpu, stream, rank.plan.own, rank.memory(), whole.data() + rank.plan.first);
   return whole;
 }
 
@@ -87,7 +108,20 @@ TEST(SlicePlan, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
     const Values expected = tree_sum(kStep, shards, 0, kElements);
     for (int ranks = 1; ranks <= std::min(shards + 1, 6); ++ranks) {
       const Assignment assignment = place_shards(equal_counts(shards, ranks));
-      EXPECT_EQ(play(tree, assignment, even_bounds(ranks)), expected) << shards << " shards on " << ranks << " ranks";
+      const std::vector<int> one_host(static_cast<std::size_t>(ranks), 0);
+      EXPECT_EQ(play(tree, assignment, even_bounds(ranks), one_host), expected)
+          << shards << " shards on " << ranks << " ranks";
+    }
+  }
+}
+
+TEST(SlicePlan, AndForAnyHosts) {
+  const Tree tree(12);
+  const Values expected = tree_sum(kStep, 12, 0, kElements);
+  for (const auto& hosts : {std::vector<int>{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1}, {0, 1, 1, 2}, {0, 1, 2, 3}}) {
+    for (const auto& counts : {std::vector<int>{3, 3, 3, 3}, {7, 1, 0, 4}, {1, 2, 8, 1}}) {
+      EXPECT_EQ(play(tree, place_shards(counts, {}, hosts), even_bounds(4), hosts), expected);
+      EXPECT_EQ(play(tree, place_shards(counts), {0, 0, 5, 5, kElements}, hosts), expected);
     }
   }
 }
@@ -97,19 +131,39 @@ TEST(SlicePlan, UnequalSharesAndEmptySlices) {
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& counts : {std::vector<int>{7, 1, 4}, {0, 11, 1}, {5, 5, 2}}) {
     const Assignment assignment = place_shards(counts);
-    EXPECT_EQ(play(tree, assignment, {0, 0, kElements, kElements}), expected);
-    EXPECT_EQ(play(tree, assignment, {0, 1, 2, kElements}), expected);
+    EXPECT_EQ(play(tree, assignment, {0, 0, kElements, kElements}, {0, 0, 0}), expected);
+    EXPECT_EQ(play(tree, assignment, {0, 1, 2, kElements}, {0, 0, 0}), expected);
   }
 }
 
 TEST(SlicePlan, SendsAsManyBytesAsTheExchangeByMpi) {
   const Tree tree(8);
   const Assignment assignment = place_shards(std::vector<int>{4, 4});
-  const SlicePlan plan = slice_plan(tree, assignment, 0, even_bounds(2));
-  ASSERT_EQ(plan.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
-  EXPECT_EQ(plan.sends[0].to, 1);
-  EXPECT_EQ(plan.sends[0].count, kElements - kElements / 2);
+  const Hosts hosts = hosts_of({0, 0});
+  const SlicePlan plan = slice_plan(tree, hosts, sums_of_hosts(tree, assignment, hosts), 0, even_bounds(2));
+  ASSERT_EQ(plan.inside.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
+  EXPECT_EQ(plan.inside.sends[0].peer, 1);
+  EXPECT_EQ(plan.inside.sends[0].count, kElements - kElements / 2);
+  EXPECT_TRUE(plan.gathered.empty());
+  EXPECT_TRUE(plan.between.sends.empty());
   EXPECT_EQ(plan.receive_elements, kElements / 2);
+}
+
+TEST(SlicePlan, OneSumOfTheHostLeavesIt) {
+  const Tree tree(8);
+  const std::vector<int> host_of{0, 0, 1, 1};
+  const Hosts hosts = hosts_of(host_of);
+  const Assignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, host_of);
+  const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
+  for (const int rank : {0, 1, 2, 3}) {
+    const SlicePlan plan = slice_plan(tree, hosts, sums, rank, even_bounds(4));
+    ASSERT_EQ(plan.inside.sends.size(), 2U);  // to its neighbor, which leads half of the slices
+    ASSERT_EQ(plan.between.sends.size(), 1U);
+    EXPECT_EQ(plan.between.sends[0].peer, (rank + 2) % 4) << "the rank of the same place";
+    ASSERT_EQ(plan.gathered.size(), 1U);
+    EXPECT_EQ(plan.gathered[0].additions.size(), 1U);
+    EXPECT_EQ(plan.own.parts.size(), 3U);  // its own, its neighbor's, the other host's
+  }
 }
 
 }  // namespace lockstep::comm

@@ -1,6 +1,7 @@
 #include "comm/tree.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 
 #include "comm/assignment.hpp"
@@ -84,7 +86,7 @@ TEST(Tree, CombineOrderKeepsTheAssociationForAnyPlacement) {
     }
     std::vector<std::string> slots;
     for (const TreeNode node : partials) slots.push_back(write(tree, node));
-    for (const Addition& a : combine_order(tree, partials)) {
+    for (const Addition& a : combine_order(tree, tree.root(), partials)) {
       ASSERT_EQ(a.out, static_cast<int>(slots.size()));
       slots.push_back(
           fmt::format("({}+{})", slots[static_cast<std::size_t>(a.left)], slots[static_cast<std::size_t>(a.right)]));
@@ -230,6 +232,34 @@ TEST(Assignment, CountsByWeightsMinimiseTheSlowestRank) {
     EXPECT_EQ(slowest(found), best);
   }
   EXPECT_EQ(counts_by_weights(6, std::vector{2.0, 1.0, 0.0}), (std::vector{4, 2, 0}));
+}
+
+TEST(Assignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 1000; ++round) {
+    const int shards = 1 + static_cast<int>(random() % 70);
+    std::vector<int> counts(2 + random() % 9, 0), hosts;
+    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    for (std::size_t r = 0; r < counts.size(); ++r) hosts.push_back(static_cast<int>(random() % 3));
+    const Assignment assignment = place_shards(counts, {}, hosts);
+    const auto k = subtree_counts(assignment, shards);
+    Assignment by_host{std::vector<std::vector<int>>(3)};
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      const auto& list = assignment.shards_of_rank[r];
+      ASSERT_EQ(list.size(), static_cast<std::size_t>(counts[r]));
+      ASSERT_LE(k[r], std::popcount(static_cast<unsigned>(counts[r])));
+      auto& all = by_host.shards_of_rank[static_cast<std::size_t>(hosts[r])];
+      all.insert(all.end(), list.begin(), list.end());
+    }
+    const auto host_k = subtree_counts(by_host, shards);
+    for (std::size_t h = 0; h < 3; ++h) {
+      const auto size = by_host.shards_of_rank[h].size();
+      if (std::set(hosts.begin(), hosts.end()).size() < hosts.size()) {
+        ASSERT_LE(host_k[h], std::popcount(size)) << fmt::format("{} on hosts {}", counts, hosts);
+      }
+    }
+    ASSERT_EQ(shards_moved(assignment, place_shards(counts, assignment, hosts)), 0);
+  }
 }
 
 }  // namespace

@@ -18,15 +18,12 @@ class HostMessages final : public GpuMessages {
   HostMessages(Communicator& ranks, std::chrono::milliseconds timeout, Touch touch = {})
       : ranks_(ranks), timeout_(timeout), touch_(std::move(touch)) {}
 
-  void exchange(const SlicePlan& plan, std::span<float* const> roots, float* received, Stream stream) override {
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
     std::vector<std::unique_ptr<Transfer>> transfers;
-    for (const auto& receive : plan.receives) {
-      transfers.push_back(get(received + receive.at, plan.count, receive.from, kSlices, stream));
+    for (const Message& receive : receives) {
+      transfers.push_back(get(receive.memory, receive.count, receive.peer, kSlices, stream));
     }
-    for (const auto& send : plan.sends) {
-      float* const from = roots[static_cast<std::size_t>(send.root)] + send.first;
-      transfers.push_back(put(from, send.count, send.to, kSlices, stream));
-    }
+    for (const Message& send : sends) transfers.push_back(put(send.memory, send.count, send.peer, kSlices, stream));
     wait_for(transfers);
   }
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override {

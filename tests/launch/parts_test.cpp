@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -45,6 +47,14 @@ TEST(Mpirun, EachMajorGetsItsOwnFlags) {
   EXPECT_EQ(environment.at("OMPI_MCA_plm_rsh_agent"), "my-agent");
   EXPECT_EQ(environment.at("PRTE_MCA_plm_ssh_agent"), "my-agent");
   EXPECT_EQ(environment.at("NAME"), "value");
+}
+
+TEST(Mpirun, WhatNetworksAreToldGoesToTheRanksOfAllHosts) {
+  const std::array<const char*, 6> environment = {
+      "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", nullptr};
+  const std::map<std::string, std::string> expected = {
+      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}};
+  EXPECT_EQ(network_variables(environment.data()), expected);
 }
 
 TEST(Child, TellsExitCodeAndSignal) {

@@ -2,6 +2,7 @@
 """`lockstep launch` over real ssh: a rank that is killed, a signal, a host whose key is not the known one, and nothing
 that stays behind."""
 import os
+import pathlib
 import signal
 import sys
 import tempfile
@@ -49,6 +50,16 @@ class Ssh(unittest.TestCase):
         warnings = [event["message"] for event in launch.events("warning")]
         self.assertRegex(warnings[0], f"^host {STRANGER} answered with 255: it is left out, and asked again every .* s; "
                                       f"try: ssh {STRANGER} /.*lockstep version$")
+
+    def test_what_the_network_is_told_reaches_the_ranks_of_all_hosts(self):
+        launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent,
+                             environment={"NCCL_DEBUG": "WARN", "NO_NCCL_DEBUG": "1"})
+        launch.wait_for_step(1)
+        for rank in range(4):
+            variables = pathlib.Path(f"/proc/{launch.process_of_rank(rank)}/environ").read_bytes().split(b"\0")
+            self.assertIn(b"NCCL_DEBUG=WARN", variables)
+            self.assertTrue(rank < 2 or b"NO_NCCL_DEBUG=1" not in variables, "ssh takes nothing else along")
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
 
     def test_a_signal_checkpoints_and_ends_with_75(self):
         launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent, steps=100000)
