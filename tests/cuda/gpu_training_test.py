@@ -16,6 +16,8 @@ LOCKSTEP = os.environ["LOCKSTEP"]
 CPU_KERNELS, GRIDS, CHECKED, DRIVER = sys.argv[1:5]
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
 HOST = socket.gethostname()
+TWO_HOSTS = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "4", "sh", "-c",
+             'LOCKSTEP_HOST_ID=h$((OMPI_COMM_WORLD_RANK / 2)) exec "$0" "$@"')
 
 GPT = """
 job:
@@ -41,11 +43,11 @@ class Place(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_program(self, *words, module=CPU_KERNELS, code=0, **settings):
+    def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
         environment = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": module, "STAND_IN_GPUS": "3",
                        "STAND_IN_SAME": "1", **settings}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
-        done = subprocess.run([LOCKSTEP, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+        done = subprocess.run([*prefix, LOCKSTEP, *words], cwd=self.folder, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, env=environment, timeout=300)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
@@ -68,6 +70,14 @@ class Training(Place):
             with self.subTest(ranks=ranks, threads=threads):
                 self.assertEqual(self.hash(*self.STEPS, "device=cuda", "--ranks", str(ranks), f"threads={threads}"),
                                  expected)
+
+    def test_hosts_of_several_gpus_change_no_bit(self):
+        """Two hosts of two ranks: sums go inside a host first. On the fakes, which know what orders each access."""
+        words = ("steps=3", "evaluate=never", "data.train.digits.count=400")
+        expected = self.hash(*words, "run_directory=cpu")
+        end = self.train(*words, "device=cuda", "run_directory=gpu", module=CHECKED, prefix=TWO_HOSTS)["end"]
+        self.assertEqual(end["parameters_sha256"], expected)
+        self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
 
     def test_every_access_is_ordered(self):
         """A whole job on fakes that know no memory but their own, and end a run at the first access that nothing orders."""
