@@ -81,13 +81,9 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
 void Training::make_executor() {
   const auto make = [&](const std::vector<std::string>& plans) {
     const exec::ExecutorOptions how{.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
-    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
+    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
   };
-  make({});
-  if (!device_.is_gpu() || job_.exact != "required") return;
-  // Ranks choose at the same time, and all but always the same.
-  const auto plans = plans_of_first_rank(context_, executor_->plans());
-  if (plans != executor_->plans()) make(plans);
+  executor_ = computes_alike(job_, device_) ? make_with_plans_of_first_rank(communicator_, make) : make({});
 }
 
 void Training::make_step() {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "train/agreed_plans.hpp"
 
 namespace lockstep::train {
 
@@ -30,7 +31,7 @@ bool Validation::run(const exec::ModelValues& model, Progress& progress) {
         graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
         run_.communicator, run_.device, pool_,
         EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
-                          run_.timeout(), filler_});
+                          run_.timeout(), filler_, computes_alike(job, run_.device)});
   }
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;
