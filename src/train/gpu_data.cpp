@@ -80,7 +80,7 @@ struct Chooser {
 void add_needs(std::vector<exec::MemoryNeed>& needs, const Candidate& of) {
   needs.push_back({"data: " + of.name, of.bytes, 1, "data.cache: memory"});
   for (exec::MemoryNeed& need : needs) {
-    if (need.what == "inputs") need.each += of.drawn_bytes;
+    if (need.what == (of.training ? kInputsOfTraining : kInputsOfEvaluations)) need.each += of.drawn_bytes;
   }
 }
 

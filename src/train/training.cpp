@@ -107,8 +107,9 @@ void Training::make_step() {
 
 void Training::put_model() {
   if (device_.is_gpu()) {
-    const auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
-                                 static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
+                           static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
     gpu_data_ = put_gpu_data(context_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
     executor_->fill_inputs(gpu_data_.train);
     validation_->fill_inputs(gpu_data_.validation);

@@ -4,8 +4,10 @@
 
 #include <cmath>
 
+#include "exec/gpu_worker.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_plans.hpp"
+#include "train/gpu_data.hpp"
 
 namespace lockstep::train {
 
@@ -19,6 +21,10 @@ bool is_better(double value, double than, bool higher) {
 
 Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool)
     : run_(run), data_(data), graph_(graph), pool_(pool) {}
+
+exec::MemoryNeed Validation::gpu_needs(const Graph& graph, int workers) {
+  return {kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
+}
 
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;

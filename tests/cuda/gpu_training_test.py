@@ -383,6 +383,13 @@ class Memory(Place):
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n$")
 
+    def test_evaluations_need_inputs_of_their_own(self):
+        done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "threads=1", code=78,
+                                STAND_IN_FREE="4000000")
+        lines = re.findall(r"^  inputs(?: of evaluations)? +([0-9.]+) MiB$", done.stderr, re.MULTILINE)
+        self.assertEqual(len(lines), 2, done.stderr)
+        self.assertEqual(lines[0], lines[1])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[5:])
