@@ -173,6 +173,21 @@ TEST_P(CudnnPlans, AReluBehindAConvolutionIsInItsPlan) {
   }
 }
 
+// Then a kernel of ours computes the relu, or with a bias the whole convolution.
+TEST_P(CudnnPlans, DepthwiseInBfloat16HasNeitherBiasNorRelu) {
+  using Int = std::int64_t;
+  const Attributes given({{"filters", Int{64}}, {"kernel", Int{3}}, {"groups", Int{64}}});
+  const auto attributes = complete(Registries::built_in().ops.at("conv").attributes, given, "conv");
+  const ops::ConvShape shape = ops::conv_shape(attributes, {DType::f32, {8, 28, 28, 64}});
+  Question question{"depthwise", {}, ops::convolution_layout(shape)};
+  for (const bool bias : {false, true}) {
+    for (const bool relu : {false, true}) {
+      question.kind = {Direction::output, bias, {DType::bf16, DType::bf16, true}, relu};
+      EXPECT_EQ(plan(question).has_value(), !bias && !relu) << "bias " << bias << ", relu " << relu;
+    }
+  }
+}
+
 TEST_P(CudnnPlans, APlanIsTakenByItsName) {
   const Question question = questions(kResNet20, {}).front();
   const auto any = plan(question);
