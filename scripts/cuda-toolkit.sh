@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Assembles a CUDA toolkit in build/cuda-toolkit from NVIDIA's Python wheels (scripts/cuda-toolkit.txt): nvcc, NVRTC,
-# cudart, cuBLAS, cuDNN with its frontend's headers, NCCL, CUPTI, NVTX, nvml.h. No root, no GPU, no change of the system.
-# Enough to compile, link and run lockstep's CUDA module; a driver is all that a machine with GPUs adds.
+# cudart, cuBLAS, cuDNN with its frontend's headers, NCCL, CUPTI, NVTX, nvml.h, cuobjdump, compute-sanitizer. No root, no
+# GPU, no change of the system. Enough to compile, link and run lockstep's CUDA module; a driver is all that a machine
+# with GPUs adds.
 #
 #   scripts/cuda-toolkit.sh           makes it where it is missing or of other pins; else does nothing
 #   scripts/cuda-toolkit.sh --check   says whether it is there and current (exit 0), and fetches nothing
@@ -24,7 +25,7 @@ case ${1:-} in
   --check)
     current || die "build/cuda-toolkit is missing or of other versions; scripts/cuda-toolkit.sh makes it"
     exit 0 ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' scripts/cuda-toolkit.sh; exit 64 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' scripts/cuda-toolkit.sh; exit 64 ;;
 esac
 if current; then exit 0; fi
 

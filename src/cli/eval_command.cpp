@@ -13,6 +13,7 @@
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
 #include "telemetry/text.hpp"
+#include "train/agreed_plans.hpp"
 #include "train/device_choice.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
@@ -64,6 +65,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
   options.timeout = train::timeout_of(job);
+  options.alike = train::computes_alike(job, device);
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
                                device, pool, options);
   const auto metrics = evaluation.run({model.parameters, model.states}, 0);

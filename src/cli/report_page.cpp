@@ -76,13 +76,21 @@ const EventJson& last_of(const RunEvents& run) {
   return run.steps.empty() ? run.start : run.steps.back();
 }
 
+/// Of a run in fp16: how many of its steps changed nothing, since gradients overflowed.
+std::string left_out_tile(const RunEvents& run) {
+  if (!last_of(run).contains("loss_scale")) return "";
+  const auto left_out = std::count_if(run.steps.begin(), run.steps.end(),
+                                      [](const EventJson& step) { return step.value("left_out", false); });
+  return tile(telemetry::grouped(left_out), "updates left out, whose gradient overflowed");
+}
+
 std::string tiles(const RunEvents& run) {
   const EventJson& last = last_of(run);
   std::string steps = telemetry::grouped(std::llround(number_of(last, "step")));
   if (run.start.contains("steps")) {
     steps += " / " + telemetry::grouped(std::llround(number_of(run.start, "steps")));
   }
-  std::string text = tile(steps, "steps") + tile_of(last, "loss", "loss of the last step");
+  std::string text = tile(steps, "steps") + tile_of(last, "loss", "loss of the last step") + left_out_tile(run);
   if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
   if (last.contains("samples_per_second")) {
     text += tile(telemetry::short_number(number_of(last, "samples_per_second")), "samples/s");
@@ -100,6 +108,7 @@ std::string curves(const RunEvents& run) {
                                 {series_of("training", run.steps, "loss"), series_of("validation", run.evals, "loss")});
   text += line_chart("Metrics", "step", metrics);
   text += line_chart("Learning rate", "step", {series_of("learning rate", run.steps, "learning_rate")});
+  text += line_chart("Scale of the loss (fp16)", "step", {series_of("scale", run.steps, "loss_scale")});
   text += line_chart("Samples a second, since the start", "step",
                      {series_of("samples/s", run.steps, "samples_per_second")});
   text += line_chart("Waiting for data, seconds", "step", {series_of("data wait", run.steps, "data_wait_seconds")});

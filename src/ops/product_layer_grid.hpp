@@ -50,17 +50,18 @@ constexpr std::size_t aligned_for_libraries(std::size_t bytes) {
 template <class Grid>
 class ProductOperand {
  public:
-  /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it.
-  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at)
-      : products_(products), elements_(spec.elements()), start_(at), copies_(spec.dtype != products) {
+  /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it. `changes`: one is, since
+  /// the operand is not what stands in the tensor.
+  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at, bool changes = false)
+      : products_(products), elements_(spec.elements()), start_(at), copies_(changes || spec.dtype != products) {
     if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_) * size_of(products));
   }
   const void* read(GpuQueue* queue, const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
-    std::byte* const copy = static_cast<std::byte*>(workspace) + start_;
-    backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, copy, elements_);
-    return copy;
+    backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, copy(workspace), elements_);
+    return copy(workspace);
   }
+  [[nodiscard]] void* copy(void* workspace) const { return static_cast<std::byte*>(workspace) + start_; }
 
  private:
   DType products_;
@@ -76,7 +77,7 @@ class ProductLayer : public Kernel {
   ProductLayer(const KernelRequest& request, std::unique_ptr<Products> products)
       : products_(std::move(products)),
         x_(request.inputs[0], request.products, copies_),
-        dy_(request.outputs[0], request.products, copies_),
+        dy_(request.outputs[0], request.products, copies_, !request.epilogue.empty()),
         bias_(request.parameters.size() > 1) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
@@ -89,7 +90,7 @@ class ProductLayer : public Kernel {
   }
 
   void backward(const BackwardCall& call) override {
-    const void* dy = dy_.read(call.queue, call.output_gradients[0], call.workspace);
+    const void* dy = read_gradient(call, dy_);
     make_input_gradient(rest(call), call, dy);
     float* const dw = call.parameter_gradients[0];
     float* const db = bias_ ? call.parameter_gradients[1] : nullptr;
@@ -102,6 +103,10 @@ class ProductLayer : public Kernel {
 
  protected:
   [[nodiscard]] Products& products() { return *products_; }
+  /// The gradient of what the products made, as their operand. Where there is an epilogue, `dy` is a place for it.
+  virtual const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) {
+    return dy.read(call.queue, call.output_gradients[0], call.workspace);
+  }
 
  private:
   virtual void make_output(const ProductCall& to, const ForwardCall& call, const void* x, const float* bias) {

@@ -2,14 +2,28 @@
 // (KernelSet::plans()).
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "train/run_context.hpp"
+#include "exec/executor.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/job.hpp"
 
 namespace lockstep::train {
 
-/// Rank 0's, on every rank. Every rank calls it.
-[[nodiscard]] std::vector<std::string> plans_of_first_rank(const RunContext& run, const std::vector<std::string>& own);
+/// Whether all ranks must take the same: libraries choose on GPUs only, and `exact` may leave each its own.
+[[nodiscard]] inline bool computes_alike(const Job& job, const exec::Device& device) {
+  return device.is_gpu() && job.exact == "required";
+}
+
+/// make(plans): an executor whose kernels take these plans; of none, the first that their libraries propose.
+using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::vector<std::string>& plans)>;
+
+/// One whose kernels compute on every rank as rank 0's do. Every rank calls it, with a GPU. Throws Error(usage) where a
+/// library does not propose here what rank 0's took.
+[[nodiscard]] std::unique_ptr<exec::Executor> make_with_plans_of_first_rank(Communicator& communicator,
+                                                                            const MakeExecutor& make);
 
 }  // namespace lockstep::train

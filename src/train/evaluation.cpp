@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "train/agreed_plans.hpp"
 #include "train/shares.hpp"
 
 namespace lockstep::train {
@@ -18,6 +19,15 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
   loader.training = false;
   loader.drawn = options.filler != nullptr;
   return loader;
+}
+
+std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& communicator,
+                                              const exec::Device& device, exec::WorkerPool& pool, bool alike) {
+  const auto make = [&](const std::vector<std::string>& plans) {
+    return std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0,
+                                            exec::ExecutorOptions{.plans = plans});
+  };
+  return alike ? make_with_plans_of_first_rank(communicator, make) : make({});
 }
 
 int shards_for(std::int64_t samples, std::int64_t shard_samples) {
@@ -42,10 +52,10 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       options_(options),
       samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
-      executor_(graph, Mode::inference, device, pool, 0),
+      executor_(make_executor(graph, communicator, device, pool, options.alike)),
       loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
       source_(loader_, graph, communicator.recorder()) {
-  executor_.fill_inputs(options.filler);
+  executor_->fill_inputs(options.filler);
   for (int shard = communicator.rank(); shard < shards_; shard += communicator.size()) mine_.push_back(shard);
   loader_.assign(0, mine_);
 }
@@ -59,8 +69,8 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
 
   // Sample s of this rank's i-th shard: columns (loss, count, metric, count, ...).
   std::vector<float> local(block);
-  executor_.use(model);
-  executor_.evaluate(mine_, source_, [&](const exec::EvaluatedShard& shard) {
+  executor_->use(model);
+  executor_->evaluate(mine_, source_, [&](const exec::EvaluatedShard& shard) {
     const auto index = static_cast<std::size_t>(shard.shard / ranks);
     for (std::size_t s = 0; s < static_cast<std::size_t>(shard.valid); ++s) {
       float* row = local.data() + (index * b + s) * columns;

@@ -18,11 +18,12 @@ struct EvaluationOptions {
   std::int64_t cache_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
+  bool alike = false;                                    ///< all ranks compute by rank 0's plans (agreed_plans.hpp)
 };
 
 class Evaluation {
  public:
-  /// The graph has a loss. All references must outlive it.
+  /// The graph has a loss. All references must outlive it. Every rank makes one at the same time.
   Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
              const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
@@ -36,7 +37,7 @@ class Evaluation {
   std::int64_t samples_;
   int shards_;
   std::vector<int> mine_;
-  exec::Executor executor_;
+  std::unique_ptr<exec::Executor> executor_;
   data::Loader loader_;
   LoaderSource source_;
 };

@@ -25,6 +25,7 @@ struct Candidate {
   bool training = false;
   std::string obstacle = {};  ///< why not; empty: it is
   std::size_t bytes = 0;
+  std::size_t drawn_bytes = 0;  ///< for each worker, beside the inputs that it makes
 };
 
 struct Chooser {
@@ -43,7 +44,9 @@ struct Chooser {
                                   [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; });
     const auto whole = pipeline(of);
     of.obstacle = of.training && text ? "windows of text change with the epoch" : whole.not_storable();
-    if (of.obstacle.empty()) of.bytes = GpuDataSet::bytes(*of.set, whole, graph);
+    if (!of.obstacle.empty()) return;
+    of.bytes = GpuDataSet::bytes(*of.set, whole, graph);
+    of.drawn_bytes = GpuDataSet::drawn_bytes(whole, graph);
   }
 
   [[noreturn]] void refuse(const Candidate& of) const {
@@ -59,8 +62,9 @@ struct Chooser {
     std::size_t used = exec::bytes_of(room.needs) + free / kSpareShare;
     std::vector<std::uint8_t> fits(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      fits[i] = all[i].obstacle.empty() && used + all[i].bytes <= free ? 1 : 0;
-      if (fits[i] != 0) used += all[i].bytes;
+      const std::size_t with_it = used + all[i].bytes + all[i].drawn_bytes * static_cast<std::size_t>(room.workers);
+      fits[i] = all[i].obstacle.empty() && with_it <= free ? 1 : 0;
+      if (fits[i] != 0) used = with_it;
     }
     std::vector<std::uint8_t> of_ranks(all.size() * static_cast<std::size_t>(run.communicator.size()));
     run.communicator.all_gather(std::as_bytes(std::span(fits)), std::as_writable_bytes(std::span(of_ranks)),
@@ -71,6 +75,14 @@ struct Chooser {
     }
   }
 };
+
+/// What it needs: memory of its own, and more for inputs.
+void add_needs(std::vector<exec::MemoryNeed>& needs, const Candidate& of) {
+  needs.push_back({"data: " + of.name, of.bytes, 1, "data.cache: memory"});
+  for (exec::MemoryNeed& need : needs) {
+    if (need.what == (of.training ? kInputsOfTraining : kInputsOfEvaluations)) need.each += of.drawn_bytes;
+  }
+}
 
 std::string tell(const std::vector<Candidate>& all) {
   std::string text;
@@ -106,7 +118,7 @@ GpuData put_gpu_data(const RunContext& run, const PreparedData& data, const Grap
   for (Candidate& candidate : all) {
     chooser.judge(candidate);
     if (must && !candidate.obstacle.empty()) chooser.refuse(candidate);
-    if (must) needs.push_back({"data: " + candidate.name, candidate.bytes, 1, "data.cache: memory"});
+    if (must) add_needs(needs, candidate);
   }
   exec::require_gpu_memory(run.device.place, gpu.free_memory(), needs, run.job.batch_size / run.job.shards,
                            room.workers);

@@ -18,6 +18,10 @@ struct GpuData {
   std::string told;  ///< "train made on the GPU (9.2 MB), validation on the host: ..."; empty: nobody asked for it
 };
 
+// Needs that data kept on the GPU add to: a shard's inputs are made of what is drawn for it, which lies beside them.
+inline constexpr const char* kInputsOfTraining = "inputs";  // as exec::Executor calls it
+inline constexpr const char* kInputsOfEvaluations = "inputs of evaluations";
+
 /// What else is on the GPU.
 struct GpuRoom {
   std::vector<exec::MemoryNeed> needs;  ///< of all that will be allocated beside the data

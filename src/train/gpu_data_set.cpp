@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/gpu/input_stage.hpp"
 #include "lockstep/error.hpp"
 #include "train/loader_source.hpp"
 
@@ -55,6 +56,14 @@ std::int64_t shard_samples_of(const Graph& graph) {
   return graph.at(graph.inputs.front()).spec.shape.front();
 }
 
+std::vector<std::size_t> parts_of_shard(const data::Pipeline& pipeline, const Graph& graph) {
+  std::vector<std::size_t> bytes;
+  for (const Feature& feature : pipeline.drawn()) {
+    bytes.push_back(feature.spec.bytes() * static_cast<std::size_t>(shard_samples_of(graph)));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::size_t GpuDataSet::bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph) {
@@ -65,6 +74,12 @@ std::size_t GpuDataSet::bytes(const DataSet& set, const data::Pipeline& pipeline
   return sample * static_cast<std::size_t>(set.size());
 }
 
+std::size_t GpuDataSet::drawn_bytes(const data::Pipeline& pipeline, const Graph& graph) {
+  std::size_t bytes = 0;
+  for (const std::size_t part : parts_of_shard(pipeline, graph)) bytes += backend::InputStage::up_to_part(part);
+  return bytes;
+}
+
 GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, backend::Gpu& gpu,
                        std::shared_ptr<const GatherKernels> kernels, exec::WorkerPool& pool, std::size_t piece_bytes)
     : gpu_(gpu),
@@ -72,11 +87,9 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
       stream_(gpu.make_stream()),
       copied_(gpu.make_event()),
       piece_bytes_(piece_bytes),
-      pinned_(gpu, piece_bytes) {
+      pinned_(gpu, piece_bytes),
+      part_bytes_(parts_of_shard(pipeline, graph)) {
   const std::int64_t shard_samples = shard_samples_of(graph);
-  for (const Feature& feature : pipeline.drawn()) {
-    part_bytes_.push_back(feature.spec.bytes() * static_cast<std::size_t>(shard_samples));
-  }
   for (const std::size_t feature : features_of_inputs(graph, pipeline.stored())) {
     Input& input = inputs_.emplace_back(input_of(pipeline, feature, shard_samples));
     input.samples = backend::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));

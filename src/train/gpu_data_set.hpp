@@ -28,6 +28,8 @@ class GpuDataSet final : public exec::InputFiller {
 
   /// Of the GPU's memory.
   [[nodiscard]] static std::size_t bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph);
+  /// parts(), in all: what a shard's inputs are made of (ids and drawn numbers), which lies beside them on the GPU.
+  [[nodiscard]] static std::size_t drawn_bytes(const data::Pipeline& pipeline, const Graph& graph);
 
   [[nodiscard]] std::span<const std::size_t> parts() const override { return part_bytes_; }
   void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
@@ -54,8 +56,8 @@ class GpuDataSet final : public exec::InputFiller {
   backend::Gpu::Stream stream_;
   backend::Gpu::Event copied_;
   std::size_t piece_bytes_;
-  backend::PinnedBlock pinned_;  ///< while it is copied
-  std::vector<std::size_t> part_bytes_;
+  backend::PinnedBlock pinned_;          ///< while it is copied
+  std::vector<std::size_t> part_bytes_;  ///< of a shard
   std::vector<Input> inputs_;
 };
 

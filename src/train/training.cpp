@@ -81,13 +81,9 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
 void Training::make_executor() {
   const auto make = [&](const std::vector<std::string>& plans) {
     const exec::ExecutorOptions how{.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
-    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
+    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
   };
-  make({});
-  if (!device_.is_gpu() || job_.exact != "required") return;
-  // Ranks choose at the same time, and all but always the same.
-  const auto plans = plans_of_first_rank(context_, executor_->plans());
-  if (plans != executor_->plans()) make(plans);
+  executor_ = computes_alike(job_, device_) ? make_with_plans_of_first_rank(communicator_, make) : make({});
 }
 
 void Training::make_step() {
@@ -111,8 +107,9 @@ void Training::make_step() {
 
 void Training::put_model() {
   if (device_.is_gpu()) {
-    const auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
-                                 static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
+                           static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
     gpu_data_ = put_gpu_data(context_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
     executor_->fill_inputs(gpu_data_.train);
     validation_->fill_inputs(gpu_data_.validation);

@@ -154,7 +154,8 @@ struct SgdMomentumBody {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart* part = of.part(i);
     if (part == nullptr) return;
-    sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], part->decay ? decayed : plain);
+    const SgdScalars scalars = part->decay ? decayed : plain;
+    sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], scalars);
     of.renew_copy(*part, i);
   }
 };

@@ -4,7 +4,10 @@
 
 #include <cmath>
 
+#include "exec/gpu_worker.hpp"
 #include "lockstep/error.hpp"
+#include "train/agreed_plans.hpp"
+#include "train/gpu_data.hpp"
 
 namespace lockstep::train {
 
@@ -19,6 +22,10 @@ bool is_better(double value, double than, bool higher) {
 Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool)
     : run_(run), data_(data), graph_(graph), pool_(pool) {}
 
+exec::MemoryNeed Validation::gpu_needs(const Graph& graph, int workers) {
+  return {kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
+}
+
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
 }
@@ -30,7 +37,7 @@ bool Validation::run(const exec::ModelValues& model, Progress& progress) {
         graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
         run_.communicator, run_.device, pool_,
         EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
-                          run_.timeout(), filler_});
+                          run_.timeout(), filler_, computes_alike(job, run_.device)});
   }
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;

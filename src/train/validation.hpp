@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "exec/gpu_memory.hpp"
 #include "exec/worker_pool.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluation.hpp"
@@ -17,6 +18,8 @@ class Validation {
   /// References must outlive it. Nothing is read before the first run().
   Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool);
 
+  /// Memory of a GPU that evaluations take beside what training does; activations are in one block.
+  [[nodiscard]] static exec::MemoryNeed gpu_needs(const Graph& graph, int workers);
   /// What makes the inputs on a GPU, where the set is there.
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// The job has a validation set and does not say `evaluate: never`.

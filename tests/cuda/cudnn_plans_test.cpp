@@ -14,6 +14,7 @@
 #include "backend/cuda/nvrtc.hpp"
 #include "core/narrow.hpp"
 #include "cuda/described_gpu.hpp"
+#include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
@@ -68,7 +69,7 @@ class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
     Graph graph = std::move(builder.graph());
     set_precision(graph, precision.dtype);
     if (precision.tf32) allow_tf32(graph);
-    return graph;
+    return lower(std::move(graph), {DeviceKind::cuda, &registries.ops});
   }
 
   /// Each layout once. The first convolution's image needs no gradient.
@@ -83,10 +84,11 @@ class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
       const ops::ConvShape shape = ops::conv_shape(node.attributes, in);
       const auto layout = ops::convolution_layout(shape);
       if (!seen.emplace(layout.weight.sizes, layout.image.sizes).second) continue;
-      const auto ask = [&](Direction direction, bool bias, DType result, const char* what) {
-        all.push_back({node.name + what, {direction, bias, {node.products, result, node.tf32}}, layout});
+      const auto ask = [&](Direction direction, bool bias, DType result, const char* what, bool relu = false) {
+        all.push_back({node.name + what, {direction, bias, {node.products, result, node.tf32}, relu}, layout});
       };
       ask(Direction::output, shape.bias, out.dtype, ": output");
+      if (node.epilogue != nullptr) ask(Direction::output, shape.bias, out.dtype, ": output, relu", true);
       if (!all.empty() && seen.size() > 1) ask(Direction::image_gradient, false, in.dtype, ": image's gradient");
       ask(Direction::weight_gradient, false, DType::f32, ": weight's gradient");
     }
@@ -154,6 +156,36 @@ TEST_P(CudnnPlans, TwoBytes) {
 TEST_P(CudnnPlans, ResNet50InTwoBytes) {
   expect_plans(kResNet50, {DType::bf16});
   expect_plans(kResNet50, {DType::f16});
+}
+
+TEST_P(CudnnPlans, AReluBehindAConvolutionIsInItsPlan) {
+  for (const Precision& precision : {Precision{}, {DType::f32, true}, {DType::bf16}, {DType::f16}}) {
+    int asked = 0;
+    for (Question question : questions(kLeNet, precision)) {
+      if (!question.kind.relu) continue;
+      for (const bool bias : {true, false}) {
+        question.kind.bias = bias;
+        EXPECT_TRUE(plan(question)) << question.name << ", " << name_of(precision.dtype) << ", bias " << bias;
+        ++asked;
+      }
+    }
+    EXPECT_EQ(asked, 4) << "two convolutions";
+  }
+}
+
+// Then a kernel of ours computes the relu, or with a bias the whole convolution.
+TEST_P(CudnnPlans, DepthwiseInBfloat16HasNeitherBiasNorRelu) {
+  using Int = std::int64_t;
+  const Attributes given({{"filters", Int{64}}, {"kernel", Int{3}}, {"groups", Int{64}}});
+  const auto attributes = complete(Registries::built_in().ops.at("conv").attributes, given, "conv");
+  const ops::ConvShape shape = ops::conv_shape(attributes, {DType::f32, {8, 28, 28, 64}});
+  Question question{"depthwise", {}, ops::convolution_layout(shape)};
+  for (const bool bias : {false, true}) {
+    for (const bool relu : {false, true}) {
+      question.kind = {Direction::output, bias, {DType::bf16, DType::bf16, true}, relu};
+      EXPECT_EQ(plan(question).has_value(), !bias && !relu) << "bias " << bias << ", relu " << relu;
+    }
+  }
 }
 
 TEST_P(CudnnPlans, APlanIsTakenByItsName) {

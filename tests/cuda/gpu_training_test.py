@@ -6,6 +6,7 @@ CUDA module, whose GPU is the host.
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -132,6 +133,16 @@ class Training(Place):
         self.assertEqual(self.hash(*words, "device=cuda", "recompute=true", "--ranks", "2", module=CHECKED),
                          self.hash(*words))
 
+    def test_a_relu_in_a_convolution(self):
+        words = ("model={lenet: {}}", "steps=2", "evaluate=never", "data.train.digits.count=200")
+        expected = self.hash(*words)
+        for module in (CPU_KERNELS, CHECKED):
+            self.assertEqual(self.hash(*words, "device=cuda", module=module), expected)
+        for precision in ("fp32", "bf16"):
+            hashes = {self.hash(*words, "device=cuda", f"precision={precision}", "--ranks", str(ranks), module=GRIDS)
+                      for ranks in (1, 2)}
+            self.assertEqual(len(hashes), 1)
+
     def test_bfloat16_by_kernels_made_for_gpus(self):
         words = ("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200", "precision=bf16")
         hashes = {self.hash(*words, "--ranks", str(ranks), module=GRIDS) for ranks in (1, 2, 3)}
@@ -195,6 +206,15 @@ class Training(Place):
         done = self.run_program("train", str(JOB), *words, module=CHECKED, STAND_IN_PLAN="that of rank %", code=64)
         self.assertRegex(done.stderr, r"^lockstep: rank 1 on \S+: its fingerprint differs: expected kernels (\w{16}), plans "
                          r"\w{16}, .* found kernels \1, plans \w{16}, ")
+
+    def test_evaluations_compute_by_the_plans_of_rank_0(self):
+        """The stand-in ends a run whose evaluation does not."""
+        words = ("steps=1", "evaluate.every=1 step", "device=cuda", "data.train.digits.count=200",
+                 "data.validation.digits.count=100", "checkpoint.every=1 step", "run_directory=run")
+        of_rank = {"module": CHECKED, "STAND_IN_PLAN": "that of rank %", "STAND_IN_PLAN_TAKEN": "1"}
+        loss = self.train(*words, "--ranks", "2", **of_rank)["eval"]["loss"]
+        line = self.run_program("eval", "run", "--ranks", "2", "--log", "json", **of_rank).stdout
+        self.assertEqual(json.loads(line)["loss"], loss)
 
     def test_what_a_run_says_of_its_device(self):
         events = self.train("steps=1", "device=cuda", "evaluate=never")
@@ -288,6 +308,16 @@ class Data(Place):
         self.assertRegex(done.stderr, r": expected [0-9.]+ MiB of free memory, found 8.6 MiB; try data.cache: memory\n")
         self.assertRegex(done.stderr, r"\n  data: train +15.0 MiB\n  data: validation +0.2 MiB\n$")
 
+    def test_what_is_drawn_needs_memory_too(self):
+        """An id (8 bytes) and what three steps draw (36 bytes each) of 16,384 samples stand beside their inputs."""
+        words = (*self.MOVES[2:], "steps=1", "device=cuda", "evaluate=never", "threads=1", "batch_size=16384", "shards=1",
+                 "data.train.digits.count=20000")
+        inputs = []
+        for cache in ("none", "device"):
+            done = self.run_program("train", str(JOB), *words, f"data.cache={cache}", code=78, STAND_IN_FREE="9000000")
+            inputs.append(float(re.search(r"\n  inputs +([0-9.]+) MiB", done.stderr)[1]))
+        self.assertAlmostEqual(inputs[1] - inputs[0], (8 + 3 * 36) * 16384 / 2**20, delta=0.11)
+
 
 class Nvml(Place):
     """The stand-in of NVML lies beside that of the driver, by the name of the real one."""
@@ -362,6 +392,13 @@ class Memory(Place):
             r"  exchange of gradients +[0-9.]+ MiB\n"
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n$")
+
+    def test_evaluations_need_inputs_of_their_own(self):
+        done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "threads=1", code=78,
+                                STAND_IN_FREE="4000000")
+        lines = re.findall(r"^  inputs(?: of evaluations)? +([0-9.]+) MiB$", done.stderr, re.MULTILINE)
+        self.assertEqual(len(lines), 2, done.stderr)
+        self.assertEqual(lines[0], lines[1])
 
 
 if __name__ == "__main__":

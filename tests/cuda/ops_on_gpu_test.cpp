@@ -14,6 +14,7 @@
 #include "ops/gpu_kernels.hpp"
 #include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
+#include "ops/relu_after.hpp"
 
 namespace lockstep::ops {
 
@@ -49,7 +50,7 @@ Results compute(const Problem& problem, Kernel& kernel) {
   if (problem.trains()) {
     const auto gradients = run.input_gradients();  // junk, where an input wants none
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (!problem.wants_gradient(i)) continue;
+      if (!problem.makes_gradient(i)) continue;
       results.push_back({fmt::format("input gradient {}", i), problem.input_specs[i], gradients[i]});
     }
     add("parameter gradient", run.parameter_gradients(), specs_of(problem.parameters));
@@ -72,6 +73,14 @@ std::string difference(const Results& expected, const Results& found, double tol
     }
   }
   return "";
+}
+
+std::string title(const Problem& problem) {
+  return problem.op->name + (problem.epilogue.empty() ? "" : " + " + problem.epilogue);
+}
+
+std::unique_ptr<Kernel> cpu_kernel(const Problem& problem) {
+  return problem.make_kernel(with_epilogues_of_gpus(*problem.op));
 }
 
 /// Of what no library computed.
@@ -118,13 +127,18 @@ class OpsOnGpu : public testing::Test {
  protected:
   OpsOnGpu() { add_built_in(cpu_); }
 
-  /// visit(op's cases, case, problem) for all that have a kernel and are not only timed.
+  /// visit(op's cases, case, problem) for all that have a kernel and are not only timed, with each epilogue of GPUs.
   template <class Visit>
   void for_cases(const Visit& visit) const {
     for (const OpCases& cases : all_cases()) {
       const OpDef& op = cpu_.at(cases.op);
       for (const OpCase& one : cases.cases) {
-        if (!one.benchmark && !op.view) visit(cases, one, make_problem(op, one));
+        if (one.benchmark || op.view) continue;
+        for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
+          Problem problem = make_problem(op, one);
+          problem.epilogue = epilogue;
+          visit(cases, one, std::move(problem));
+        }
       }
     }
   }
@@ -141,7 +155,7 @@ class OpsOnGpu : public testing::Test {
     }
     /// To our own kernel's bits, over the grid on the CPU, or to the CPU's kernel in fp32.
     [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
-      if (!bits) return difference(compute(wide, *wide.make_kernel()), compute(narrow, found), tolerance);
+      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(narrow, found), tolerance);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
       const auto kernel = narrow.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
       return difference(compute(narrow, *kernel), compute(narrow, found), 0);
@@ -150,16 +164,18 @@ class OpsOnGpu : public testing::Test {
 
   template <class Visit>
   void for_narrow_cases(const Visit& visit) const {
-    for_cases([&](const OpCases& cases, const OpCase& one, Problem wide) {
+    for_cases([&](const OpCases& /*cases*/, const OpCase& one, const Problem& wide) {
       if (wide.op->kind != OpKind::layer && wide.op->kind != OpKind::fused) return;
       for (const DType type : {DType::bf16, DType::f16}) {
         Problem rounded = make_problem(*wide.op, one);
+        rounded.epilogue = wide.epilogue;
         round_all(type, rounded.inputs);
         round_all(type, rounded.output_gradients);
         if (wide.op->multiplies) round_all(type, rounded.parameters, true);
-        Problem narrow = narrow_problem_of(type, rounded, one, {{}, true, wide.op->multiplies});
+        Problem narrow =
+            narrow_problem_of(type, rounded, one, {{}, true, wide.op->multiplies, true, true, wide.epilogue});
         const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few of the type's own
-        visit(NarrowCase{fmt::format("{}, case {}, {}", cases.op, one.name, name_of(type)), type, std::move(rounded),
+        visit(NarrowCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type, std::move(rounded),
                          std::move(narrow), std::max(one.tolerance, rounding)});
       }
     });
@@ -180,11 +196,11 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     ASSERT_NE(made, nullptr) << cases.op << " has no kernel for GPUs";
     const auto on_gpu = problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, request); });
     const bool own = is_own(on_gpu->plan()) && grids.contains(cases.op);
-    const auto on_cpu = own ? problem.make_kernel(grids.at(cases.op)) : problem.make_kernel();
+    const auto on_cpu = own ? problem.make_kernel(grids.at(cases.op)) : cpu_kernel(problem);
     EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), own ? 0 : one.tolerance), "")
-        << cases.op << ", case " << one.name << ": " << on_gpu->plan();
+        << title(problem) << ", case " << one.name << ": " << on_gpu->plan();
     const Results first = compute(problem, *on_gpu);
-    EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << cases.op << ", case " << one.name << ", again";
+    EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << title(problem) << ", " << one.name << ", again";
     ++compared;
   });
   EXPECT_GT(compared, 100);
@@ -231,11 +247,12 @@ TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
 TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
   backend::HostGpu gpu;
   int compared = 0;
-  for_cases([&](const OpCases& cases, const OpCase& one, const Problem& problem) {
-    const auto direct = problem.make_kernel(), around = problem.make_kernel([&](const KernelRequest&request) {
-      return std::make_unique<KernelOnGpu>(request, problem.op->kernels.at(DeviceKind::cpu), gpu, gpu.make_stream());
+  for_cases([&](const OpCases& /*cases*/, const OpCase& one, const Problem& problem) {
+    const auto direct = cpu_kernel(problem), around = problem.make_kernel([&](const KernelRequest&request) {
+      return std::make_unique<KernelOnGpu>(request, with_epilogues_of_gpus(*problem.op), gpu, gpu.make_stream());
     });
-    EXPECT_EQ(difference(compute(problem, *direct), compute(problem, *around), 0), "") << cases.op << ", " << one.name;
+    EXPECT_EQ(difference(compute(problem, *direct), compute(problem, *around), 0), "")
+        << title(problem) << ", " << one.name;
     ++compared;
   });
   EXPECT_GT(compared, 100);

@@ -6,13 +6,13 @@ Skipped where doctor finds no GPU.
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
-LOCKSTEP = os.environ["LOCKSTEP"]
+from real_gpu import LOCKSTEP, why_none
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAME_BITS = ROOT / "examples" / "same-bits.yaml"
 # Sockets between ranks of one host: NCCL's other ways refuse ranks that say they are hosts of their own.
@@ -35,10 +35,8 @@ job:
 
 
 def setUpModule():
-    done = subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False)
-    if re.search(r"^GPU 0 ", done.stdout, re.MULTILINE) is None:
-        why = re.search(r"^GPUs +(.*)$", done.stdout, re.MULTILINE)
-        print("skipped: no GPU here:", why[1] if why else done.stdout)
+    if why := why_none():
+        print("skipped:", why)
         sys.exit(77)
 
 

@@ -10,6 +10,7 @@
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
+#include "ops/relu_after.hpp"
 
 extern "C" const char* lockstep_cuda_build_id() {
   return STAND_IN_BUILD_ID;
@@ -54,8 +55,7 @@ extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
   const std::map<std::string, KernelFactory> given = STAND_IN_KERNELS;
   for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel, true);
   for (const OpDef* op : cpu.all()) {
-    const auto found = op->kernels.find(DeviceKind::cpu);
-    if (found == op->kernels.end() || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
-    registry.add_kernel(op->name, DeviceKind::cuda, stand_in_kernel(found->second));
+    if (!op->kernels.contains(DeviceKind::cpu) || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
+    registry.add_kernel(op->name, DeviceKind::cuda, stand_in_kernel(ops::with_epilogues_of_gpus(*op)));
   }
 }

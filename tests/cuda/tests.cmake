@@ -33,6 +33,12 @@ lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu
 lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
   $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
 lockstep_script_test(cuda.real_gpu TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)
+set(TOOLKIT_BIN none)
+if(LOCKSTEP_CUDA_FOUND)
+  set(TOOLKIT_BIN ${CUDAToolkit_BIN_DIR})
+endif()
+lockstep_script_test(cuda.sanitizer LABEL long TIMEOUT 14400 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/sanitizer_test.py
+  $<TARGET_FILE:cuda_ops_test> ${TOOLKIT_BIN})
 lockstep_script_test(cuda.trace COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_trace_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 
@@ -47,6 +53,8 @@ if(LOCKSTEP_CUDA_FOUND)
   add_dependencies(cuda_module_check lockstep_cuda)
   lockstep_script_test(cuda.module COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/module_test.py
     $<TARGET_FILE:lockstep_cuda> $<TARGET_FILE:cuda_module_check>)
+  lockstep_script_test(cuda.kernel_limits COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/kernel_limits_test.py
+    $<TARGET_FILE:lockstep_cuda> ${TOOLKIT_BIN})
 
   # What the module hides from all others, built into a program.
   file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
@@ -81,5 +89,7 @@ if(LOCKSTEP_CUDA_FOUND)
     LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/idle-driver $<TARGET_FILE:cuda_plans_test>
     --gtest_filter=*ResNet50InTwoBytes*)
 else()
-  lockstep_script_test(cuda.module COMMAND sh -c "echo skipped: there was no CUDA toolkit when CMake ran; exit 77")
+  foreach(NAME cuda.module cuda.kernel_limits)
+    lockstep_script_test(${NAME} COMMAND sh -c "echo skipped: there was no CUDA toolkit when CMake ran; exit 77")
+  endforeach()
 endif()

@@ -8,6 +8,7 @@
 
 #include "backend/fake_gpu.hpp"
 #include "lockstep/op.hpp"
+#include "ops/relu_after.hpp"
 
 namespace lockstep::exec {
 
@@ -20,16 +21,14 @@ class CheckedKernel final : public Kernel {
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
   /// STAND_IN_PLAN, for tests of what is made of plans; "%" stands for the rank. With STAND_IN_PLAN_TAKEN it is the one
-  /// that was asked for, if any.
+  /// that was asked for, if any; and evaluations must then compute by rank 0's.
   [[nodiscard]] std::string plan() const override {
-    if (!request_.plan.empty() && std::getenv("STAND_IN_PLAN_TAKEN") != nullptr) return request_.plan;
-    const char *given = std::getenv("STAND_IN_PLAN"), *rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    std::string text = given == nullptr ? "" : given;
-    if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, rank == nullptr ? "0" : rank);
-    return text;
+    const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    return !request_.plan.empty() && takes_plans() ? request_.plan : plan_of(rank == nullptr ? "0" : rank);
   }
 
   void forward(const ForwardCall& call) override {
+    if (request_.mode == Mode::inference && takes_plans()) LOCKSTEP_CHECK(plan() == plan_of("0"), "rank 0's plan");
     put(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::forward); });
   }
   [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
@@ -41,6 +40,14 @@ class CheckedKernel final : public Kernel {
   }
 
  private:
+  static bool takes_plans() { return std::getenv("STAND_IN_PLAN_TAKEN") != nullptr; }
+  static std::string plan_of(const char* rank) {
+    const char* const given = std::getenv("STAND_IN_PLAN");
+    std::string text = given == nullptr ? "" : given;
+    if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, rank);
+    return text;
+  }
+
   void check_forward(const ForwardCall& call, void (Kernel::*run)(const ForwardCall&)) {
     read(call.queue, call.inputs, request_.inputs);
     read(call.queue, call.parameters, request_.parameters);
@@ -131,9 +138,8 @@ inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) 
   auto kernels = std::make_shared<OpRegistry>();
   for (const OpDef* op : cpu.all()) {
     OpDef& copy = kernels->add(*op);
-    const auto found = op->kernels.find(DeviceKind::cpu);
-    if (found == op->kernels.end()) continue;
-    copy.kernels[DeviceKind::cuda] = checked(found->second);
+    if (!op->kernels.contains(DeviceKind::cpu)) continue;
+    copy.kernels[DeviceKind::cuda] = checked(ops::with_epilogues_of_gpus(*op));
   }
   return kernels;
 }

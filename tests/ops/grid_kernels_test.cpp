@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lockstep/error.hpp"
+#include "ops/embedding/embedding_positions.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
 
@@ -146,6 +147,22 @@ TEST_F(GridKernels, EmbeddingsGradientLeavesOutIdsOutsideTheVocabulary) {
     embedding.inputs[0].as<std::int32_t>()[2] = bad;
     EXPECT_EQ(gradient(), (std::vector<double>{float_sum(dy[2], dy[6]), float_sum(dy[3], dy[7]), 0, 0,
                                                float_sum(dy[0], dy[8]), float_sum(dy[1], dy[9])}));
+  }
+}
+
+TEST_F(GridKernels, EmbeddingOfTooManyIds) {
+  EXPECT_NO_THROW(require_gpu_positions(kMostPositions));
+  KernelRequest request;
+  request.inputs = {{DType::i32, {1, kMostPositions + 1}}};
+  request.outputs = {{DType::f32, {1, kMostPositions + 1, 2}}};
+  request.parameters = {{DType::f32, {5, 2}}};
+  try {
+    (void)host_grid_kernels().at("embedding")(request);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(),
+                 "embedding: on a GPU expected at most 16777216 ids in a shard, found 16777217; take more shards");
   }
 }
 

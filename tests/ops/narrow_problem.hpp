@@ -48,11 +48,13 @@ struct Tested {
   bool takes_narrow = false;  ///< of OpDef
   bool narrow_parameters = false;
   bool narrow_inputs = true, narrow_outputs = true;
+  std::string epilogue;  ///< of KernelRequest
 };
 
 /// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
 inline Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
   Problem problem = make_problem(*wide.op, the_case);
+  problem.epilogue = tested.epilogue;
   if (tested.narrow_inputs) {
     problem.inputs = narrowed(type, wide.inputs);
     narrow_specs(type, problem.input_specs);

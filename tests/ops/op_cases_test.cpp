@@ -103,12 +103,13 @@ class OpCaseTest : public testing::TestWithParam<Parameter> {
   struct Made {
     std::string by;
     KernelFactory factory;
+    DeviceKind device;
   };
   [[nodiscard]] std::vector<Made> kernels() const {
-    std::vector<Made> list = {{"the CPU's kernel", problem_.op->kernels.at(DeviceKind::cpu)}};
+    std::vector<Made> list = {{"the CPU's kernel", problem_.op->kernels.at(DeviceKind::cpu), DeviceKind::cpu}};
     const auto grids = host_grid_kernels();
     if (const auto grid = grids.find(problem_.op->name); grid != grids.end()) {
-      list.push_back({"the GPU's kernel", grid->second});
+      list.push_back({"the GPU's kernel", grid->second, DeviceKind::cuda});
     }
     return list;
   }
@@ -288,11 +289,12 @@ TEST_P(OpCaseTest, AddsAGradientAsIfItWereAddedAfter) {
 
 // Against the two kernels one after the other.
 TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
-  const auto found = problem_.op->epilogues.find(DeviceKind::cpu);
-  if (found == problem_.op->epilogues.end()) GTEST_SKIP() << "it has none";
+  if (problem_.op->epilogues.empty()) GTEST_SKIP() << "it has none";
   const auto each = [&](const auto& visit) {
     for (const Made& made : kernels()) {
-      for (const std::string& name : found->second) visit(made, name);
+      for (const std::string& name : epilogues_of(*problem_.op, made.device)) {
+        if (!name.empty()) visit(made, name);
+      }
     }
   };
   each([&](const Made& made, const std::string& name) {

@@ -86,6 +86,18 @@ std::vector<Pointer> pointers(const std::vector<GuardedBuffer>& buffers) {
 
 }  // namespace
 
+std::vector<std::string> epilogues_of(const OpDef& op, DeviceKind device) {
+  std::vector<std::string> list = {""};
+  if (const auto found = op.epilogues.find(device); found != op.epilogues.end()) {
+    list.insert(list.end(), found->second.begin(), found->second.end());
+  }
+  return list;
+}
+
+bool Problem::makes_gradient(std::size_t input) const {
+  return wants_gradient(input) && (input == 0 || epilogue.empty() || !op->passes_gradient);
+}
+
 bool Problem::wants_gradient(std::size_t input) const {
   const auto& constant = op->constant_inputs;
   const DType dtype = input_specs[input].dtype;

@@ -17,6 +17,9 @@ namespace lockstep::ops {
 /// By op: its GPU kernels' bodies, run on the CPU over the whole grid (backend/gpu/grid.hpp); written by CMake.
 [[nodiscard]] std::map<std::string, KernelFactory> host_grid_kernels();
 
+/// None (""), and what the op's kernels on the device can apply to its output.
+[[nodiscard]] std::vector<std::string> epilogues_of(const OpDef& op, DeviceKind device);
+
 /// All tensors of one case. Values are functions of the case's name and the tensor's position only.
 struct Problem {
   const OpDef* op = nullptr;
@@ -31,7 +34,9 @@ struct Problem {
 
   [[nodiscard]] bool trains() const { return mode == Mode::training && op->differentiable; }
   [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< a float and not a constant input
-  [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;   ///< the CPU's
+  /// Of those, whether backward writes it: with an epilogue, an op that passes its gradient makes one for all.
+  [[nodiscard]] bool makes_gradient(std::size_t input) const;
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;  ///< the CPU's
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelFactory& factory) const;
 };
 

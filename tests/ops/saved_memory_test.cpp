@@ -17,20 +17,18 @@ class SavedMemory : public testing::Test {
   template <class Try>
   void each(const OpCases& cases, const Try& try_it) const {
     const OpDef& op = registry_.at(cases.op);
-    std::vector<std::string> epilogues = {""};
-    if (const auto found = op.epilogues.find(DeviceKind::cpu); found != op.epilogues.end()) {
-      epilogues.insert(epilogues.end(), found->second.begin(), found->second.end());
-    }
+    std::vector<std::pair<DeviceKind, KernelFactory>> kernels = {{DeviceKind::cpu, op.kernels.at(DeviceKind::cpu)}};
+    const auto grids = host_grid_kernels();
+    if (const auto grid = grids.find(op.name); grid != grids.end())
+      kernels.emplace_back(DeviceKind::cuda, grid->second);
     for (const OpCase& the_case : cases.cases) {
       if (the_case.benchmark) continue;
-      for (const std::string& epilogue : epilogues) {
-        Problem problem = make_problem(op, the_case);
-        problem.epilogue = epilogue;
-        SCOPED_TRACE(cases.op + " " + the_case.name + " " + epilogue);
-        try_it(problem, op.kernels.at(DeviceKind::cpu));
-        const auto grids = host_grid_kernels();
-        if (const auto grid = grids.find(op.name); grid != grids.end()) {
-          try_it(problem, grid->second);
+      for (const auto& [device, factory] : kernels) {
+        for (const std::string& epilogue : epilogues_of(op, device)) {
+          Problem problem = make_problem(op, the_case);
+          problem.epilogue = epilogue;
+          SCOPED_TRACE(cases.op + " " + the_case.name + " " + epilogue);
+          try_it(problem, factory);
         }
       }
     }

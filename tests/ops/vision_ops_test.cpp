@@ -7,6 +7,7 @@
 #include "lockstep/error.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
+#include "ops/window_grid.hpp"
 
 namespace lockstep::ops {
 
@@ -93,8 +94,30 @@ TEST_F(VisionOps, PoolsSayWhatTheyExpected) {
             "max_pool: expected a kernel of at most 256 pixels, found 289");
   EXPECT_EQ(refusal("global_pool", {}, {2, 64}),
             "global_pool: expected images [batch, height, width, channels] of f32, found [2, 64] of f32");
+  EXPECT_EQ(refusal("global_pool", {}, {1, Int{1} << 16, Int{1} << 15, 1}),
+            "global_pool: expected images of fewer than 2^31 pixels, found 2147483648");
   EXPECT_EQ(refusal("batch_norm", {}, {7}),
             "batch_norm: expected an input [batch, ..., channels] of f32, found [7] of f32");
+}
+
+/// Of images with more than 2^32 elements: a GPU's kernels go there by these.
+TEST_F(VisionOps, PlacesBeyond32Bits) {
+  const Int height = 30'000, width = 50'000, channels = 3, sample = 2;
+  const Int element = ((sample * height + 29'999) * width + 49'998) * channels + 1;
+  ASSERT_GT(element, Int{1} << 33);
+  const ImagePlace at(element, height, width, channels);
+  EXPECT_EQ((std::vector{at.sample, at.row, at.column, at.channel}), (std::vector<Int>{2, 29'999, 49'998, 1}));
+
+  const WindowAxis pairs{.kernel = 2, .stride = 2};
+  const WindowShape image{.batch = 3,
+                          .height = height,
+                          .width = width,
+                          .channels = channels,
+                          .out_height = height / 2,
+                          .out_width = width / 2};
+  std::vector<Int> outputs;
+  for_windows_over({pairs, pairs}, image, element, [&](const CoveringWindow& over) { outputs.push_back(over.output); });
+  EXPECT_EQ(outputs, (std::vector<Int>{((sample * (height / 2) + 14'999) * (width / 2) + 24'999) * channels + 1}));
 }
 
 TEST_F(VisionOps, TiesOfAMaximumGoToTheFirstPixel) {

@@ -57,6 +57,7 @@ std::unique_ptr<Kernel> narrow_kernel_of(DType type, const Problem& problem, con
 
 void check(DType type, const OpDef& op, const OpCase& the_case, const Tested& tested) {
   Problem wide = make_problem(op, the_case);
+  wide.epilogue = tested.epilogue;
   if (tested.narrow_inputs || op.multiplies) round_all(type, wide.inputs);
   if (tested.narrow_outputs || op.multiplies) round_all(type, wide.output_gradients);
   if (op.multiplies) round_all(type, wide.parameters, true);
@@ -79,7 +80,7 @@ void check(DType type, const OpDef& op, const OpCase& the_case, const Tested& te
   EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << "parameter gradients";
   const auto gradients = as_found(tested.narrow_inputs, expected.input_gradients(), wide.input_specs);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!wide.wants_gradient(i)) continue;
+    if (!wide.makes_gradient(i)) continue;
     EXPECT_TRUE(found.input_gradients()[i] == gradients[i]) << "gradient " << i;
   }
   EXPECT_EQ(found.damage(), "");
@@ -118,7 +119,9 @@ TEST(Widening, EveryLayersKernelComputesInFloat32AndRounds) {
 TEST(NarrowElements, EveryLayersGpuKernelComputesInFloat32AndRounds) {
   const auto grids = host_grid_kernels();
   const int checked = for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
-    check(type, op, the_case, {grids.at(op.name), true, op.multiplies});
+    for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
+      check(type, op, the_case, {grids.at(op.name), true, op.multiplies, true, true, epilogue});
+    }
   });
   EXPECT_GT(checked, 200);
 }
@@ -129,11 +132,12 @@ TEST(NarrowElements, AProductTakesFloat32InAndOut) {
   int checked = 0;
   for_layers([&](DType type, const OpDef& op, const OpCase& the_case) {
     if (!op.multiplies) return;
-    for (const bool in : {false, true}) {
-      check(type, op, the_case, {grids.at(op.name), true, true, in, !in});
-      ++checked;
+    for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
+      for (const auto& [in, out] : {std::pair(false, true), {true, false}, {false, false}}) {
+        check(type, op, the_case, {grids.at(op.name), true, true, in, out, epilogue});
+        ++checked;
+      }
     }
-    check(type, op, the_case, {grids.at(op.name), true, true, false, false});
   });
   EXPECT_GT(checked, 40);
 }

@@ -124,6 +124,28 @@ TEST(RunMetrics, Rank0TellsOfTheJob) {
   }
 }
 
+// The scale begins so high that gradients overflow.
+TEST(RunMetrics, OfFloat16TheyTellTheScaleAndWhatWasLeftOut) {
+  const Folder folder;
+  Events events, quiet;
+  (void)run(folder.path() + "/fp16", {kServed, "precision={fp16: {initial_scale: 16777216}}"}, events);
+  const auto final_of = [&](const std::string& name) {
+    return read_whole_file(folder.path() + "/" + name + "/metrics/final.prom").value_or("");
+  };
+  int left_out = 0;
+  for (const telemetry::Record& step : events.of("step")) {
+    left_out += *telemetry::find(step, "left_out") == telemetry::Field(true) ? 1 : 0;
+  }
+  EXPECT_GT(left_out, 0);
+  EXPECT_LT(left_out, 12);
+  EXPECT_EQ(value_of(final_of("fp16"), "lockstep_updates_skipped_total{rank=\"0\""), left_out);
+  EXPECT_EQ(value_of(final_of("fp16"), "lockstep_loss_scale{rank=\"0\""), events.number("step", "loss_scale"));
+  (void)run(folder.path() + "/fp32", {kServed}, quiet);
+  for (const char* name : {"lockstep_updates_skipped_total{", "lockstep_loss_scale{"}) {
+    EXPECT_EQ(final_of("fp32").find(name), std::string::npos) << name;
+  }
+}
+
 TEST(RunMetrics, TheLastNumbersOfTheJobAreWrittenDown) {
   const Folder folder;
   Events events;

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/grid.hpp"
+#include "backend/gpu/grid_size.hpp"
 
 namespace lockstep::backend {
 
@@ -62,13 +63,13 @@ struct CudaGrid {
   template <class Body>
   static void each(GpuQueue* queue, std::int64_t n, const Body& body) {
     if (n == 0) return;  // a grid of no blocks is an error
-    run_elements<<<static_cast<unsigned>(blocks_of_elements(n)), kBlockThreads, 0, queue->stream()>>>(n, body);
+    run_elements<<<grid_size(blocks_of_elements(n)), kBlockThreads, 0, queue->stream()>>>(n, body);
     queue->check_launch();
   }
   template <class Body>
   static void rows(GpuQueue* queue, std::int64_t count, const Body& body) {
     if (count == 0) return;
-    run_rows<<<static_cast<unsigned>(blocks_of_rows(count)), kBlockThreads, 0, queue->stream()>>>(count, body);
+    run_rows<<<grid_size(blocks_of_rows(count)), kBlockThreads, 0, queue->stream()>>>(count, body);
     queue->check_launch();
   }
 };

@@ -65,9 +65,10 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
   const ImageLayout& of_result = result_of(kind.direction, layout);
   Tensor result = put_product(graph, kind.direction, layout);
   result->set_dim(as_list(of_result.sizes)).set_stride(as_list(of_result.strides));
-  if (kind.bias) {
-    result = put_bias(graph, result, of_result);
-  } else if (kind.types.result != kind.types.factors) {
+  if (kind.bias) result = put_bias(graph, result, of_result);
+  if (kind.relu) {
+    result = graph.pointwise(result, pointwise(PointwiseMode_t::RELU_FWD));
+  } else if (!kind.bias && kind.types.result != kind.types.factors) {
     // cuDNN has no engine that makes fp32 of two-byte factors and nothing else, but those that fuse what follows do.
     result = graph.pointwise(result, pointwise(PointwiseMode_t::IDENTITY));
   }
@@ -76,8 +77,9 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
 }
 
 std::string in_words(const CudnnConvolution::Kind& kind, const ConvolutionLayout& l) {
-  std::string text = fmt::format("convolution, direction {}, bias {}, {} to {}", static_cast<int>(kind.direction),
-                                 kind.bias, name_of(kind.types.factors), name_of(kind.types.result));
+  std::string text =
+      fmt::format("convolution, direction {}, bias {}, relu {}, {} to {}", static_cast<int>(kind.direction), kind.bias,
+                  kind.relu, name_of(kind.types.factors), name_of(kind.types.result));
   for (const auto* image : {&l.image, &l.weight, &l.output}) text += sizes_in_words(*image);
   for (const auto* axes : {&l.before, &l.after, &l.stride, &l.dilation})
     text += fmt::format(", {}", fmt::join(*axes, " "));

@@ -1,5 +1,5 @@
 // CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32 and rounded once, after the
-// bias, by a plan that is chosen as cudnn_plan.hpp says.
+// bias and relu, by a plan that is chosen as cudnn_plan.hpp says.
 #pragma once
 
 #include <optional>
@@ -22,6 +22,7 @@ class CudnnConvolution {
     Direction direction = Direction::output;
     bool bias = false;  ///< added to the output, a number for each filter
     ProductTypes types;
+    bool relu = false;  ///< taken of the output, after the bias
   };
   struct Operands {
     const void *first = nullptr, *second = nullptr;  ///< as the direction has them

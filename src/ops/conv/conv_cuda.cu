@@ -5,6 +5,9 @@
 // Of narrow factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in fp32.
 // It is given them widened, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16 is a
 // TF32 number.
+//
+// A relu behind it is part of the output's plan where cuDNN has one with it, which its name says; else a kernel of ours
+// goes over the output once more.
 #include <algorithm>
 
 #include "backend/cuda/cuda_grid.cuh"
@@ -21,7 +24,15 @@ using backend::CudaGrid;
 using backend::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
-constexpr std::string_view kWidened = " of widened factors";  // ends the name of such a plan
+// End the names of such plans.
+constexpr const char *kWidened = " of widened factors", *kRelu = ", relu";
+
+/// Takes it off the end of a plan's name, where it stands there.
+bool cut(std::string_view end, std::string& name) {
+  if (!name.ends_with(end)) return false;
+  name.resize(name.size() - end.size());
+  return true;
+}
 
 class CudnnConv final : public LayerProducts {
  public:
@@ -32,22 +43,29 @@ class CudnnConv final : public LayerProducts {
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()),
+        output_type_(request.outputs[0].dtype),
         filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel} {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
     const auto wanted = backend::PlanParts::of(request.plan);
-    const auto make = [&](Direction direction, DType factors, DType result, const std::string& name) {
+    const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
+                          bool relu = false) {
       const bool bias = shape.bias && direction == Direction::output, tf32 = request.tf32 || is_narrow(products_);
       return CudnnConvolution::make(request.queue->cudnn_target(), request.queue->place(),
-                                    {direction, bias, {factors, result, tf32}}, layout, {request.node, name});
+                                    {direction, bias, {factors, result, tf32}, relu}, layout, {request.node, name});
     };
-    output_ = make(Direction::output, products_, request.outputs[0].dtype, wanted.output);
+    std::string of_output = wanted.output;
+    const bool wanted_with_relu = cut(kRelu, of_output), relu = request.epilogue == "relu";
+    if (relu && (of_output.empty() || wanted_with_relu)) {
+      output_ = make(Direction::output, products_, output_type_, of_output, true);
+    }
+    relu_ = !relu ? Relu::none : output_ ? Relu::in_plan : Relu::after;
+    if (!output_ && !wanted_with_relu) output_ = make(Direction::output, products_, output_type_, of_output);
     if (request.mode != Mode::training) return;
     image_gradient_ = make(Direction::image_gradient, products_, request.inputs[0].dtype, wanted.input_gradient);
     std::string name = wanted.weight_gradient;
-    const bool wanted_wide = name.ends_with(kWidened);
+    const bool wanted_wide = cut(kWidened, name);
     if (!wanted_wide) weight_gradient_ = make(Direction::weight_gradient, products_, DType::f32, name);
     if (weight_gradient_ || !is_narrow(products_) || !(name.empty() || wanted_wide)) return;
-    if (wanted_wide) name.resize(name.size() - kWidened.size());
     weight_gradient_ = make(Direction::weight_gradient, DType::f32, DType::f32, name);
     widens_ = weight_gradient_.has_value();
   }
@@ -64,13 +82,18 @@ class CudnnConv final : public LayerProducts {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
       return direction ? direction->name() : std::string(backend::kOwnKernel);
     };
+    const std::string of_output = name(output_) + std::string(output_ && relu_ == Relu::in_plan ? kRelu : "");
     const std::string of_weight = name(weight_gradient_) + std::string(widens_ ? kWidened : "");
-    return backend::PlanParts{name(output_), name(image_gradient_), of_weight}.text();
+    return backend::PlanParts{of_output, name(image_gradient_), of_weight}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     output_->run(*call.queue, {x, packed_weight(call, weight), bias, y}, rest(call));
+    if (relu_ != Relu::after) return;
+    backend::with_element(output_type_, [&]<class T>(T /*element*/) {
+      CudaGrid::each(call.queue, outputs_, MapBody<ReluForward, T>{static_cast<T*>(y), static_cast<T*>(y)});
+    });
   }
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
@@ -123,7 +146,9 @@ class CudnnConv final : public LayerProducts {
   ConvShape shape_;
   DType products_;
   std::int64_t inputs_, outputs_, weights_;  ///< elements
+  DType output_type_;
   FilterSizes filter_;
+  enum class Relu : std::uint8_t { none, in_plan, after } relu_ = Relu::none;  ///< of the output
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
   bool widens_ = false;  ///< the factors of the weight's gradient
 };
@@ -136,7 +161,7 @@ std::unique_ptr<Kernel> make_conv_cuda(const KernelRequest& request) {
     const ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
     products = std::make_unique<CudnnConv>(request, shape, std::move(products));
   }
-  return make_product_layer<CudaGrid>(request, std::move(products));
+  return make_conv_layer<CudaGrid>(request, std::move(products));
 }
 
 }  // namespace lockstep::ops

@@ -1,6 +1,8 @@
 // conv over a Grid: outputs and the image's gradient a thread an element, which adds over taps and channels in order;
 // the weight's gradient a group an element, which adds over all pixels of the output. Simple and right: cuDNN is the
-// fast one. The bias's gradient is a sum over rows, which are pixels.
+// fast one. The bias's gradient is a sum over rows, which are pixels. A relu behind it is taken of the sums, before
+// they are rounded, which changes no bit; backward puts what relu lets through into the workspace, and goes on from
+// there.
 #pragma once
 
 #include <memory>
@@ -8,6 +10,7 @@
 #include "backend/gpu/grid.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/product_layer_grid.hpp"
+#include "ops/relu/relu_grid.hpp"
 #include "ops/rows_grid.hpp"
 #include "ops/window_grid.hpp"
 
@@ -33,6 +36,7 @@ struct ConvBody {
   const float* bias = nullptr;  ///< no bias: null
   Out* y = nullptr;
   ConvShape shape;
+  bool relu = false;  ///< the epilogue
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
     const Window& window = shape.window;
@@ -47,7 +51,8 @@ struct ConvBody {
       const T* pixel = x + ((at.sample * image.height + row) * image.width + column) * image.channels + first_channel;
       for (std::int64_t c = 0; c < group.channels; ++c) sum += pixel[c] * weight[group.weight(at.channel, c, tap)];
     }
-    y[i] = bias == nullptr ? sum : sum + bias[at.channel];
+    if (bias != nullptr) sum += bias[at.channel];
+    y[i] = relu ? ReluForward::of(sum) : sum;
   }
 };
 
@@ -108,6 +113,7 @@ class ConvProducts final : public LayerProducts {
  public:
   explicit ConvProducts(const KernelRequest& request)
       : shape_(conv_shape(*request.attributes, request.inputs[0])),
+        relu_(request.epilogue == "relu"),
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()) {}
@@ -118,7 +124,7 @@ class ConvProducts final : public LayerProducts {
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     Grid::each(call.queue, outputs_,
-               ConvBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_});
+               ConvBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_, relu_});
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     Grid::each(call.queue, inputs_,
@@ -136,6 +142,7 @@ class ConvProducts final : public LayerProducts {
   static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
   [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.filters; }
   ConvShape shape_;
+  bool relu_;
   std::int64_t inputs_, outputs_, weights_;  ///< elements
 };
 
@@ -148,9 +155,46 @@ std::unique_ptr<LayerProducts> make_conv_products(const KernelRequest& request) 
       });
 }
 
+/// Its products make the output past the relu; it gives them the gradient before.
+template <class Grid>
+class ConvLayer final : public ProductLayer<Grid> {
+ public:
+  ConvLayer(const KernelRequest& request, std::unique_ptr<LayerProducts> products)
+      : ProductLayer<Grid>(request, std::move(products)),
+        relu_(request.epilogue == "relu"),
+        products_(request.products),
+        output_(request.outputs[0]) {}
+
+ private:
+  const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) override {
+    if (!relu_) return ProductLayer<Grid>::read_gradient(call, dy);
+    void* const to = dy.copy(call.workspace);
+    backend::with_element(products_, [&]<class T>(T /*element*/) {
+      output_.dtype == products_ ? put<T, T>(call, to) : put<float, T>(call, to);
+    });
+    return to;
+  }
+  template <class T, class To>
+  void put(const BackwardCall& call, void* to) const {
+    const auto *y = static_cast<const T*>(call.outputs[0]), *dy = static_cast<const T*>(call.output_gradients[0]);
+    Grid::each(call.queue, output_.elements(), ReluGradientBody<T, To>{y, dy, static_cast<To*>(to)});
+  }
+
+  bool relu_;
+  DType products_;
+  TensorSpec output_;
+};
+
+/// Null for null.
+template <class Grid>
+std::unique_ptr<Kernel> make_conv_layer(const KernelRequest& request, std::unique_ptr<LayerProducts> products) {
+  if (products == nullptr) return nullptr;
+  return std::make_unique<ConvLayer<Grid>>(request, std::move(products));
+}
+
 template <class Grid>
 std::unique_ptr<Kernel> make_conv_grid(const KernelRequest& request) {
-  return make_product_layer<Grid>(request, make_conv_products<Grid>(request));
+  return make_conv_layer<Grid>(request, make_conv_products<Grid>(request));
 }
 
 }  // namespace lockstep::ops

@@ -26,7 +26,10 @@ constexpr PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t positio
 
 /// One element's word; the plain form of the rule above.
 constexpr std::uint32_t dropout_word(std::uint64_t key, std::uint64_t position, std::uint64_t element) {
-  return philox(key, dropout_counter(16 * (element / 64) + element % 16, position))[(element / 16) % 4];
+  const PhiloxWords words = philox(key, dropout_counter(16 * (element / 64) + element % 16, position));
+  // Chosen, not indexed: a GPU keeps an array in memory whose index is not known when it is compiled.
+  const bool odd = element / 16 % 2 == 1, high = element / 32 % 2 == 1;
+  return high ? (odd ? words[3] : words[2]) : (odd ? words[1] : words[0]);
 }
 
 }  // namespace lockstep::ops

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
-#include "lockstep/error.hpp"
 #include "ops/elementwise_grid.hpp"
+#include "ops/embedding/embedding_positions.hpp"
 
 namespace lockstep::ops {
 
@@ -44,9 +44,6 @@ struct ClearLinksBody {
   PositionLinks links;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { links.clear(i); }
 };
-
-/// Positions are floats on the way, which hold integers exactly up to here.
-inline constexpr std::int64_t kMostPositions = std::int64_t{1} << 24;
 
 /// A group a position looks for the last one before it that has its id.
 struct LinkPositionsBody {
@@ -85,7 +82,7 @@ class EmbeddingGrid final : public Kernel {
  public:
   EmbeddingGrid(std::int64_t positions, std::int64_t vocabulary, std::int64_t width)
       : positions_(positions), vocabulary_(vocabulary), width_(width) {
-    LOCKSTEP_CHECK(positions <= kMostPositions, "positions that floats hold exactly");
+    require_gpu_positions(positions);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {

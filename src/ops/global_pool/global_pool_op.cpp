@@ -1,6 +1,8 @@
 // global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels].
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 #include "ops/registry.hpp"
@@ -23,6 +25,10 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
     throw Error(ExitCode::configuration,
                 fmt::format("global_pool: expected images [batch, height, width, channels] of f32, found {} of {}",
                             to_string(x.shape), name_of(x.dtype)));
+  }
+  if (pixels > std::numeric_limits<std::int32_t>::max()) {  // the winning pixel's number has 32 bits
+    throw Error(ExitCode::configuration,
+                fmt::format("global_pool: expected images of fewer than 2^31 pixels, found {}", pixels));
   }
   const Shape out{x.shape.front(), x.shape.back()};
   Signature signature;

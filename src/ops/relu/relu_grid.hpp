@@ -12,6 +12,14 @@ struct ReluGradient {
   static LOCKSTEP_HOST_DEVICE float of(float y, float dy) { return y > 0 ? dy : 0; }
 };
 
+/// The gradient of what relu was given, of the gradient of what it made, `y`; it may be rounded.
+template <class T, class To>
+struct ReluGradientBody {
+  const T *y, *dy;
+  To* dx;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = ReluGradient::of(y[i], dy[i]); }
+};
+
 template <class Grid>
 std::unique_ptr<Kernel> make_relu_grid(const KernelRequest& request) {
   return make_activation_grid<Grid, ReluForward, ReluGradient, true>(request);
