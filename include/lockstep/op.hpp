@@ -71,7 +71,7 @@ struct KernelRequest {
   std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
   DType products = DType::f32;  ///< of Node
   bool tf32 = false;            ///< of Node
-  /// What Kernel::plan() said on the first rank: to be taken here, too, or refused by Error(usage). Empty: any.
+  /// Of a GPU: plan() of the first rank's kernel: to be taken here, too, or refused by Error(usage). Empty: any.
   std::string plan;
   /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
   GpuQueue* queue = nullptr;

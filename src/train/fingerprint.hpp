@@ -25,7 +25,9 @@ struct Fingerprint {
 /// 16 hexadecimal digits of Executor::plans(); empty for none.
 [[nodiscard]] std::string digest_of(const std::vector<std::string>& plans);
 
-/// Trains a small net for one step, on one worker; some milliseconds.
-[[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device = exec::cpu_device());
+/// Trains a small net for one step, on one worker; some milliseconds. `precision`: the job's. The net is trained in
+/// bf16 where the CPU multiplies it, else in float32, whose kernels compute all else.
+[[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device = exec::cpu_device(),
+                                           DType precision = DType::f32);
 
 }  // namespace lockstep::train

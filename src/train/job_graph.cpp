@@ -8,12 +8,16 @@ namespace lockstep::train {
 namespace {
 
 Graph in_precision(const Job& job, Graph graph) {
-  set_precision(graph, job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32);
+  set_precision(graph, precision_of(job));
   if (job.precision == "tf32") allow_tf32(graph);
   return graph;
 }
 
 }  // namespace
+
+DType precision_of(const Job& job) {
+  return job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32;
+}
 
 Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries) {
   return in_precision(job, build_model_graph({.model = &job.model,

@@ -7,6 +7,9 @@
 
 namespace lockstep::train {
 
+/// What layers make for one another is kept in: bf16 or f16 where the job says so, else f32.
+[[nodiscard]] DType precision_of(const Job& job);
+
 /// For one shard, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries);
 

@@ -3,13 +3,14 @@
 #include "train/data_facts.hpp"
 #include "train/fingerprint.hpp"
 #include "train/host_leader.hpp"
+#include "train/job_graph.hpp"
 #include "train/loss_scaling.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
 
 Progress begin_progress(const RunContext& run, const PreparedData& data, const std::vector<std::string>& plans) {
-  Fingerprint fingerprint = take_fingerprint(run.device);
+  Fingerprint fingerprint = take_fingerprint(run.device, precision_of(run.job));
   fingerprint.plans = digest_of(plans);
   Progress progress;
   progress.seed = run.job.seed;

@@ -15,4 +15,14 @@ TEST(Fingerprint, IsTheSameEachTimeAndNamesVersions) {
   EXPECT_LT(first.text().size(), 128u);
 }
 
+TEST(Fingerprint, TellsARunThatMultipliesBfloat16FromOneThatWidens) {
+  exec::Device device = exec::cpu_device();
+  const bool native = device.info.multiplies_bf16;
+  const std::string plain = take_fingerprint(device).kernels;
+  EXPECT_EQ(take_fingerprint(device, DType::bf16).kernels != plain, native) << device.info.isa;
+  EXPECT_EQ(take_fingerprint(device, DType::f16).kernels, plain);
+  device.info.multiplies_bf16 = false;
+  EXPECT_EQ(take_fingerprint(device, DType::bf16).kernels, plain);
+}
+
 }  // namespace lockstep::train

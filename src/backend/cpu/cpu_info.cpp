@@ -1,5 +1,6 @@
+#include "backend/cpu/cpu_info.hpp"
+
 #include <fmt/format.h>
-#include <dnnl.hpp>
 
 #include <fstream>
 #include <map>
@@ -55,10 +56,21 @@ std::string isa_name() {
 
 }  // namespace
 
+// A name's value has a bit for each part.
+bool has_isa(dnnl::cpu_isa isa, dnnl::cpu_isa wanted) {
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(isa) & bits) == bits;
+}
+
+bool multiplies_bf16(dnnl::cpu_isa isa) {
+  return has_isa(isa, dnnl::cpu_isa::avx512_core_bf16);
+}
+
 DeviceInfo cpu_info() {
   const auto* version = dnnl::version();
   return {DeviceKind::cpu, model_name(), isa_name(),
-          fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)};
+          fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch),
+          multiplies_bf16(dnnl::get_effective_cpu_isa())};
 }
 
 }  // namespace lockstep::backend

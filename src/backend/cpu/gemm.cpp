@@ -2,8 +2,8 @@
 #include "backend/cpu/gemm.hpp"
 
 #include <algorithm>
-#include <dnnl.hpp>
 
+#include "backend/cpu/cpu_info.hpp"
 #include "backend/cpu/gemm_tiles.hpp"
 #include "lockstep/error.hpp"
 
@@ -11,16 +11,11 @@ namespace lockstep::backend {
 
 namespace {
 
-bool has(dnnl::cpu_isa isa, dnnl::cpu_isa wanted) {
-  const auto bits = static_cast<unsigned>(wanted);
-  return (static_cast<unsigned>(isa) & bits) == bits;
-}
-
 /// The same instruction set as oneDNN's, so that one setting (ONEDNN_MAX_CPU_ISA) and one fingerprint cover both.
 GemmTiles choose_tiles() {
   const auto isa = dnnl::get_effective_cpu_isa();
-  if (has(isa, dnnl::cpu_isa::avx512_core)) return gemm_tiles_avx512();
-  if (has(isa, dnnl::cpu_isa::avx2)) return gemm_tiles_avx2();
+  if (has_isa(isa, dnnl::cpu_isa::avx512_core)) return gemm_tiles_avx512();
+  if (has_isa(isa, dnnl::cpu_isa::avx2)) return gemm_tiles_avx2();
   return gemm_tiles_portable();
 }
 

@@ -57,6 +57,7 @@ OpDef make_conv() {
   op.cost = cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_conv_cpu;
+  op.takes_narrow = {DeviceKind::cpu};
   op.epilogues[DeviceKind::cuda] = {"relu"};
   return op;
 }

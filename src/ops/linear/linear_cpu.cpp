@@ -4,8 +4,12 @@
 
 #include "backend/cpu/gemm.hpp"
 #include "core/vectorize.hpp"
+#include "ops/dnnl_layer_cpu.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/linear/linear_native_cpu.hpp"
+#include "ops/linear/linear_sizes.hpp"
 #include "ops/row_sums.hpp"
+#include "ops/widening.hpp"
 
 namespace lockstep::ops {
 
@@ -91,10 +95,11 @@ class LinearCpu final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request) {
-  const Shape& weight = request.parameters[0].shape;
-  const std::int64_t in = weight[1], out = weight[0];
-  const std::int64_t rows = in == 0 ? 0 : request.inputs[0].elements() / in;
-  return std::make_unique<LinearCpu>(rows, in, out, request.parameters.size() > 1);
+  if (wants_widening(request)) {
+    return multiplies_natively(request, dnnl::get_effective_cpu_isa()) ? make_linear_native(request) : nullptr;
+  }
+  const LinearSizes sizes = linear_sizes(request);
+  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1);
 }
 
 }  // namespace lockstep::ops

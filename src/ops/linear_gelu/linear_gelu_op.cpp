@@ -19,6 +19,7 @@ OpDef make_linear_gelu() {
     return signature;
   };
   op.kernels = {{DeviceKind::cpu, make_linear_gelu_cpu}};
+  op.takes_narrow = {};
   return op;
 }
 

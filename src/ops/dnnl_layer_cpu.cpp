@@ -1,0 +1,297 @@
+#include "ops/dnnl_layer_cpu.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "backend/cpu/cpu_info.hpp"
+#include "backend/cpu/dnnl_call.hpp"
+#include "backend/gpu/plan_parts.hpp"
+#include "core/narrow.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+using backend::DnnlCall;
+using backend::DnnlContext;
+using backend::DnnlDirections;
+using backend::DnnlTensors;
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+Type type_of(DType dtype) {
+  return dtype == DType::bf16 ? Type::bf16 : Type::f32;
+}
+
+DnnlTensors tensors_of(const KernelRequest& request, const DnnlLayerShape& s) {
+  const Type products = type_of(request.products);
+  DnnlTensors t;
+  t.source = {s.source, products, s.activations};
+  t.weights = {s.weight, products, Tag::any};
+  if (request.parameters.size() > 1) t.bias = {request.parameters[1].shape, Type::f32, Tag::x};
+  t.destination = {s.destination, type_of(request.outputs[0].dtype), s.activations};
+  t.source_gradient = {s.source, type_of(request.inputs[0].dtype), s.activations};
+  t.weight_gradient = {s.weight, Type::f32, Tag::any};
+  t.destination_gradient = {s.destination, products, s.activations};
+  return t;
+}
+
+/// A tensor in the type of the products.
+class Operand {
+ public:
+  /// A copy, where one is needed, is in the workspace behind `at`, which moves behind it.
+  Operand(const TensorSpec& spec, DType products, std::size_t& at)
+      : products_(products), elements_(spec.elements()), start_(aligned(at)), copies_(spec.dtype != products) {
+    if (copies_) at = start_ + static_cast<std::size_t>(elements_) * size_of(products);
+  }
+  const void* read(const void* tensor, void* workspace) const {
+    if (!copies_) return tensor;
+    auto* const copy = reinterpret_cast<std::uint16_t*>(static_cast<std::byte*>(workspace) + start_);
+    narrow(products_, static_cast<const float*>(tensor), copy, elements_);
+    return copy;
+  }
+
+ private:
+  DType products_;
+  std::int64_t elements_;
+  std::size_t start_;
+  bool copies_;
+};
+
+/// The weight in the type of the products, rounded again when the parameters change.
+class RoundedWeight {
+ public:
+  RoundedWeight(const TensorSpec& spec, DType products) : operand_(spec, products, size_), copy_(size_) {}
+
+  const void* get(const void* weight, std::uint64_t version) {
+    if (size_ == 0) return weight;
+    if (version_ != version) operand_.read(weight, copy_.data());
+    version_ = version;
+    return copy_.data();
+  }
+
+ private:
+  std::size_t size_ = 0;
+  Operand operand_;
+  AlignedBytes copy_;
+  std::optional<std::uint64_t> version_;
+};
+
+/// A copy of the weight in oneDNN's layout, renewed when the parameters change.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(const DnnlContext& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed)
+      : reorder_(backend::make_reorder(context, plain, packed)), bytes_(packed.get_size()) {}
+
+  const void* get(const DnnlContext& context, RoundedWeight& rounded, const void* weight, std::uint64_t version) {
+    if (version_ != version) {
+      reorder_.set(DNNL_ARG_FROM, rounded.get(weight, version));
+      reorder_.set(DNNL_ARG_TO, bytes_.data());
+      reorder_.run(context);
+      version_ = version;
+    }
+    return bytes_.data();
+  }
+
+ private:
+  DnnlCall reorder_;
+  AlignedBytes bytes_;
+  std::optional<std::uint64_t> version_;
+};
+
+class DnnlLayer final : public Kernel {
+ public:
+  DnnlLayer(const KernelRequest& request, const DnnlLayerShape& shape, const DnnlContext& context,
+            const DnnlTensors& tensors, DnnlDirections directions)
+      : context_(context),
+        tensors_(tensors),
+        directions_(std::move(directions)),
+        plain_(shape.weight, type_of(request.products), shape.plain_weight),
+        plain_gradient_(shape.weight, Type::f32, shape.plain_weight),
+        native_(request.products != DType::f32),
+        copies_(scratch_and_gradient_bytes()),
+        x_(request.inputs[0], request.products, copies_),
+        dy_(request.outputs[0], request.products, copies_),
+        weight_(request.parameters[0], request.products) {
+    const auto& forward = directions_.forward;
+    forward_call_ = call_of(forward, {{DNNL_ARG_SRC, tensors_.source},
+                                      {DNNL_ARG_WEIGHTS, forward.weights_desc(0)},
+                                      {DNNL_ARG_BIAS, tensors_.bias},
+                                      {DNNL_ARG_DST, tensors_.destination}});
+    forward_weight_ = PackedWeight(context_, plain_, forward.weights_desc(0));
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return copies_; }
+
+  /// Only of bfloat16: float32's kernels are in the fingerprint.
+  [[nodiscard]] std::string plan() const override {
+    if (!native_) return "";
+    const auto name = [](const dnnl::primitive_desc& direction) -> std::string {
+      return direction ? direction.impl_info_str() : "";
+    };
+    return backend::PlanParts{name(directions_.forward), name(directions_.source_gradient),
+                              name(directions_.weight_gradient)}
+        .text();
+  }
+
+  void forward(const ForwardCall& call) override {
+    forward_call_.set(DNNL_ARG_SRC, x_.read(call.inputs[0], call.workspace));
+    forward_call_.set(DNNL_ARG_WEIGHTS,
+                      forward_weight_.get(context_, weight_, call.parameters[0], call.step->parameters_version));
+    if (call.parameters.size() > 1) forward_call_.set(DNNL_ARG_BIAS, call.parameters[1]);
+    forward_call_.set(DNNL_ARG_DST, call.outputs[0]);
+    forward_call_.set(DNNL_ARG_SCRATCHPAD, call.workspace);
+    forward_call_.run(context_);
+  }
+
+  void backward(const BackwardCall& call) override {
+    const void* const dy = dy_.read(call.output_gradients[0], call.workspace);
+    if (call.input_gradients[0] != nullptr) backward_source(call, dy);
+    const auto& wanted = call.parameter_gradients;
+    if (std::any_of(wanted.begin(), wanted.end(), [](const float* p) { return p != nullptr; }))
+      backward_weight(call, dy);
+  }
+
+ private:
+  /// The workspace: scratch, the weight's gradient packed, a bias's gradient that nobody wants, and copies.
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto* direction : {&directions_.forward, &directions_.source_gradient, &directions_.weight_gradient}) {
+      if (*direction) bytes = std::max(bytes, direction->scratchpad_desc().get_size());
+    }
+    return aligned(bytes);
+  }
+  [[nodiscard]] std::size_t packed_gradient_bytes() const {
+    return directions_.weight_gradient ? aligned(directions_.weight_gradient.diff_weights_desc(0).get_size()) : 0;
+  }
+  [[nodiscard]] std::size_t scratch_and_gradient_bytes() const {
+    return scratch_bytes() + packed_gradient_bytes() + tensors_.bias.get_size();
+  }
+
+  [[nodiscard]] DnnlCall call_of(const dnnl::primitive_desc& direction,
+                                 std::vector<std::pair<int, dnnl::memory::desc>> arguments) const {
+    arguments.emplace_back(DNNL_ARG_SCRATCHPAD, direction.scratchpad_desc());
+    return {context_, dnnl::primitive(direction.get()), arguments};
+  }
+
+  // The code of each direction is generated when it first runs: the first layer's input needs no gradient.
+  void make_source_call() {
+    const auto& direction = directions_.source_gradient;
+    source_call_ = call_of(direction, {{DNNL_ARG_DIFF_DST, tensors_.destination_gradient},
+                                       {DNNL_ARG_WEIGHTS, direction.weights_desc(0)},
+                                       {DNNL_ARG_DIFF_SRC, tensors_.source_gradient}});
+    source_weight_ = PackedWeight(context_, plain_, direction.weights_desc(0));
+  }
+
+  void make_weight_call() {
+    const auto& direction = directions_.weight_gradient;
+    weight_call_ = call_of(direction, {{DNNL_ARG_SRC, tensors_.source},
+                                       {DNNL_ARG_DIFF_DST, tensors_.destination_gradient},
+                                       {DNNL_ARG_DIFF_WEIGHTS, direction.diff_weights_desc(0)},
+                                       {DNNL_ARG_DIFF_BIAS, tensors_.bias}});
+    unpack_ = backend::make_reorder(context_, direction.diff_weights_desc(0), plain_gradient_);
+  }
+
+  void backward_source(const BackwardCall& call, const void* dy) {
+    if (!source_call_) make_source_call();
+    source_call_.set(DNNL_ARG_DIFF_DST, dy);
+    source_call_.set(DNNL_ARG_WEIGHTS,
+                     source_weight_.get(context_, weight_, call.parameters[0], call.step->parameters_version));
+    source_call_.set(DNNL_ARG_DIFF_SRC, call.input_gradients[0]);
+    source_call_.set(DNNL_ARG_SCRATCHPAD, call.workspace);
+    source_call_.run(context_);
+  }
+
+  // Always both gradients: the bits of one must not depend on whether the other is wanted.
+  void backward_weight(const BackwardCall& call, const void* dy) {
+    if (!weight_call_) make_weight_call();
+    auto* packed = static_cast<std::byte*>(call.workspace) + scratch_bytes();
+    float* weight = call.parameter_gradients[0];
+    float* bias = call.parameter_gradients.size() > 1 ? call.parameter_gradients[1] : nullptr;
+    if (bias == nullptr) bias = reinterpret_cast<float*>(packed + packed_gradient_bytes());
+    weight_call_.set(DNNL_ARG_SRC, x_.read(call.inputs[0], call.workspace));
+    weight_call_.set(DNNL_ARG_DIFF_DST, dy);
+    weight_call_.set(DNNL_ARG_DIFF_WEIGHTS, packed);
+    weight_call_.set(DNNL_ARG_DIFF_BIAS, bias);
+    weight_call_.set(DNNL_ARG_SCRATCHPAD, call.workspace);
+    weight_call_.run(context_);
+    if (weight == nullptr) return;
+    unpack_.set(DNNL_ARG_FROM, packed);
+    unpack_.set(DNNL_ARG_TO, weight);
+    unpack_.run(context_);
+  }
+
+  DnnlContext context_;
+  DnnlTensors tensors_;
+  DnnlDirections directions_;
+  dnnl::memory::desc plain_, plain_gradient_;  // the weight as the graph has it, and its gradient
+  bool native_;
+  std::size_t copies_;  // bytes of the workspace
+  Operand x_, dy_;
+  RoundedWeight weight_;
+  DnnlCall forward_call_, source_call_, weight_call_, unpack_;
+  PackedWeight forward_weight_, source_weight_;
+};
+
+class EmptyLayer final : public Kernel {
+ public:
+  explicit EmptyLayer(std::vector<TensorSpec> parameters) : parameters_(std::move(parameters)) {}
+  void forward(const ForwardCall& /*call*/) override {}
+  void backward(const BackwardCall& call) override {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (call.parameter_gradients[i] != nullptr) {
+        std::fill_n(call.parameter_gradients[i], parameters_[i].elements(), 0.0F);
+      }
+    }
+  }
+
+ private:
+  std::vector<TensorSpec> parameters_;
+};
+
+/// oneDNN's code for sizes and layouts that it has no better for: loops, and each element converted on its own.
+bool is_by_reference(const DnnlDirections& directions) {
+  for (const auto* direction : {&directions.forward, &directions.source_gradient, &directions.weight_gradient}) {
+    if (*direction && std::string_view(direction->impl_info_str()).starts_with("ref")) return true;
+  }
+  return false;
+}
+
+/// None where oneDNN has nothing but the reference.
+std::optional<DnnlDirections> describe_native(const DnnlContext& context, const DnnlTensors& tensors,
+                                              const DescribeDnnlLayer& describe) {
+  try {
+    DnnlDirections directions = describe(context.engine, tensors);
+    if (is_by_reference(directions)) return std::nullopt;
+    return directions;
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa) {
+  const auto fits = [](const TensorSpec& spec) { return spec.dtype == DType::f32 || spec.dtype == DType::bf16; };
+  return request.products == DType::bf16 && fits(request.inputs[0]) && fits(request.outputs[0]) &&
+         backend::multiplies_bf16(isa);
+}
+
+std::unique_ptr<Kernel> make_dnnl_layer(const KernelRequest& request, const DnnlLayerShape& shape,
+                                        const DescribeDnnlLayer& describe) {
+  if (request.outputs[0].elements() == 0) return std::make_unique<EmptyLayer>(request.parameters);
+  const DnnlContext context;
+  const DnnlTensors tensors = tensors_of(request, shape);
+  std::optional<DnnlDirections> directions =
+      request.products == DType::f32 ? describe(context.engine, tensors) : describe_native(context, tensors, describe);
+  if (!directions) return nullptr;
+  return std::make_unique<DnnlLayer>(request, shape, context, tensors, *std::move(directions));
+}
+
+}  // namespace lockstep::ops
