@@ -13,12 +13,12 @@ import sys
 import tempfile
 import unittest
 
+from pretended_hosts import TWO_HOSTS
+
 LOCKSTEP = os.environ["LOCKSTEP"]
 CPU_KERNELS, GRIDS, CHECKED, DRIVER = sys.argv[1:5]
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
 HOST = socket.gethostname()
-TWO_HOSTS = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "4", "sh", "-c",
-             'LOCKSTEP_HOST_ID=h$((OMPI_COMM_WORLD_RANK / 2)) exec "$0" "$@"')
 
 GPT = """
 job:

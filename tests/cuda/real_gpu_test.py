@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+from pretended_hosts import TWO_HOSTS
 from real_gpu import LOCKSTEP, why_none
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,9 +47,10 @@ class Gpu(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def train(self, *words, job=SAME_BITS, ranks=1, code=0):
-        done = subprocess.run([LOCKSTEP, "train", str(job), "--log", "json", "--ranks", str(ranks), *words],
-                              cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    def train(self, *words, job=SAME_BITS, ranks=1, prefix=(), code=0):
+        start = [*prefix, LOCKSTEP, "train"] if prefix else [LOCKSTEP, "train", "--ranks", str(ranks)]
+        done = subprocess.run([*start, str(job), "--log", "json", *words], cwd=self.folder,
+                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
                               timeout=500, env={**os.environ, **NCCL, "LOCKSTEP_SHARE_GPUS": "1"})
         self.assertEqual(done.returncode, code, done.stderr)
         return {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
@@ -66,6 +68,13 @@ class Bits(Gpu):
             with self.subTest(ranks=ranks, threads=threads):
                 end = self.end(*self.STEPS, f"threads={threads}", ranks=ranks)
                 self.assertEqual(end["parameters_sha256"], expected)
+
+    def test_one_hash_on_hosts_of_several_ranks(self):
+        """Sums go inside a host first."""
+        expected = self.end(*self.STEPS, "run_directory=one")["parameters_sha256"]
+        end = self.end(*self.STEPS, "run_directory=four", prefix=TWO_HOSTS)
+        self.assertEqual(end["parameters_sha256"], expected)
+        self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
 
     def test_resumed_at_another_size(self):
         words = (*self.STEPS, "checkpoint.every=1 step")
