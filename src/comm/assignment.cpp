@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "comm/tree.hpp"
@@ -153,9 +154,7 @@ std::vector<int> place_by_host(std::span<const int> counts, const std::vector<in
 }
 
 bool alone_on_hosts(std::span<const int> host_of) {
-  std::vector<int> hosts(host_of.begin(), host_of.end());
-  std::sort(hosts.begin(), hosts.end());
-  return std::adjacent_find(hosts.begin(), hosts.end()) == hosts.end();
+  return std::set<int>(host_of.begin(), host_of.end()).size() == host_of.size();
 }
 
 }  // namespace
