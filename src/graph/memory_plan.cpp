@@ -6,7 +6,7 @@
 namespace lockstep {
 
 namespace {
-constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kAlignment = 256;  // cuBLASLt wants its workspaces so
 std::int64_t align(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }

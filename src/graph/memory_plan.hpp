@@ -10,7 +10,7 @@ struct Lifetime {
   std::int64_t bytes = 0;
   std::int32_t first = 0;    ///< instruction that writes it
   std::int32_t last = 0;     ///< last instruction that reads it
-  std::int64_t offset = -1;  ///< the result, 64-byte aligned
+  std::int64_t offset = -1;  ///< the result, a multiple of 256
 };
 
 /// Sets every offset so that tensors alive at the same instruction do not overlap; returns the arena's size.

@@ -12,7 +12,7 @@ namespace {
 
 using backend::Cast;
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kAlignment = 256;  // of the workspace that the widened kernel gets, as of any other
 
 std::size_t up(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -171,12 +171,25 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
     const auto& one = proposed[static_cast<std::size_t>(i)];
     if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMostWorkspace) continue;
     if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
+    if (of_algorithm<std::uint32_t>(one.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, place) !=
+        CUBLASLT_REDUCTION_SCHEME_NONE) {
+      continue;
+    }
+    if (!takes(queue, one.algo)) continue;
     name_ = name_of_algorithm(one.algo, place) + suffix_of(form_);
     if (!wanted.empty() && name_ != wanted) continue;
     chosen_ = one;
     return true;
   }
   return false;
+}
+
+// The heuristic looks at sizes; this looks at all that the call will be given.
+bool LtProduct::takes(const GpuQueue& queue, const cublasLtMatmulAlgo_t& algorithm) const {
+  cublasLtMatmulHeuristicResult_t checked{};
+  return cublasLtMatmulAlgoCheck(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(), &algorithm,
+                                 &checked) == CUBLAS_STATUS_SUCCESS &&
+         checked.state == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= kMostWorkspace;
 }
 
 void LtProduct::point(const ProductOperands& operands, const GpuPlace& place) {
@@ -193,6 +206,7 @@ void LtProduct::point(const ProductOperands& operands, const GpuPlace& place) {
 }
 
 void LtProduct::run(const GpuQueue& queue, const ProductOperands& operands, void* workspace) {
+  LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0, "a workspace for cuBLASLt");
   point(operands, queue.place());
   constexpr float kOne = 1, kZero = 0;
   LOCKSTEP_GPU(queue.place(), cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, operands.a, a_.get(), operands.b,

@@ -34,6 +34,7 @@ class LtProduct {
  public:
   static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
   static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
+  static constexpr std::size_t kWorkspaceAlignment = 256;
 
   /// `forms`: the best first. None where the library has an algorithm for no form, or a size is 0. Throws Error(usage)
   /// where it does not propose the one that is wanted.
@@ -51,6 +52,7 @@ class LtProduct {
  private:
   LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form);
   bool choose(const GpuQueue& queue, const std::string& wanted);
+  [[nodiscard]] bool takes(const GpuQueue& queue, const cublasLtMatmulAlgo_t& algorithm) const;
   void point(const ProductOperands& operands, const GpuPlace& place);
 
   ProductForm form_;
