@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 #include "backend/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
@@ -78,7 +79,27 @@ GpuFacts facts_with(const backend::CudaModule& module) {
   return facts;
 }
 
+/// each_has_its_own() of this rank's host.
+bool ranks_have_their_own(const backend::DriverFacts& driver, Communicator& communicator) {
+  constexpr std::size_t kLongest = 32;
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::string all(kLongest * ranks, '\0'), mine(kLongest, '\0');
+  if (driver.gpus.size() == 1) mine.replace(0, driver.gpus[0].pci_bus.size(), driver.gpus[0].pci_bus);
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {"the ranks' GPUs"});
+  std::vector<std::string> seen;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (!communicator.topology().same_host(rank, communicator.rank())) continue;
+    seen.emplace_back(all.c_str() + kLongest * static_cast<std::size_t>(rank));
+  }
+  return each_has_its_own(std::move(seen));
+}
+
 }  // namespace
+
+bool each_has_its_own(std::vector<std::string> seen) {
+  std::sort(seen.begin(), seen.end());
+  return (seen.empty() || !seen.front().empty()) && std::adjacent_find(seen.begin(), seen.end()) == seen.end();
+}
 
 std::string place_of(const Job& job, const std::string& key) {
   const auto place = job.places.find("job." + key);
@@ -93,7 +114,7 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
   if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
   require_driver(job, facts, place.host);
   const auto wanted = wanted_gpus(job, facts, place.host);
-  if (place.local_size > static_cast<int>(wanted.size()) && !facts.shared) {
+  if (place.local_size > static_cast<int>(wanted.size()) && !facts.shared && !place.has_own) {
     throw Error(
         ExitCode::usage,
         fmt::format("rank {} on {}: expected a GPU for each rank, found {} ranks and {} {} there; start at most "
@@ -111,16 +132,22 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
   return gpu;
 }
 
-exec::Device choose_device(const Job& job, const Communicator& communicator) {
+exec::Device choose_device(const Job& job, Communicator& communicator) {
   if (job.device != "cuda") return exec::cpu_device();
+  // A rank has more streams than the driver has ways to the GPU by default; those of one way wait for each other.
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
-  const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank)};
   const auto module = std::make_shared<const backend::CudaModule>(backend::open_module());
   const GpuFacts facts = facts_with(*module);
+  const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank),
+                        ranks_have_their_own(facts.driver, communicator)};
   const backend::GpuInfo gpu = choose_gpu(job, facts, place);
-  // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own.
-  if (facts.shared) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
+  // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own. Ranks of
+  // pretended hosts (LOCKSTEP_HOST_ID) meet on GPUs, too.
+  const auto gpus = job.devices.empty() ? facts.driver.gpus.size() : job.devices.size();
+  const bool meet = place.local_size > static_cast<int>(gpus) || std::getenv("LOCKSTEP_HOST_ID") != nullptr;
+  if (facts.shared && meet && !place.has_own) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
   const backend::GpuPlace named{place.host, rank,
                                 fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
   auto kernels = std::make_shared<OpRegistry>();

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/gpu/driver.hpp"
 #include "exec/device.hpp"
@@ -27,7 +28,12 @@ struct GpuFacts {
 struct RankPlace {
   std::string host;
   int rank = 0, local_rank = 0, local_size = 1;
+  bool has_own = false;  ///< each rank of the host sees one GPU, which no other sees
 };
+
+/// Whether each of a host's ranks sees one GPU only, and none the same, as where Slurm (--gpus-per-task=1) or a wrapper
+/// sets CUDA_VISIBLE_DEVICES for each. `seen`: the PCI bus of the rank's only GPU; empty where it sees none or several.
+[[nodiscard]] bool each_has_its_own(std::vector<std::string> seen);
 
 /// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Where
 /// GPUs are shared, ranks beyond their number begin anew with the first. Throws Error(configuration) where this host
@@ -37,7 +43,8 @@ struct RankPlace {
 /// "job.yaml:5:11: job.device", or the key alone where nothing was written.
 [[nodiscard]] std::string place_of(const Job& job, const std::string& key);
 
-/// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu().
-[[nodiscard]] exec::Device choose_device(const Job& job, const Communicator& communicator);
+/// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
+/// call it together.
+[[nodiscard]] exec::Device choose_device(const Job& job, Communicator& communicator);
 
 }  // namespace lockstep::train

@@ -2,9 +2,10 @@
 //   STAND_IN_DRIVER  the CUDA version it runs: 13000
 //   STAND_IN_INIT    what cuInit returns
 //   STAND_IN_GPUS    how many GPUs; those of CUDA_VISIBLE_DEVICES count only as far as it is empty, which hides all
+//   STAND_IN_FIRST   the first one's number among the machine's
 //   STAND_IN_MAJOR   compute capability
 //   STAND_IN_SAME    1: all are of one model
-// GPU i stands on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
+// The machine's GPU i stands on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
 #include <cstdlib>
 #include <cstring>
 
@@ -50,7 +51,7 @@ int cuDeviceTotalMem_v2(unsigned long* bytes, int device) {
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50, kMajor = 75, kClockRate = 13, kProcessors = 16;
   *value = 0;
-  if (attribute == kPciBus) *value = 0x90 - 0x10 * device;
+  if (attribute == kPciBus) *value = 0x90 - 0x10 * (device + setting("STAND_IN_FIRST", 0));
   if (attribute == kProcessors) *value = 132;
   if (attribute == kClockRate) *value = 1'980'000;  // kHz
   if (attribute == kMajor) *value = setting("STAND_IN_MAJOR", 9);

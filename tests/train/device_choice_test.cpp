@@ -87,6 +87,17 @@ TEST(DeviceChoice, MoreRanksThanGpus) {
                                              "in devices there; start at most 1 on this host")));
 }
 
+// As where Slurm or a wrapper sets CUDA_VISIBLE_DEVICES for each rank.
+TEST(DeviceChoice, RanksMaySeeOneGpuEach) {
+  RankPlace second = place(1, 2);
+  second.has_own = true;
+  EXPECT_EQ(choose_gpu(job_with({}), host_with(1), second).pci_bus, "0000:00:00.0");
+  EXPECT_TRUE(each_has_its_own({"0000:10:00.0", "0000:20:00.0"}));
+  EXPECT_FALSE(each_has_its_own({"0000:10:00.0", "0000:20:00.0", "0000:10:00.0"}));
+  EXPECT_FALSE(each_has_its_own({"0000:10:00.0", ""}));  // one of them sees several
+  EXPECT_FALSE(each_has_its_own({"", ""}));
+}
+
 TEST(DeviceChoice, ANewerMinorReleaseNeedsNoNewerDriver) {
   GpuFacts facts = host_with(1);
   facts.module_cuda_version = 13020;
