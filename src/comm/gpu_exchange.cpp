@@ -67,6 +67,8 @@ GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, Exch
 }
 
 GpuExchange::~GpuExchange() {
+  // An error that finish() did not see: the other ranks may never send what this one's GPU waits for.
+  if (messages_ && std::uncaught_exceptions() > exceptions_) messages_->abort();
   if (message_thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);

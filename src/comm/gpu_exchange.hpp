@@ -97,6 +97,7 @@ class GpuExchange final : public RankExchange {
   std::exception_ptr error_;
 
   ExchangeStatistics statistics_;
+  int exceptions_ = std::uncaught_exceptions();  ///< when it was made
   std::thread message_thread_;
 };
 

@@ -9,6 +9,10 @@ float* GpuSums::allocate(std::int64_t elements) {
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
   Block block{backend::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
   auto* const memory = block.memory.as<float>();
+  // Buckets are added whole, with the gaps between their tensors, which nobody else writes.
+  gpu_.clear(stream_, block.memory.get(), bytes);
+  gpu_.record(block.free, stream_);
+  gpu_.wait(block.free);
   const std::lock_guard lock(mutex_);
   blocks_.emplace(memory, std::move(block));
   return memory;

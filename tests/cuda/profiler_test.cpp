@@ -38,6 +38,7 @@ TEST(Profiler, CopiesAndFillsHaveTheirBytes) {
   CUpti_ActivityMemcpy6 copy{};
   copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   copy.bytes = 5'000'000'000;  // more than 32 bits hold
+  copy.end = 9;
   const std::pair<CUpti_ActivityMemcpyKind, const char*> kinds[] = {
       {CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, "copy to the GPU"},
       {CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, "copy to the host"},
@@ -52,9 +53,17 @@ TEST(Profiler, CopiesAndFillsHaveTheirBytes) {
   fill.kind = CUPTI_ACTIVITY_KIND_MEMSET;
   fill.bytes = 64;
   fill.streamId = 2;
+  fill.end = 9;
   EXPECT_EQ(read(fill).at(0).name, "fill");
   EXPECT_EQ(read(fill).at(0).stream, 2U);
   EXPECT_EQ(read(fill).at(0).bytes, 64);
+}
+
+TEST(Profiler, WhatIsStillRunningIsNoRow) {
+  CUpti_ActivityMemset4 fill{};
+  fill.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  fill.start = 5;
+  EXPECT_TRUE(read(fill).empty());
 }
 
 TEST(Profiler, OtherRecordsTellNothing) {

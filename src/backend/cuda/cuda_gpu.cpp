@@ -60,7 +60,10 @@ void CudaGpu::wait(Event event) {
 
 bool CudaGpu::done(Event event) {
   const cudaError_t state = cudaEventQuery(at(event));
-  if (state == cudaErrorNotReady) return false;
+  if (state == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // else the check of the next launch might take it for its own
+    return false;
+  }
   check_gpu(state, "cudaEventQuery(at(event))", place_);
   return true;
 }

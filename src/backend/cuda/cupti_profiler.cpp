@@ -76,16 +76,27 @@ bool find_all(const SharedLibrary& library, Cupti& f) {
 
 }  // namespace
 
+namespace {
+
+/// One that was still running has no end.
+template <class Record>
+void add_finished(const Record& record, const std::string& name, std::int64_t bytes,
+                  std::vector<GpuActivity>& activities) {
+  if (record.end != 0) activities.push_back(activity_of(record, name, bytes));
+}
+
+}  // namespace
+
 void add_activity(const CUpti_Activity& record, std::vector<GpuActivity>& activities) {
   if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
     const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(record);
-    activities.push_back(activity_of(kernel, demangled(kernel.name), -1));
+    add_finished(kernel, demangled(kernel.name), -1, activities);
   } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
     const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
-    activities.push_back(activity_of(copy, name_of_copy(copy.copyKind), static_cast<std::int64_t>(copy.bytes)));
+    add_finished(copy, name_of_copy(copy.copyKind), static_cast<std::int64_t>(copy.bytes), activities);
   } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto& fill = reinterpret_cast<const CUpti_ActivityMemset4&>(record);
-    activities.push_back(activity_of(fill, "fill", static_cast<std::int64_t>(fill.bytes)));
+    add_finished(fill, "fill", static_cast<std::int64_t>(fill.bytes), activities);
   }
 }
 
@@ -139,6 +150,7 @@ std::string CuptiProfiler::start() {
 }
 
 GpuRecording CuptiProfiler::stop() {
+  (void)cudaDeviceSynchronize();  // the update of the last step may be running, and CUPTI waits for nothing
   GpuRecording recording{.activities = {}, .first = first_, .last = clocks(), .problem = ""};
   disable();
   if (const auto code = cupti_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); code != CUPTI_SUCCESS) {
