@@ -36,7 +36,7 @@ class KernelOnGpu final : public Kernel {
     const auto outputs = out<void*>(copies, call.outputs, request_.outputs);
     const auto saved = out<void*>(copies, call.saved, request_.saved);
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
-    const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
+    const backend::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->forward({.inputs = inputs,
                       .parameters = parameters,
                       .states = states,
@@ -60,7 +60,7 @@ class KernelOnGpu final : public Kernel {
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
-    const backend::GpuBlock workspace(gpu_, kernel_->workspace_bytes());
+    const backend::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
                        .parameters = parameters,
                        .states = states,
@@ -92,6 +92,17 @@ class KernelOnGpu final : public Kernel {
     return specs;
   }
 
+  /// Whoever reads what nobody wrote gets NaN.
+  backend::GpuBlock junk(std::size_t bytes) {
+    backend::GpuBlock block(gpu_, bytes);
+    const backend::PinnedBlock pinned(gpu_, bytes);
+    const std::vector<std::byte> of_junk(bytes, std::byte{0xff});
+    gpu_.fill(pinned.get(), of_junk.data(), bytes);
+    gpu_.copy_in(stream_, block.get(), pinned.get(), bytes);
+    gpu_.record(done_, stream_);
+    gpu_.wait(done_);
+    return block;
+  }
   Copy make_copy(std::size_t bytes, void* result) {
     return {bytes, backend::GpuBlock(gpu_, bytes), backend::PinnedBlock(gpu_, bytes), result};
   }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "backend/gpu/cuda_module.hpp"
 #include "backend/gpu/driver.hpp"
@@ -58,8 +59,9 @@ Results compute(const Problem& problem, Kernel& kernel) {
   return results;
 }
 
-/// The first thing that differs by more than `tolerance` of the largest value; bits, where it is 0. Empty: nothing.
-std::string difference(const Results& expected, const Results& found, double tolerance) {
+/// The first thing that differs by more than `tolerance` of the largest value and `floor`; bits, where it is 0. Empty:
+/// nothing.
+std::string difference(const Results& expected, const Results& found, double tolerance, double floor = 1) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Named &a = expected[i], &b = found.at(i);
     if (a.bytes == b.bytes) continue;
@@ -68,7 +70,7 @@ std::string difference(const Results& expected, const Results& found, double tol
     double largest = 0;
     for (const double value : x) largest = std::max(largest, std::abs(value));
     for (std::size_t e = 0; e < x.size(); ++e) {
-      const bool close = x[e] == y[e] || std::abs(x[e] - y[e]) <= tolerance * (1 + largest);
+      const bool close = x[e] == y[e] || std::abs(x[e] - y[e]) <= tolerance * (floor + largest);
       if (!close) return fmt::format("{}, element {}: expected {}, found {}", a.name, e, x[e], y[e]);
     }
   }
@@ -104,8 +106,11 @@ class RealGpu {
     gpu_ = backend::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, driver.gpus.front().name});
     gpu_->make_current();
     stream_ = gpu_->make_kernel_stream();
+    name_ = driver.gpus.front().name;
     return "";
   }
+  /// That of tests without a GPU, whose kernels are the CPU's.
+  [[nodiscard]] bool is_stand_in() const { return name_.starts_with("Stand-in"); }
   [[nodiscard]] const KernelFactory* find(const std::string& op) const {
     const auto& factories = ops_.at(op).kernels;
     const auto found = factories.find(DeviceKind::cuda);
@@ -121,19 +126,23 @@ class RealGpu {
   OpRegistry ops_;
   std::shared_ptr<backend::Gpu> gpu_;
   backend::Gpu::Stream stream_{};
+  std::string name_;
 };
 
 class OpsOnGpu : public testing::Test {
  protected:
   OpsOnGpu() { add_built_in(cpu_); }
 
-  /// visit(op's cases, case, problem) for all that have a kernel and are not only timed, with each epilogue of GPUs.
+  enum class Which : std::uint8_t { all_but_timed, with_timed_products };
+
+  /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
   template <class Visit>
-  void for_cases(const Visit& visit) const {
+  void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
     for (const OpCases& cases : all_cases()) {
       const OpDef& op = cpu_.at(cases.op);
       for (const OpCase& one : cases.cases) {
-        if (one.benchmark || op.view) continue;
+        const bool wanted = !one.benchmark || (which == Which::with_timed_products && op.multiplies);
+        if (!wanted || op.view) continue;
         for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
           Problem problem = make_problem(op, one);
           problem.epilogue = epilogue;
@@ -155,7 +164,7 @@ class OpsOnGpu : public testing::Test {
     }
     /// To our own kernel's bits, over the grid on the CPU, or to the CPU's kernel in fp32.
     [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
-      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(narrow, found), tolerance);
+      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(narrow, found), tolerance, 1e-3);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
       const auto kernel = narrow.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
       return difference(compute(narrow, *kernel), compute(narrow, found), 0);
@@ -163,8 +172,8 @@ class OpsOnGpu : public testing::Test {
   };
 
   template <class Visit>
-  void for_narrow_cases(const Visit& visit) const {
-    for_cases([&](const OpCases& /*cases*/, const OpCase& one, const Problem& wide) {
+  void for_narrow_cases(const Visit& visit, Which which = Which::all_but_timed) const {
+    const auto in_two_bytes = [&](const OpCases& /*cases*/, const OpCase& one, const Problem& wide) {
       if (wide.op->kind != OpKind::layer && wide.op->kind != OpKind::fused) return;
       for (const DType type : {DType::bf16, DType::f16}) {
         Problem rounded = make_problem(*wide.op, one);
@@ -178,7 +187,8 @@ class OpsOnGpu : public testing::Test {
         visit(NarrowCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type, std::move(rounded),
                          std::move(narrow), std::max(one.tolerance, rounding)});
       }
-    });
+    };
+    for_cases(in_two_bytes, which);
   }
 
   OpRegistry cpu_;
@@ -211,18 +221,26 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   RealGpu gpu;
   if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
   int compared = 0;
-  for_narrow_cases([&](const NarrowCase& one) {
+  std::map<std::string, int> by_libraries;  // cases, by op
+  const auto compare = [&](const NarrowCase& one) {
     const KernelFactory* const made = gpu.find(one.wide.op->name);
     ASSERT_NE(made, nullptr) << one.name;
     const auto on_gpu =
         one.narrow.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, one.request(request)); });
     if (on_gpu == nullptr) return;
-    EXPECT_EQ(one.difference_to(*on_gpu, is_own(on_gpu->plan())), "") << one.name << ": " << on_gpu->plan();
+    const bool own = is_own(on_gpu->plan());
+    EXPECT_EQ(one.difference_to(*on_gpu, own), "") << one.name << ": " << on_gpu->plan();
     const Results first = compute(one.narrow, *on_gpu);
     EXPECT_EQ(difference(first, compute(one.narrow, *on_gpu), 0), "") << one.name << ", again";
     ++compared;
-  });
+    if (!own) ++by_libraries[one.wide.op->name];
+  };
+  for_narrow_cases(compare, Which::with_timed_products);
   EXPECT_GT(compared, 200);
+  if (gpu.is_stand_in()) return;
+  for (const char* op : {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}) {
+    EXPECT_GT(by_libraries[op], 0) << op << ": no case was computed by a library, so that none of its calls was tested";
+  }
 }
 
 // The comparison itself, with our own kernels over the grid in the GPU's place.

@@ -82,6 +82,28 @@ class Bits(Gpu):
         self.train("device=cuda", *words, "run_directory=cut", "--stop-at", "3", code=75)
         self.assertEqual(self.end(*words, "run_directory=cut", ranks=2)["parameters_sha256"], expected)
 
+    def test_graphs_change_no_bit(self):
+        one, other = (self.end(*self.STEPS, f"cuda_graphs={graphs}", f"run_directory=graphs-{graphs}")["parameters_sha256"]
+                      for graphs in ("true", "false"))
+        self.assertEqual(one, other)
+
+    def test_where_images_are_augmented_changes_no_bit(self):
+        words = (*self.STEPS, "data.augment=[{crop: {padding: 2}}, flip]")
+        one, other = (self.end(*words, f"data.cache={cache}", f"run_directory=cache-{cache}")["parameters_sha256"]
+                      for cache in ("device", "none"))
+        self.assertEqual(one, other)
+
+    def test_what_it_did_is_recorded(self):
+        self.end(*self.STEPS, "run_directory=run", "--profile", "4-5")
+        subprocess.run([LOCKSTEP, "trace", "merge", self.folder / "run"], check=True, stdout=subprocess.DEVNULL)
+        events = json.loads((self.folder / "run/trace/merged.json").read_text(encoding="utf-8"))["traceEvents"]
+        rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        spans = [event for event in events if event["ph"] == "X"]
+        kernels = [span for span in spans if rows[span["tid"]].startswith("GPU")]
+        self.assertGreater(len(kernels), 20)
+        first = min(span["ts"] for span in spans if not rows[span["tid"]].startswith("GPU"))
+        self.assertGreaterEqual(min(span["ts"] for span in kernels), first)
+
     def test_the_loss_is_that_of_the_cpu(self):
         losses = [self.train(f"device={device}", *self.STEPS)["end"]["loss"] for device in ("cpu", "cuda")]
         self.assertAlmostEqual(losses[0], losses[1], delta=0.01 * losses[0])

@@ -71,6 +71,12 @@ OpCases make_attention_cases() {
           {.name = "other_length", .attributes = heads(2, false), .inputs = {tower, other, other}},
           {.name = "two_blocks", .attributes = heads(1), .inputs = {{DType::f32, {1, 70, 6}}}},
           {.name = "three_blocks_full", .attributes = heads(1, false), .inputs = {{DType::f32, {1, 131, 6}}}},
+          // Heads of 8 and 16 elements are what libraries for GPUs take.
+          {.name = "heads_of_8", .attributes = heads(2), .inputs = {{DType::f32, {2, 20, 48}}}},
+          {.name = "heads_of_8_other_length",
+           .attributes = heads(2, false),
+           .inputs = {{DType::f32, {1, 9, 16}}, {DType::f32, {1, 17, 16}}, {DType::f32, {1, 17, 16}}}},
+          {.name = "heads_of_16", .attributes = heads(1), .inputs = {{DType::f32, {1, 40, 48}}}},
           {.name = "one_position", .attributes = heads(2), .inputs = {{DType::f32, {2, 1, 12}}}},
           {.name = "empty", .attributes = heads(2), .inputs = {{DType::f32, {0, 5, 12}}}},
           {.name = "speed_gpt", .attributes = heads(4), .inputs = {{DType::f32, {1, 64, 384}}}, .benchmark = true},
