@@ -18,9 +18,10 @@ namespace lockstep::cli {
 
 namespace {
 
-// A mistake that all ranks make is told once: rank 0 speaks first and ends the others.
+// A mistake that all ranks make is told once: rank 0 speaks first and ends the others, who wait for that as long as a
+// busy machine may keep it from its turn.
 int end_all(const std::exception& error, Communicator& communicator) {
-  if (communicator.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (communicator.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   const int code = report(error);
   if (communicator.size() > 1) communicator.abort(code);
   return code;
