@@ -75,7 +75,7 @@ inline Catalogue test_catalogue() {
                      sizes_attribute("stride", std::vector<std::int64_t>{1}), padding_attribute(),
                      flag_attribute("bias", true)}),
       entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}),
-      entry("global_pool"),
+      entry("global_pool", {choice_attribute("kind", {"average", "max"})}, "kind"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
       entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
       entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}),
@@ -98,7 +98,8 @@ inline Catalogue test_catalogue() {
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
   known.metrics = {"accuracy", "perplexity", "top5"};
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
-                         entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees")};
+                         entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees"),
+                         entry("cutout", {integer_attribute("size", 8, 1)}, "size")};
   known.preparations = {entry("resize", {sizes_attribute("size", std::nullopt)}, "size"),
                         entry("center_crop", {sizes_attribute("size", std::nullopt)}, "size")};
   return known;
