@@ -18,7 +18,7 @@ first compiled run may find PyTorch's cache of compiled code empty.
 --airbench FILE also runs, once, Keller Jordan's airbench94.py (legacy/airbench94.py of his cifar10-airbench, which is
 not a part of this; PYTHON then has torchvision, too): another network and recipe, 94 % in as little time as it can.
 
-`--try` makes all of it small and runs on the CPU, to see that the script works.
+`--try` makes all of it small and runs on the CPU, to see that the script works: of cifar10 one pair, on made-up data.
 """
 
 import argparse
@@ -200,13 +200,14 @@ class Cifar10:
             sys.exit(f"cifar10: the sides differ: {side} has {facts}, before it was {self.facts}")
 
     def lockstep(self):
-        # Longer than the run: it is evaluated once, behind the last step, when the clock of training has stopped.
+        # An interval longer than the run: it evaluates once, after the last step, when training's clock has stopped.
         lines, whole = finished("lockstep", [
             ROOT / "build/release/bin/lockstep", "train", ROOT / "examples/cifar10-resnet9.yaml", "--log", "json",
             f"data.train.cifar={self.folder}", f"data.validation.cifar={self.folder}", f"device={self.device}",
             "precision=bf16", "checkpoint=never", "evaluate.every=1000 epochs", f"seed={self.seed}", *self.job], DATA)
-        start, end = json.loads(lines[0]), json.loads(lines[-1])
-        self.check("lockstep", start)
+        events = {event["event"]: event for event in map(json.loads, lines)}
+        self.check("lockstep", events["start"])
+        end = events["end"]
         return whole, end["seconds"], end["metrics"]["accuracy"]
 
     def pytorch(self, compiled):
