@@ -1,12 +1,24 @@
 #!/usr/bin/env python3
-"""Training throughput on one GPU: lockstep against PyTorch, eager and compiled, in turn, in bf16, on made-up data.
+"""Training on one GPU: lockstep against PyTorch, eager and compiled, in turn, in bf16.
 
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [shards]
+    bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
-PYTHON has PyTorch 2.11. `gpt2` is GPT-2 124M with a context of 1,024, `resnet50` images of 224 x 224. Both are also
-told as a share of the card's own rate of bf16 products. `shards` trains with ever smaller shards: from which size on
-the card starves. Machines are noisy, so only the ratios mean something. `--try` makes all of it small and runs on the
-CPU, to see that the script works.
+PYTHON has PyTorch 2.11. `gpt2` is GPT-2 124M with a context of 1,024, `resnet50` images of 224 x 224: throughput, on
+made-up data. Both are also told as a share of the card's own rate of bf16 products. `shards` trains with ever smaller
+shards: from which size on the card starves. Machines are noisy, so only the ratios mean something.
+
+`cifar10` is the whole way to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's 50,000 images
+and evaluated once, on its 10,000 for testing. DIR holds the official binary files (data_batch_1.bin to
+data_batch_5.bin, test_batch.bin). Told are the seconds of the whole process, those of training as the side itself says
+them (neither start nor evaluation), the accuracy, and ratios of times: below 1 lockstep is the quicker. Each pair has
+a seed of its own. Batch norm is over a shard of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The
+first compiled run may find PyTorch's cache of compiled code empty.
+
+--airbench FILE also runs, once, Keller Jordan's airbench94.py (legacy/airbench94.py of his cifar10-airbench, which is
+not a part of this; PYTHON then has torchvision, too): another network and recipe, 94 % in as little time as it can.
+
+`--try` makes all of it small and runs on the CPU, to see that the script works: of cifar10 one pair, on made-up data.
 """
 
 import argparse
@@ -17,6 +29,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import time
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -47,6 +60,7 @@ BOTH = """  batch_size: {batch}
   checkpoint: never
   evaluate: never
 """
+CIFAR = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
 # Floating-point operations of a step by sample: 6 for each parameter and token, and attention's; 3 times forward's.
 GPT2_FLOPS = 1024 * (6 * 124.4e6 + 12 * 12 * 768 * 1024 / 2)
 RESNET50_FLOPS = 3 * 2 * 4.09e9
@@ -74,6 +88,40 @@ def make_data(side, images):
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(png(side, generator))
+
+
+def make_cifar(folder):
+    """2,000 and 500 records in CIFAR-10's format: each class is a colour, with noise."""
+    generator = random.Random(1)
+    colours = [[generator.randrange(129) for _ in range(3)] for _ in range(10)]
+
+    def record(label):
+        planes = (generator.randbytes(1024).translate(bytes(colour + i // 2 for i in range(256)))
+                  for colour in colours[label])
+        return bytes([label]) + b"".join(planes)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sum(CIFAR.values(), []):
+        records = 500 if file in CIFAR["test"] else 400
+        (folder / file).write_bytes(b"".join(record(i % 10) for i in range(records)))
+
+
+def finished(name, command, folder=None):
+    """Lines of what a program says on stdout, and the seconds from its start to its end."""
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        sys.exit(f"{name}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout.splitlines(), seconds
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def told(run):
+    return f"{run[0]:.1f} s whole, {run[1]:.1f} s training, {run[2]:.2%}"
 
 
 class Bench:
@@ -129,20 +177,117 @@ class Bench:
                 shards *= 2
 
 
+class Cifar10:
+    """The whole way to an accuracy. A run is its seconds, whole and of training, and its accuracy."""
+
+    def __init__(self, arguments):
+        self.python, self.pairs, self.airbench = arguments.python, arguments.pairs, arguments.airbench
+        self.folder = arguments.cifar.resolve() if arguments.cifar else DATA / "cifar10-made-up"
+        self.device, self.job, self.options = "cuda", [], []
+        if arguments.small:
+            make_cifar(self.folder)
+            self.device, self.pairs = "cpu", 1
+            self.job = ["epochs=2", "batch_size=128", "learning_rate.warmup=1 epoch", "learning_rate.peak=0.02"]
+            self.options = ["--epochs", "2", "--batch", "128", "--warmup", "1", "--peak", "0.02"]
+        self.seed = 0
+        self.facts = None
+        DATA.mkdir(parents=True, exist_ok=True)
+
+    def check(self, side, found):
+        facts = {key: found[key] for key in ("parameters", "steps", "samples", "validation_samples")}
+        self.facts = self.facts or facts
+        if facts != self.facts:
+            sys.exit(f"cifar10: the sides differ: {side} has {facts}, before it was {self.facts}")
+
+    def lockstep(self):
+        # An interval longer than the run: it evaluates once, after the last step, when training's clock has stopped.
+        lines, whole = finished("lockstep", [
+            ROOT / "build/release/bin/lockstep", "train", ROOT / "examples/cifar10-resnet9.yaml", "--log", "json",
+            f"data.train.cifar={self.folder}", f"data.validation.cifar={self.folder}", f"device={self.device}",
+            "precision=bf16", "checkpoint=never", "evaluate.every=1000 epochs", f"seed={self.seed}", *self.job], DATA)
+        events = {event["event"]: event for event in map(json.loads, lines)}
+        self.check("lockstep", events["start"])
+        end = events["end"]
+        return whole, end["seconds"], end["metrics"]["accuracy"]
+
+    def pytorch(self, compiled):
+        lines, whole = finished("PyTorch", [
+            self.python, ROOT / "bench/pytorch_cifar10.py", "--cifar", self.folder, "--device", self.device, "--seed",
+            str(self.seed), *(["--compiled"] if compiled else []), *self.options])
+        found = json.loads(lines[-1])
+        self.check("PyTorch", found)
+        return whole, found["seconds"], found["accuracy"]
+
+    def compare(self):
+        airbench = self.run_airbench() if self.airbench else None
+        pairs = {"eager": [], "compiled": []}
+        for _ in range(self.pairs):
+            for kind, found in pairs.items():
+                self.seed += 1
+                ours, theirs = self.lockstep(), self.pytorch(kind == "compiled")
+                found.append((ours, theirs))
+                print(f"cifar10   lockstep {told(ours)}  PyTorch {kind} {told(theirs)}  "
+                      f"ratio {ours[0] / theirs[0]:.2f} whole, {ours[1] / theirs[1]:.2f} training", flush=True)
+        for kind, found in pairs.items():
+            whole, training = ([ours[i] / theirs[i] for ours, theirs in found] for i in range(2))
+            accuracies = [statistics.mean(pair[side][2] for pair in found) for side in range(2)]
+            print(f"cifar10   against {kind}: median ratio of times, lockstep's by PyTorch's: {spread(whole)} whole, "
+                  f"{spread(training)} training, in {len(found)} pairs; mean accuracy {accuracies[0]:.2%} against "
+                  f"{accuracies[1]:.2%}", flush=True)
+        if airbench:
+            training = statistics.median(ours[1] for found in pairs.values() for ours, _ in found)
+            print(f"cifar10   against airbench: ratio of times {training / airbench:.2f}, lockstep's median training "
+                  f"of {training:.1f} s by its {airbench:.2f} s")
+
+    def run_airbench(self):
+        """Seconds of training, by its own clock."""
+        lines, whole = finished("airbench", [self.python, ROOT / "bench/airbench_cifar10.py", self.airbench.resolve(),
+                                             "--cifar", self.folder])
+        found = json.loads(lines[-1])
+        print(f"cifar10   airbench {whole:.1f} s whole, with a training to warm up, {found['seconds']:.2f} s training, "
+              f"{found['accuracy']:.2%}, with one view of an image {found['accuracy_of_one_view']:.2%}", flush=True)
+        return found["seconds"]
+
+
+def check(arguments, what):
+    """Ends with one line if something is asked for that cannot be."""
+    if "cifar10" in arguments.what and not (arguments.cifar or arguments.small):
+        sys.exit("cifar10 needs --cifar DIR, the folder of CIFAR-10's binary files")
+    if arguments.cifar and arguments.small:
+        sys.exit("--try makes data up: leave --cifar out")
+    missing = [file for file in sum(CIFAR.values(), []) if arguments.cifar and not (arguments.cifar / file).is_file()]
+    if missing:
+        sys.exit(f"--cifar {arguments.cifar}: there is no {missing[0]}")
+    if arguments.airbench and not (arguments.cifar and "cifar10" in what):
+        sys.exit("--airbench is a part of cifar10 with --cifar DIR: it needs a GPU and the real data")
+    if arguments.airbench and not arguments.airbench.is_file():
+        sys.exit(f"--airbench {arguments.airbench}: there is no such file")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--cifar", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--airbench", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--try", dest="small", action="store_true")
-    parser.add_argument("what", nargs="*", default=["gpt2", "resnet50", "shards"])
+    parser.add_argument("what", nargs="*", metavar="gpt2|resnet50|shards|cifar10", help="default: all of them")
     arguments = parser.parse_args()
-    bench = Bench(arguments)
-    if "gpt2" in arguments.what:
-        bench.compare("gpt2", GPT2_FLOPS)
-    if "resnet50" in arguments.what:
-        bench.compare("resnet50", RESNET50_FLOPS)
-    if "shards" in arguments.what:
-        bench.starve()
+    what = arguments.what or ["gpt2", "resnet50", "shards", "cifar10"]
+    check(arguments, what)
+    if not (arguments.what or arguments.cifar or arguments.small):
+        what.remove("cifar10")
+        print("cifar10   left out: --cifar DIR names the folder of CIFAR-10's binary files", flush=True)
+    if set(what) & {"gpt2", "resnet50", "shards"}:
+        bench = Bench(arguments)
+        if "gpt2" in what:
+            bench.compare("gpt2", GPT2_FLOPS)
+        if "resnet50" in what:
+            bench.compare("resnet50", RESNET50_FLOPS)
+        if "shards" in what:
+            bench.starve()
+    if "cifar10" in what:
+        Cifar10(arguments).compare()
 
 
 if __name__ == "__main__":

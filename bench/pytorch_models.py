@@ -1,4 +1,4 @@
-"""The examples' networks in PyTorch, for throughput side by side: same shapes, batch and optimizer."""
+"""The examples' networks in PyTorch, for comparisons side by side: same shapes, batch and optimizer."""
 
 import math
 
@@ -71,6 +71,32 @@ class ResNet50(nn.Module):
 
     def forward(self, x):
         return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+
+
+def conv_norm_relu(inputs, width):
+    return nn.Sequential(nn.Conv2d(inputs, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+
+
+class ResNet9(nn.Module):
+    """That of examples/cifar10-resnet9.yaml, with the same distributions of first values."""
+
+    def __init__(self, classes=10):
+        super().__init__()
+        self.first = nn.Sequential(conv_norm_relu(3, 64), conv_norm_relu(64, 128), nn.MaxPool2d(2))
+        self.residual1 = nn.Sequential(conv_norm_relu(128, 128), conv_norm_relu(128, 128))
+        self.middle = nn.Sequential(conv_norm_relu(128, 256), nn.MaxPool2d(2), conv_norm_relu(256, 512), nn.MaxPool2d(2))
+        self.residual2 = nn.Sequential(conv_norm_relu(512, 512), conv_norm_relu(512, 512))
+        self.norm = nn.BatchNorm1d(512)
+        self.head = nn.Linear(512, classes, bias=False)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x):
+        x = self.first(x)
+        x = self.middle(x + self.residual1(x))
+        x = x + self.residual2(x)
+        return self.head(self.norm(F.max_pool2d(x, x.shape[2:]).flatten(1)))
 
 
 class Block(nn.Module):
