@@ -21,6 +21,8 @@ namespace lockstep::ops {
 
 namespace {
 
+constexpr double kTf32 = 5e-3;  // a few roundings to 10 bits of fraction
+
 struct Named {
   std::string name;
   TensorSpec spec;
@@ -212,6 +214,19 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     const Results first = compute(problem, *on_gpu);
     EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << title(problem) << ", " << one.name << ", again";
     ++compared;
+    if (own) return;
+    // Another rank takes the algorithms by their names.
+    const auto told = problem.make_kernel([&](KernelRequest request) {
+      request.plan = on_gpu->plan();
+      return gpu.make(*made, request);
+    });
+    EXPECT_EQ(difference(first, compute(problem, *told), 0), "") << title(problem) << ", " << one.name << ", told";
+    const auto rounding = problem.make_kernel([&](KernelRequest request) {
+      request.tf32 = true;
+      return gpu.make(*made, request);
+    });
+    EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *rounding), kTf32), "")
+        << title(problem) << ", case " << one.name << " in tf32: " << rounding->plan();
   });
   EXPECT_GT(compared, 100);
 }

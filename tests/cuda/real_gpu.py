@@ -1,4 +1,4 @@
-"""Whether there is a GPU, for tests that need one."""
+"""Which GPUs there are, for tests that need one."""
 import os
 import re
 import subprocess
@@ -6,10 +6,17 @@ import subprocess
 LOCKSTEP = os.environ["LOCKSTEP"]
 
 
+def doctor():
+    return subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False).stdout
+
+
+def how_many():
+    return len(re.findall(r"^GPU \d+ ", doctor(), re.MULTILINE))
+
+
 def why_none():
     """Why no GPU is here, in doctor's words; empty: there is one."""
-    done = subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False)
-    if re.search(r"^GPU 0 ", done.stdout, re.MULTILINE) is not None:
+    if how_many() > 0:
         return ""
-    why = re.search(r"^GPUs +(.*)$", done.stdout, re.MULTILINE)
-    return f"no GPU here: {why[1] if why else done.stdout}"
+    why = re.search(r"^GPUs +(.*)$", doctor(), re.MULTILINE)
+    return f"no GPU here: {why[1] if why else doctor()}"

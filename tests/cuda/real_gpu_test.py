@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 from pretended_hosts import TWO_HOSTS
-from real_gpu import LOCKSTEP, why_none
+from real_gpu import LOCKSTEP, how_many, why_none
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAME_BITS = ROOT / "examples" / "same-bits.yaml"
@@ -47,11 +47,12 @@ class Gpu(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def train(self, *words, job=SAME_BITS, ranks=1, prefix=(), code=0):
+    def train(self, *words, job=SAME_BITS, ranks=1, prefix=(), code=0, shared=True):
         start = [*prefix, LOCKSTEP, "train"] if prefix else [LOCKSTEP, "train", "--ranks", str(ranks)]
+        settings = {**NCCL, "LOCKSTEP_SHARE_GPUS": "1"} if shared else {}
         done = subprocess.run([*start, str(job), "--log", "json", *words], cwd=self.folder,
                               capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-                              timeout=500, env={**os.environ, **NCCL, "LOCKSTEP_SHARE_GPUS": "1"})
+                              timeout=500, env={**os.environ, **settings})
         self.assertEqual(done.returncode, code, done.stderr)
         return {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
 
@@ -68,6 +69,15 @@ class Bits(Gpu):
             with self.subTest(ranks=ranks, threads=threads):
                 end = self.end(*self.STEPS, f"threads={threads}", ranks=ranks)
                 self.assertEqual(end["parameters_sha256"], expected)
+
+    def test_one_hash_with_a_gpu_for_each_rank(self):
+        """By NCCL's own choice of ways: NVLink, PCIe, shared memory."""
+        gpus = how_many()
+        if gpus == 1:
+            self.skipTest("one GPU here")
+        expected = self.end(*self.STEPS)["parameters_sha256"]
+        end = self.end(*self.STEPS, ranks=gpus, shared=False)
+        self.assertEqual(end["parameters_sha256"], expected)
 
     def test_one_hash_on_hosts_of_several_ranks(self):
         """Sums go inside a host first."""
@@ -139,7 +149,8 @@ class Examples(unittest.TestCase):
 
     def test_each(self):
         for example, words in (("digits", ()), ("mnist-cnn", ("steps=20",)), ("two-towers", ("steps=20",)),
-                               ("shakespeare-gpt", ("steps=20",)), ("cifar10-resnet20", ("steps=20",))):
+                               ("shakespeare-gpt", ("steps=20",)), ("cifar10-resnet20", ("steps=20",)),
+                               ("cifar10-resnet9", ("steps=20",))):
             with self.subTest(example=example):
                 done = subprocess.run([sys.executable, str(ROOT / "scripts" / "accuracy.py"),
                                        *(["--report-only"] if words else []), example, "device=cuda", *words],
