@@ -102,8 +102,9 @@ class Training(Place):
         own = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
                'STAND_IN_FIRST=$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
         words = ("steps=1", "evaluate=never", "device=cuda")
-        gpus = self.train(*words, prefix=own, STAND_IN_GPUS="1")["start"]["gpus"]
-        self.assertEqual([gpu["pci_bus"] for gpu in gpus], ["0000:90:00.0", "0000:80:00.0"])
+        done = self.run_program("train", str(JOB), "--log", "json", *words, prefix=own, STAND_IN_GPUS="1")
+        gpus = [event["pci_bus"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "gpu"]
+        self.assertEqual(gpus, ["0000:90:00.0", "0000:80:00.0"])
         self.run_program("train", str(JOB), *words, "--ranks", "2", STAND_IN_GPUS="1", code=64)
 
     def test_sums_that_are_not_exact(self):
