@@ -74,10 +74,6 @@ bool find_all(const SharedLibrary& library, Cupti& f) {
          find(library, "cuptiGetTimestamp", f.timestamp) && find(library, "cuptiGetResultString", f.result_text);
 }
 
-}  // namespace
-
-namespace {
-
 /// One that was still running has no end.
 template <class Record>
 void add_finished(const Record& record, const std::string& name, std::int64_t bytes,
