@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "comm/mpi_session.hpp"
@@ -27,6 +28,10 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  // Ranks of one host speak through its memory; asked for sockets, too, Open MPI 5 complains of cards it cannot pair.
+  if (options.hosts.size() <= 1 && std::getenv("OMPI_MCA_btl") == nullptr) {
+    command.insert(command.end(), {"--mca", "btl", "^tcp"});
+  }
   // An unknown setting is taken in silence, and handed on to the daemons of other hosts: by it they are found.
   if (!options.mark.empty()) command.insert(command.end(), {"--mca", kMarkSetting, options.mark});
   for (const auto& [name, value] : options.environment) {

@@ -49,6 +49,19 @@ TEST(Mpirun, EachMajorGetsItsOwnFlags) {
   EXPECT_EQ(environment.at("NAME"), "value");
 }
 
+TEST(Mpirun, RanksOfOneHostNeedNoSockets) {
+  const std::vector<std::string> without = {"--mca", "btl", "^tcp"};
+  for (const int major : {4, 5}) {
+    EXPECT_TRUE(
+        holds(mpirun_command({.ranks = 2, .hosts = {}, .agent = "", .environment = {}, .mark = ""}, major), without));
+    EXPECT_TRUE(holds(
+        mpirun_command({.ranks = 2, .hosts = {{"a", 2}}, .agent = "", .environment = {}, .mark = ""}, major), without));
+    EXPECT_FALSE(holds(
+        mpirun_command({.ranks = 2, .hosts = {{"a", 1}, {"b", 1}}, .agent = "", .environment = {}, .mark = ""}, major),
+        without));
+  }
+}
+
 TEST(Mpirun, WhatNetworksAreToldGoesToTheRanksOfAllHosts) {
   const std::array<const char*, 6> environment = {
       "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", nullptr};
