@@ -36,11 +36,12 @@ if [ ! -f "$chroot/ready" ]; then
   touch "$chroot/ready"
 fi
 
-# The tree as git sees it, with changes that are not committed; files that are gone leave, the build stays.
+# The tree as git sees it, with changes that are not committed; files that are gone leave, the build stays. Files are new
+# (-m), or what changed before the last build there would be taken for built; ccache has the rest.
 mkdir -p "$chroot/src"
 find "$chroot/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2>/dev/null |
-  tar -x -C "$chroot/src"
+  tar -x -m -C "$chroot/src"
 cp -L /etc/resolv.conf "$chroot/etc/resolv.conf"
 # Whom this machine trusts, the chroot trusts: pip may have to go through a proxy with a certificate of its own. Under
 # a name that the chroot's own ca-certificates do not write to.
