@@ -141,9 +141,9 @@ class Training:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cifar", required=True, metavar="DIR")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--warmup", type=int, default=4, help="epochs")
-    parser.add_argument("--peak", type=float, default=0.2, help="learning rate at the end of the warm-up")
+    parser.add_argument("--epochs", type=int, default=24)
+    parser.add_argument("--warmup", type=int, default=5, help="epochs")
+    parser.add_argument("--peak", type=float, default=0.4, help="learning rate at the end of the warm-up")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compiled", action="store_true", help="by torch.compile")

@@ -73,8 +73,10 @@ class ResNet50(nn.Module):
         return self.head(self.blocks(self.stem(x)).mean((2, 3)))
 
 
-def conv_norm_relu(inputs, width):
-    return nn.Sequential(nn.Conv2d(inputs, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+def conv_norm_relu(inputs, width, pool=1):
+    """The largest of `pool` x `pool` outputs of the convolution go on, where pool is not 1."""
+    return nn.Sequential(nn.Conv2d(inputs, width, 3, 1, 1, bias=False),
+                         nn.MaxPool2d(pool) if pool > 1 else nn.Identity(), nn.BatchNorm2d(width), nn.ReLU())
 
 
 class ResNet9(nn.Module):
@@ -82,11 +84,10 @@ class ResNet9(nn.Module):
 
     def __init__(self, classes=10):
         super().__init__()
-        self.first = nn.Sequential(conv_norm_relu(3, 64), conv_norm_relu(64, 128), nn.MaxPool2d(2))
+        self.first = nn.Sequential(conv_norm_relu(3, 64), conv_norm_relu(64, 128, pool=2))
         self.residual1 = nn.Sequential(conv_norm_relu(128, 128), conv_norm_relu(128, 128))
-        self.middle = nn.Sequential(conv_norm_relu(128, 256), nn.MaxPool2d(2), conv_norm_relu(256, 512), nn.MaxPool2d(2))
+        self.middle = nn.Sequential(conv_norm_relu(128, 256, pool=2), conv_norm_relu(256, 512, pool=2))
         self.residual2 = nn.Sequential(conv_norm_relu(512, 512), conv_norm_relu(512, 512))
-        self.norm = nn.BatchNorm1d(512)
         self.head = nn.Linear(512, classes, bias=False)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
@@ -96,7 +97,7 @@ class ResNet9(nn.Module):
         x = self.first(x)
         x = self.middle(x + self.residual1(x))
         x = x + self.residual2(x)
-        return self.head(self.norm(F.max_pool2d(x, x.shape[2:]).flatten(1)))
+        return 0.125 * self.head(F.max_pool2d(x, x.shape[2:]).flatten(1))
 
 
 class Block(nn.Module):

@@ -79,6 +79,7 @@ inline Catalogue test_catalogue() {
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
       entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
       entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}),
+      entry("scale", {number_attribute("factor", 1, -1e9, 1e9)}),
       joining("add"),
       joining("concat"),
       joining("mul"),

@@ -122,6 +122,10 @@ TEST_F(OpErrors, Text) {
       "embedding: expected an input [batch, ...] of i32, found [2, 5] of f32");
   EXPECT_EQ(refusal("dropout", Attributes({{"rate", 1.0}}), {f32({2, 5})}),
             "dropout: expected a rate from 0 to below 1, found 1");
+  EXPECT_EQ(refusal("scale", Attributes({{"factor", 1e39}}), {f32({2, 5})}),
+            "scale: expected a factor that fp32 can hold, found 1e+39");
+  EXPECT_EQ(refusal("scale", Attributes({{"factor", 2.0}}), {i32({2, 5})}),
+            "scale: expected an input of f32, found i32");
 }
 
 TEST_F(OpErrors, DataOutOfRange) {

@@ -1,0 +1,45 @@
+// scale over a Grid.
+#pragma once
+
+#include <memory>
+
+#include "backend/gpu/grid.hpp"
+#include "ops/element_grid.hpp"
+#include "ops/elementwise.hpp"
+
+namespace lockstep::ops {
+
+template <class T>
+struct ScaleBody {
+  const T* x;
+  T* y;
+  float factor;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = factor * x[i]; }
+};
+
+template <class Grid, class T>
+class ScaleGrid final : public Kernel {
+ public:
+  ScaleGrid(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::each(call.queue, n_, ScaleBody<T>{input<T>(call), output<T>(call), factor_});
+  }
+  void backward(const BackwardCall& call) override {
+    T* dx = input_gradient<T>(call);
+    if (dx != nullptr) Grid::each(call.queue, n_, ScaleBody<T>{output_gradient<T>(call), dx, factor_});
+  }
+
+ private:
+  float factor_;
+  std::int64_t n_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_scale_grid(const KernelRequest& request) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<ScaleGrid<Grid, T>>(request.attributes->number("factor"), request.outputs[0].elements());
+  });
+}
+
+}  // namespace lockstep::ops
