@@ -14,6 +14,7 @@
 namespace lockstep::backend {
 
 inline constexpr std::int64_t kBlockRows = 64;
+inline constexpr int kRowsAhead = 8;
 
 /// Rows of one level. No rows at all are one block, whose sum is 0.
 struct RowBlocks {
@@ -73,7 +74,8 @@ struct RowElements {
   LOCKSTEP_HOST_DEVICE T of(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
 };
 
-/// One level, a thread a column of a block. Neighbors read neighboring columns.
+/// One level, a thread a column of a block. Neighbors read neighboring columns; a thread reads kRowsAhead rows before
+/// it adds the first, so that it waits for memory once for all of them.
 template <class Terms, class T>
 struct SumBlocksBody {
   Terms terms;
@@ -82,8 +84,14 @@ struct SumBlocksBody {
   T* to = nullptr;  ///< [blocks, columns]
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t column = i % columns, block = i / columns, end = blocks.end(block);
+    std::int64_t row = blocks.begin(block);
     T sum{};
-    for (std::int64_t row = blocks.begin(block); row < end; ++row) sum += terms.of(row, column);
+    for (; row + kRowsAhead <= end; row += kRowsAhead) {
+      T next[kRowsAhead];
+      for (int k = 0; k < kRowsAhead; ++k) next[k] = terms.of(row + k, column);
+      for (const T& term : next) sum += term;
+    }
+    for (; row < end; ++row) sum += terms.of(row, column);
     to[i] = sum;
   }
 };

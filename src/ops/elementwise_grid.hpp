@@ -15,7 +15,8 @@ template <class Function, class T>
 struct MapBody {
   const T* x;
   T* y;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = Function::of(x[i]); }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i]); }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
 };
 
 /// z[i] = Function::of(x[i], y[i]); z may be x or y.
@@ -24,7 +25,8 @@ struct MapPairBody {
   const X* x;
   const Y* y;
   X* z;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { z[i] = Function::of(x[i], y[i]); }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i], y[i]); }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { z[i] = value; }
 };
 
 struct Product {

@@ -3,14 +3,17 @@
 
 #include <cstdint>
 
+#include "core/divisor.hpp"
 #include "core/host_device.hpp"
+#include "lockstep/error.hpp"
 #include "ops/window.hpp"
 
 namespace lockstep::ops {
 
-/// Place of element i of images of `height` by `width` pixels and `channels`.
+/// Place of element i of images of `height` by `width` pixels and `channels`. Size: a number or a Divisor.
 struct ImagePlace {
-  LOCKSTEP_HOST_DEVICE ImagePlace(std::int64_t i, std::int64_t height, std::int64_t width, std::int64_t channels)
+  template <class Size>
+  LOCKSTEP_HOST_DEVICE ImagePlace(std::int64_t i, const Size& height, const Size& width, const Size& channels)
       : channel(i % channels),
         column(i / channels % width),
         row(i / channels / width % height),
@@ -31,6 +34,14 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t window_over(const WindowAxis& axis, std
   return from / axis.stride;
 }
 
+/// Sizes of images, as ImagePlace wants them.
+struct ImageDivisors {
+  ImageDivisors(std::int64_t image_height, std::int64_t image_width, std::int64_t image_channels)
+      : height(image_height), width(image_width), channels(image_channels) {}
+  Divisor height, width, channels;
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE ImagePlace place(std::int64_t i) const { return {i, height, width, channels}; }
+};
+
 /// A window that covers a pixel.
 struct CoveringWindow {
   std::int64_t row, column;  ///< of the output
@@ -38,21 +49,57 @@ struct CoveringWindow {
   std::int64_t tap;          ///< the one on the pixel, row-major
 };
 
-/// visit(covering) for the windows that cover element i of the input, in order; the output has the same channels.
-template <class Visit>
-LOCKSTEP_HOST_DEVICE void for_windows_over(const Window& window, const WindowShape& image, std::int64_t i,
-                                           const Visit& visit) {
-  const ImagePlace at(i, image.height, image.width, image.channels);
-  for (std::int64_t y = window.height.kernel - 1; y >= 0; --y) {  // the last tap is that of the first window
-    const std::int64_t row = window_over(window.height, at.row, y, image.out_height);
-    if (row < 0) continue;
-    for (std::int64_t x = window.width.kernel - 1; x >= 0; --x) {
-      const std::int64_t column = window_over(window.width, at.column, x, image.out_width);
-      if (column < 0) continue;
-      const std::int64_t pixel = (at.sample * image.out_height + row) * image.out_width + column;
-      visit(CoveringWindow{row, column, pixel * image.channels + at.channel, y * window.width.kernel + x});
-    }
+/// The windows of one axis that reach over a pixel.
+class CoveringAxis {
+ public:
+  CoveringAxis(const WindowAxis& axis, std::int64_t windows)
+      : kernel_(axis.kernel), before_(axis.before), stride_(axis.stride), windows_(windows) {
+    LOCKSTEP_CHECK(axis.dilation == 1, "windows without gaps");
   }
-}
+
+  /// visit(window, tap) for each, in order.
+  template <class Visit>
+  LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t pixel, const Visit& visit) const {
+    const std::int64_t place = pixel + before_;
+    const std::int64_t first = place < kernel_ ? 0 : (place - kernel_) / stride_ + 1;
+    const std::int64_t last = place / stride_, end = last < windows_ ? last + 1 : windows_;
+    for (std::int64_t window = first; window < end; ++window) visit(window, place - window * stride_.value());
+  }
+
+ private:
+  std::int64_t kernel_, before_;
+  Divisor stride_;
+  std::int64_t windows_;
+};
+
+/// What the gradient of a window's input goes by: the windows over an element of it. The output has the same channels.
+class CoveringWindows {
+ public:
+  CoveringWindows(const Window& window, const WindowShape& image)
+      : input_(image.height, image.width, image.channels),
+        rows_(window.height, image.out_height),
+        columns_(window.width, image.out_width),
+        out_height_(image.out_height),
+        out_width_(image.out_width),
+        taps_of_row_(window.width.kernel) {}
+
+  /// visit(covering) for the windows that cover element i of the input, in order.
+  template <class Visit>
+  LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t i, const Visit& visit) const {
+    const ImagePlace at = input_.place(i);
+    rows_.for_windows_over(at.row, [&](std::int64_t row, std::int64_t tap_row) {
+      columns_.for_windows_over(at.column, [&](std::int64_t column, std::int64_t tap_column) {
+        const std::int64_t pixel = (at.sample * out_height_ + row) * out_width_ + column;
+        visit(CoveringWindow{row, column, pixel * input_.channels.value() + at.channel,
+                             tap_row * taps_of_row_ + tap_column});
+      });
+    });
+  }
+
+ private:
+  ImageDivisors input_;
+  CoveringAxis rows_, columns_;
+  std::int64_t out_height_, out_width_, taps_of_row_;
+};
 
 }  // namespace lockstep::ops

@@ -116,7 +116,9 @@ TEST_F(VisionOps, PlacesBeyond32Bits) {
                           .out_height = height / 2,
                           .out_width = width / 2};
   std::vector<Int> outputs;
-  for_windows_over({pairs, pairs}, image, element, [&](const CoveringWindow& over) { outputs.push_back(over.output); });
+  CoveringWindows({pairs, pairs}, image).for_windows_over(element, [&](const CoveringWindow& over) {
+    outputs.push_back(over.output);
+  });
   EXPECT_EQ(outputs, (std::vector<Int>{((sample * (height / 2) + 14'999) * (width / 2) + 24'999) * channels + 1}));
 }
 

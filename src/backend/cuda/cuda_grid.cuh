@@ -21,8 +21,7 @@ class CudaGroup {
   }
   template <class Function>
   __device__ float sum(std::int64_t n, const Function& function) const {
-    float total = 0;
-    for_lane(lane_, n, [&](std::int64_t i) { total += function(i); });
+    float total = sum_for_lane(lane_, n, function);
     for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) total += from_lane(total, distance);
     return total;
   }
@@ -63,7 +62,7 @@ struct CudaGrid {
   template <class Body>
   static void each(GpuQueue* queue, std::int64_t n, const Body& body) {
     if (n == 0) return;  // a grid of no blocks is an error
-    run_elements<<<grid_size(blocks_of_elements(n)), kBlockThreads, 0, queue->stream()>>>(n, body);
+    run_elements<<<grid_size(blocks_of_elements<Body>(n)), kBlockThreads, 0, queue->stream()>>>(n, body);
     queue->check_launch();
   }
   template <class Body>

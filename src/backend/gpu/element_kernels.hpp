@@ -12,11 +12,12 @@ template <class T>
 struct RoundBody {
   const float* from;
   float* to;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     T rounded{};
     rounded = from[i];
-    to[i] = rounded;
+    return rounded;
   }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i] = value; }
 };
 
 template <class Grid>
@@ -46,7 +47,8 @@ void put_cast(GpuQueue* queue, Cast cast, DType narrow, const void* from, void* 
 struct ScaleBody {
   float* values;
   const float* factor;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { values[i] *= *factor; }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return values[i] * *factor; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { values[i] = value; }
 };
 
 }  // namespace lockstep::backend

@@ -2,7 +2,7 @@
 // (backend/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same grid and
 // with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
 //
-//   Grid::each(queue, n, body)      body(i) for i = 0 ... n - 1, in any order
+//   Grid::each(queue, n, body)      body(i) for i = 0 ... n - 1, in any order; or body.put(i, body.value(i)), see below
 //   Grid::rows(queue, count, body)  body(group, row) for row = 0 ... count - 1; a group of kGroupLanes threads a row
 //
 // A group's lane l takes elements l, l + kGroupLanes, ... of its row. That and the order in which lanes are combined
@@ -24,9 +24,25 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kGroupLanes = 16;
 inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
 
+/// A body in two parts: value(i) reads, and put(i, value) writes element i. What put(i) writes is read by no value()
+/// but value(i). A thread then reads kAhead elements before it writes the first: a compiler may not do so by itself,
+/// since what is written could be what is read next, and one read at a time leaves most of a GPU's memory bandwidth
+/// unused.
+template <class Body>
+concept ReadsAhead = requires(const Body& body, std::int64_t i) {
+  body.put(i, body.value(i));
+};
+inline constexpr int kAhead = 8;
+
+/// Elements that a thread of a grid over elements takes, kBlockThreads apart: neighboring threads read neighbors.
+template <class Body>
+inline constexpr int kElementsOfThread = ReadsAhead<Body> ? kAhead : 1;
+
 /// Blocks for n elements, or for n rows.
+template <class Body>
 constexpr std::int64_t blocks_of_elements(std::int64_t n) {
-  return (n + kBlockThreads - 1) / kBlockThreads;
+  constexpr std::int64_t kElements = std::int64_t{kBlockThreads} * kElementsOfThread<Body>;
+  return (n + kElements - 1) / kElements;
 }
 constexpr std::int64_t blocks_of_rows(std::int64_t n) {
   return (n + kBlockGroups - 1) / kBlockGroups;
@@ -39,7 +55,8 @@ template <class From, class To = From>
 struct CopyBody {
   const From* from;
   To* to;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[i]; }
+  LOCKSTEP_HOST_DEVICE From value(std::int64_t i) const { return from[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, From value) const { to[i] = value; }
 };
 
 /// out[i] = left[i] + right[i]; out may be one of them.
@@ -47,14 +64,25 @@ template <class T>
 struct AddBody {
   const T *left, *right;
   T* out;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = left[i] + right[i]; }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return left[i] + right[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { out[i] = value; }
 };
 
 /// What one thread of a grid over elements does.
 template <class Body>
 LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Body& body) {
-  const std::int64_t i = block * kBlockThreads + thread;
-  if (i < n) body(i);
+  const std::int64_t first = block * kBlockThreads * kElementsOfThread<Body> + thread;
+  if constexpr (!ReadsAhead<Body>) {
+    if (first < n) body(first);
+  } else if (first + (kAhead - 1) * kBlockThreads < n) {
+    decltype(body.value(first)) values[kAhead];
+    for (int k = 0; k < kAhead; ++k) values[k] = body.value(first + k * kBlockThreads);
+    for (int k = 0; k < kAhead; ++k) body.put(first + k * kBlockThreads, values[k]);
+  } else {
+    for (std::int64_t i = first; i < n && i < first + kAhead * kBlockThreads; i += kBlockThreads) {
+      body.put(i, body.value(i));
+    }
+  }
 }
 
 /// What the threads of one group of a grid over rows do.
@@ -70,6 +98,20 @@ LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Function& fun
   for (std::int64_t i = lane; i < n; i += kGroupLanes) function(i);
 }
 
+/// Sum of function(i) for this lane's elements of a row of n, in order. A lane reads several before it adds the first.
+template <class Function>
+LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function& function) {
+  float total = 0;
+  std::int64_t i = lane;
+  for (; i + (kAhead - 1) * kGroupLanes < n; i += kAhead * kGroupLanes) {
+    float terms[kAhead];
+    for (int k = 0; k < kAhead; ++k) terms[k] = function(i + k * kGroupLanes);
+    for (int k = 0; k < kAhead; ++k) total += terms[k];
+  }
+  for (; i < n; i += kGroupLanes) total += function(i);
+  return total;
+}
+
 /// One group after the other, lane after lane.
 class HostGroup {
  public:
@@ -83,8 +125,7 @@ class HostGroup {
   float sum(std::int64_t n, const Function& function) const {
     std::array<float, kGroupLanes> lanes{};
     for (int lane = 0; lane < kGroupLanes; ++lane) {
-      float& total = lanes[static_cast<std::size_t>(lane)];
-      for_lane(lane, n, [&](std::int64_t i) { total += function(i); });
+      lanes[static_cast<std::size_t>(lane)] = sum_for_lane(lane, n, function);
     }
     return combine(lanes, [](float a, float b) { return a + b; });
   }
@@ -122,7 +163,7 @@ class HostGroup {
 struct HostGrid {
   template <class Body>
   static void each(GpuQueue* /*queue*/, std::int64_t n, const Body& body) {
-    for (std::int64_t block = 0; block < blocks_of_elements(n); ++block) {
+    for (std::int64_t block = 0; block < blocks_of_elements<Body>(n); ++block) {
       for (int thread = 0; thread < kBlockThreads; ++thread) element_at(block, thread, n, body);
     }
   }

@@ -27,10 +27,11 @@ struct AvgPoolBody {
   const T* x = nullptr;
   T* y = nullptr;
   AvgPoolShape shape;
+  ImageDivisors out;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.pool.image;
     const Window& window = shape.pool.window;
-    const ImagePlace at(i, image.out_height, image.out_width, image.channels);
+    const ImagePlace at = out.place(i);
     const Taps rows(window.height, at.row, image.height), columns(window.width, at.column, image.width);
     float sum = 0;
     for (std::int64_t tap_row = rows.first; tap_row < rows.last; ++tap_row) {
@@ -48,11 +49,12 @@ struct AvgPoolGradientBody {
   const T* dy = nullptr;
   T* dx = nullptr;
   AvgPoolShape shape;
+  CoveringWindows windows;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.pool.image;
     const Window& window = shape.pool.window;
     float sum = 0;
-    for_windows_over(window, image, i, [&](const CoveringWindow& covering) {
+    windows.for_windows_over(i, [&](const CoveringWindow& covering) {
       const Taps rows(window.height, covering.row, image.height), columns(window.width, covering.column, image.width);
       sum += shape.factor(rows, columns) * dy[covering.output];
     });
@@ -70,10 +72,15 @@ class AvgPoolGrid final : public Kernel {
         outputs_(request.outputs[0].elements()) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, outputs_, AvgPoolBody<T>{input<T>(call), output<T>(call), shape_});
+    const WindowShape& image = shape_.pool.image;
+    Grid::each(call.queue, outputs_,
+               AvgPoolBody<T>{input<T>(call), output<T>(call), shape_,
+                              ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
   void backward(const BackwardCall& call) override {
-    Grid::each(call.queue, inputs_, AvgPoolGradientBody<T>{output_gradient<T>(call), input_gradient<T>(call), shape_});
+    Grid::each(call.queue, inputs_,
+               AvgPoolGradientBody<T>{output_gradient<T>(call), input_gradient<T>(call), shape_,
+                                      CoveringWindows(shape_.pool.window, shape_.pool.image)});
   }
 
  private:

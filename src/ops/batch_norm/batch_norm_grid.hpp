@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "backend/gpu/grid.hpp"
+#include "core/divisor.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/batch_norm/channel_sums.hpp"
 #include "ops/element_grid.hpp"
@@ -119,13 +120,14 @@ struct NormalizeBody {
   const T* x;
   const float *mean, *scale, *shift;
   T* y;
-  std::int64_t channels;
+  Divisor channels;
   bool relu;  ///< the epilogue
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     const std::int64_t c = i % channels;
     const float normalized = (x[i] - mean[c]) * scale[c] + shift[c];
-    y[i] = relu ? ReluForward::of(normalized) : normalized;
+    return relu ? ReluForward::of(normalized) : normalized;
   }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
 };
 
 /// The gradient of what is normalized: dy, or with relu behind it what that lets through.
@@ -201,11 +203,12 @@ struct NormalizeGradientBody {
   const float* mean;
   GradientFactors factors;
   T* dx;
-  std::int64_t channels;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+  Divisor channels;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     const std::int64_t c = i % channels;
-    dx[i] = factors.of_dy[c] * gradient.of(i) + (factors.of_x[c] * (x[i] - mean[c]) + factors.constant[c]);
+    return factors.of_dy[c] * gradient.of(i) + (factors.of_x[c] * (x[i] - mean[c]) + factors.constant[c]);
   }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 template <class Grid, class T>
@@ -261,7 +264,7 @@ class BatchNormGrid final : public Kernel {
                ChannelGradientBody{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
                                    call.parameter_gradients[1], factors, blocks_.rows});
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
-      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, gradient, mean, factors, dx, channels_});
+      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, gradient, mean, factors, dx, Divisor(channels_)});
     }
   }
 
@@ -287,8 +290,9 @@ class BatchNormGrid final : public Kernel {
     return {first, first + sums(), a, a + channels_, a + 2 * channels_};
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
-    Grid::each(call.queue, elements(),
-               NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), channels_, relu_});
+    Grid::each(
+        call.queue, elements(),
+        NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), Divisor(channels_), relu_});
   }
   [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
   [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }

@@ -96,7 +96,7 @@ struct ConvWeightGradientBody {
     const T *xs = x, *dys = dy;
     const std::int64_t pixels = image.batch * image.out_height * image.out_width;
     const float sum = lanes.sum(pixels, [=](std::int64_t pixel) -> float {
-      const ImagePlace at(pixel, image.out_height, image.out_width, 1);
+      const ImagePlace at(pixel, image.out_height, image.out_width, std::int64_t{1});
       const std::int64_t row = pixel_under(height, at.row, tap / width.kernel);
       const std::int64_t column = pixel_under(width, at.column, tap % width.kernel);
       if (row < 0 || row >= image.height || column < 0 || column >= image.width) return 0.0F;

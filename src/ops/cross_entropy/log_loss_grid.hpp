@@ -6,6 +6,7 @@
 
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
+#include "core/divisor.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"
@@ -61,34 +62,37 @@ struct LogLossBody {
   }
 };
 
-struct LogLossGradientBody {
+/// Where the target is a label, a thread an element: rows can be as many as there are threads, and each is long.
+struct LabelGradientBody {
+  LogLossRows rows;
+  Divisor classes;
+  const float* lses;
+  float* dx;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
+    const std::int64_t row = i / classes;
+    if (!rows.target.counts(row)) return 0;
+    const std::int64_t label = rows.target.labels[row];
+    const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
+    const float share = backend::vector_exp(rows.x[i] - lses[row]) - rows.spread;
+    return (i - row * classes.value() == label ? share - rows.keep : share) + off;
+  }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
+};
+
+/// Where it is a weight for each class, a group a row.
+struct WeightsGradientBody {
   LogLossRows rows;
   const float* lses;
   float* dx;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     const std::int64_t n = rows.target.classes;
-    const float* x = rows.x + row * n;
+    const float *x = rows.x + row * n, *t = rows.target.weights + row * n;
     float* to = dx + row * n;
-    if (!rows.target.counts(row)) {
-      group.each(n, [=](std::int64_t i) { to[i] = 0; });
-      return;
-    }
-    const float lse = lses[row], keep = rows.keep, spread = rows.spread;
-    if (rows.target.labels == nullptr) {
-      const float* t = rows.target.weights + row * n;
-      const float weight = rows.weight_of(group, row);
-      group.each(n, [=](std::int64_t i) {
-        const float share = backend::vector_exp(x[i] - lse) * weight - spread;
-        to[i] = share - keep * t[i];
-      });
-      return;
-    }
-    const std::int64_t label = rows.target.labels[row];
-    const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
+    const float lse = lses[row], keep = rows.keep, spread = rows.spread, weight = rows.weight_of(group, row);
     group.each(n, [=](std::int64_t i) {
-      const float share = backend::vector_exp(x[i] - lse) - spread;
-      to[i] = (i == label ? share - keep : share) + off;
+      const float share = backend::vector_exp(x[i] - lse) * weight - spread;
+      to[i] = share - keep * t[i];
     });
   }
 };
@@ -115,7 +119,10 @@ class LogLossGrid final : public Kernel {
     if (input_gradient(call) == nullptr) return;
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     const auto* lses = static_cast<const float*>(call.saved[0]);
-    Grid::rows(call.queue, rows_.rows(), LogLossGradientBody{rows, lses, input_gradient(call)});
+    float* const dx = input_gradient(call);
+    if (rows_.soft) return Grid::rows(call.queue, rows_.rows(), WeightsGradientBody{rows, lses, dx});
+    const Divisor classes(rows_.classes);
+    Grid::each(call.queue, rows_.rows() * rows_.classes, LabelGradientBody{rows, classes, lses, dx});
   }
 
  private:

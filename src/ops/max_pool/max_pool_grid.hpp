@@ -18,9 +18,10 @@ struct MaxPoolBody {
   T* y = nullptr;
   std::uint8_t* winner = nullptr;  ///< null in inference
   PoolShape shape;
+  ImageDivisors out;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
-    const ImagePlace at(i, image.out_height, image.out_width, image.channels);
+    const ImagePlace at = out.place(i);
     const Taps rows(shape.window.height, at.row, image.height), columns(shape.window.width, at.column, image.width);
     float best = 0;
     std::int64_t place = -1;
@@ -43,10 +44,10 @@ struct MaxPoolGradientBody {
   const T* dy = nullptr;
   const std::uint8_t* winner = nullptr;
   T* dx = nullptr;
-  PoolShape shape;
+  CoveringWindows windows;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     float sum = 0;
-    for_windows_over(shape.window, shape.image, i, [&](const CoveringWindow& window) {
+    windows.for_windows_over(i, [&](const CoveringWindow& window) {
       if (winner[window.output] == window.tap) sum += dy[window.output];
     });
     dx[i] = sum;
@@ -64,13 +65,17 @@ class MaxPoolGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     auto* winner = training_ ? static_cast<std::uint8_t*>(call.saved[0]) : nullptr;
-    Grid::each(call.queue, outputs_, MaxPoolBody<T>{input<T>(call), output<T>(call), winner, shape_});
+    const WindowShape& image = shape_.image;
+    Grid::each(call.queue, outputs_,
+               MaxPoolBody<T>{input<T>(call), output<T>(call), winner, shape_,
+                              ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* winner = static_cast<const std::uint8_t*>(call.saved[0]);
     Grid::each(call.queue, inputs_,
-               MaxPoolGradientBody<T>{output_gradient<T>(call), winner, input_gradient<T>(call), shape_});
+               MaxPoolGradientBody<T>{output_gradient<T>(call), winner, input_gradient<T>(call),
+                                      CoveringWindows(shape_.window, shape_.image)});
   }
 
  private:

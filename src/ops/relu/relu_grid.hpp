@@ -17,7 +17,8 @@ template <class T, class To>
 struct ReluGradientBody {
   const T *y, *dy;
   To* dx;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = ReluGradient::of(y[i], dy[i]); }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return ReluGradient::of(y[i], dy[i]); }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 template <class Grid>

@@ -14,7 +14,8 @@ struct ScaleBody {
   const T* x;
   T* y;
   float factor;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = factor * x[i]; }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return factor * x[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
 };
 
 template <class Grid, class T>

@@ -1,0 +1,43 @@
+// Division by a number that is known before a kernel starts. A GPU has no instruction for it: a quotient of 64 bits
+// costs dozens of others and a branch, and places in tensors are made of quotients and remainders.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/host_device.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+/// n / divisor and n % divisor, for n >= 0, by one multiplication and without a branch: that of Granlund and Montgomery
+/// (1994), "Division by invariant integers using multiplication".
+class Divisor {
+ public:
+  /// `value`: 1 to 2^62.
+  explicit Divisor(std::int64_t value) : value_(value) {
+    LOCKSTEP_CHECK(value >= 1 && value <= std::int64_t{1} << 62, "a divisor of sizes");
+    const auto divisor = static_cast<std::uint64_t>(value);
+    shift_ = std::bit_width(divisor - 1);  // 2^shift is the first power of two that is no less
+    factor_ = static_cast<std::uint64_t>((Wide{(std::uint64_t{1} << shift_) - divisor} << 64) / divisor + 1);
+  }
+
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t value() const { return value_; }
+
+  friend LOCKSTEP_HOST_DEVICE std::int64_t operator/(std::int64_t n, const Divisor& by) {
+    const auto number = static_cast<std::uint64_t>(n);
+    const auto high = static_cast<std::uint64_t>((Wide{number} * by.factor_) >> 64);
+    return static_cast<std::int64_t>((high + number) >> by.shift_);  // both are below 2^63
+  }
+  friend LOCKSTEP_HOST_DEVICE std::int64_t operator%(std::int64_t n, const Divisor& by) {
+    return n - n / by * by.value_;
+  }
+
+ private:
+  __extension__ typedef unsigned __int128 Wide;  // NOLINT(modernize-use-using): nvcc takes no __extension__ there
+  std::int64_t value_;
+  std::uint64_t factor_ = 0;
+  int shift_ = 0;
+};
+
+}  // namespace lockstep
