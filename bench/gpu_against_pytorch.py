@@ -34,6 +34,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "build" / "bench-data"
+WARM_UP = 10  # steps before the clock starts: kernels are loaded, launches recorded
 GPT2 = """
 job:
   name: bench-gpt2
@@ -142,12 +143,14 @@ class Bench:
         job = DATA / f"{model}.yaml"
         job.write_text(({"gpt2": GPT2, "resnet50": RESNET50}[model] + BOTH).format(
             data=DATA, layers=self.layers, context=self.context, side=self.side, batch=self.batch[model], shards=shards,
-            steps=self.steps + 10, device=self.device), encoding="utf-8")
+            steps=WARM_UP + self.steps, device=self.device), encoding="utf-8")
         done = subprocess.run([ROOT / "build/release/bin/lockstep", "train", job, "--log", "json"], cwd=DATA,
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"lockstep: {done.stderr}")
-        return json.loads(done.stdout.splitlines()[-1])["samples_per_second"]
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        seconds = {event["step"]: event["seconds"] for event in events if event["event"] == "step"}
+        return self.batch[model] * self.steps / (seconds[WARM_UP + self.steps] - seconds[WARM_UP])
 
     def pytorch(self, model, side=None, compiled=False):
         command = [self.python, ROOT / "bench" / "pytorch_gpu_step.py", model, "--steps", str(self.steps), "--device",

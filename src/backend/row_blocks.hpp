@@ -69,9 +69,9 @@ void for_levels_of(const T* x, std::int64_t rows, std::int64_t columns, T* total
 /// Rows as they stand in memory. What else is added has a function `of` like this one.
 template <class T>
 struct RowElements {
-  const T* x;  ///< [rows, columns]
-  std::int64_t columns;
-  LOCKSTEP_HOST_DEVICE T of(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  const T* x;
+  std::int64_t step;  ///< elements from a row to the next
+  LOCKSTEP_HOST_DEVICE T of(std::int64_t row, std::int64_t column) const { return x[row * step + column]; }
 };
 
 /// One level, a thread a column of a block. Neighbors read neighboring columns; a thread reads kRowsAhead rows before

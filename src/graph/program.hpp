@@ -52,7 +52,7 @@ struct Instruction {
 struct Results {
   Location loss, count;                                ///< [b] each
   std::vector<std::pair<Location, Location>> metrics;  ///< (value, count) per metric
-  Location prediction;                                 ///< inference only
+  Location prediction;                                 ///< inference without a loss only
 };
 
 struct Program {

@@ -28,6 +28,8 @@ class LayerProducts {
   virtual ~LayerProducts() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual std::string plan() const { return ""; }  ///< of Kernel
+  /// Elements that they want between the rows of dy, where that is a copy.
+  [[nodiscard]] virtual std::int64_t gradient_gap() const { return 0; }
   /// `bias`: null where there is none.
   virtual void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) = 0;
   virtual void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) = 0;
@@ -51,21 +53,35 @@ template <class Grid>
 class ProductOperand {
  public:
   /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it. `changes`: one is, since
-  /// the operand is not what stands in the tensor.
-  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at, bool changes = false)
-      : products_(products), elements_(spec.elements()), start_(at), copies_(changes || spec.dtype != products) {
-    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_) * size_of(products));
+  /// the operand is not what stands in the tensor. `gap`: elements between the copy's rows, the last dimension.
+  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at, bool changes = false, std::int64_t gap = 0)
+      : products_(products),
+        elements_(spec.elements()),
+        row_(spec.shape.back()),
+        gap_(gap),
+        start_(at),
+        copies_(changes || spec.dtype != products) {
+    const std::int64_t gaps = elements_ == 0 ? 0 : elements_ / row_ * gap_;
+    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_ + gaps) * size_of(products));
   }
   const void* read(GpuQueue* queue, const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
-    backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, copy(workspace), elements_);
-    return copy(workspace);
+    void* const to = copy(workspace);
+    if (gap_ == 0) {
+      backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, to, elements_);
+    } else {
+      backend::with_narrow(products_, [&]<class T>(T /*element*/) {
+        const auto* from = static_cast<const float*>(tensor);
+        Grid::each(queue, elements_, backend::CopyRowsBody<T>{from, static_cast<T*>(to), Divisor(row_), gap_});
+      });
+    }
+    return to;
   }
   [[nodiscard]] void* copy(void* workspace) const { return static_cast<std::byte*>(workspace) + start_; }
 
  private:
   DType products_;
-  std::int64_t elements_;
+  std::int64_t elements_, row_, gap_;
   std::size_t start_;
   bool copies_;
 };
@@ -77,7 +93,7 @@ class ProductLayer : public Kernel {
   ProductLayer(const KernelRequest& request, std::unique_ptr<Products> products)
       : products_(std::move(products)),
         x_(request.inputs[0], request.products, copies_),
-        dy_(request.outputs[0], request.products, copies_, !request.epilogue.empty()),
+        dy_(request.outputs[0], request.products, copies_, !request.epilogue.empty(), products_->gradient_gap()),
         bias_(request.parameters.size() > 1) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }

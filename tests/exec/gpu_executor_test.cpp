@@ -53,8 +53,20 @@ class RandomSource final : public InputSource {
   std::vector<Tensor> labels_ = tensors({DType::i32, {kBatch}});
 };
 
+/// What a model is compiled for: training and evaluation, or predicting.
+enum class End : std::uint8_t { loss, prediction };
+
+Graph ends_with(GraphBuilder& b, ValueId x, ValueId label, End end) {
+  b.graph().output = x;
+  if (end == End::loss) {
+    b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+    b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
+  }
+  return std::move(b.graph());
+}
+
 // A residual net with every kind of operand: states, saved tensors, two uses of a value, dropout.
-Graph net(const OpRegistry& ops) {
+Graph net(const OpRegistry& ops, End end) {
   GraphBuilder b(ops, kBatch);
   ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
   const ValueId label = b.input("label", {DType::i32, {}});
@@ -63,14 +75,11 @@ Graph net(const OpRegistry& ops) {
   x = b.apply("add", {x, b.apply("dropout", {x}, Attributes({{"rate", 0.5}}))});
   x = b.apply("flatten", {b.apply("max_pool", {x}, Attributes({{"kernel", Int{2}}}))});
   x = b.apply("linear", {x}, Attributes({{"features", Int{10}}}));
-  b.graph().output = x;
-  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
-  b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
-  return std::move(b.graph());
+  return ends_with(b, x, label, end);
 }
 
 // The feed-forward part of a transformer, twice.
-Graph gelu_net(const OpRegistry& ops) {
+Graph gelu_net(const OpRegistry& ops, End end) {
   GraphBuilder b(ops, kBatch);
   ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
   const ValueId label = b.input("label", {DType::i32, {}});
@@ -81,10 +90,7 @@ Graph gelu_net(const OpRegistry& ops) {
     x = b.apply("add", {x, y});
   }
   x = b.apply("linear", {x}, Attributes({{"features", Int{10}}}));
-  b.graph().output = x;
-  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
-  b.graph().metrics.push_back(b.add_node("accuracy", {x, label}, {}, "metric.accuracy"));
-  return std::move(b.graph());
+  return ends_with(b, x, label, end);
 }
 
 TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
@@ -97,7 +103,7 @@ TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
 
 struct Results {
   std::vector<double> scalars;
-  std::vector<float> gradients, predictions;
+  std::vector<float> gradients, losses, predictions;
   bool operator==(const Results&) const = default;
 };
 
@@ -117,7 +123,7 @@ class CopyFiller final : public InputFiller {
 };
 
 struct Bench {
-  explicit Bench(DType of_layers = DType::f32, Graph (*of_model)(const OpRegistry&) = net)
+  explicit Bench(DType of_layers = DType::f32, Graph (*of_model)(const OpRegistry&, End) = net)
       : precision(of_layers), model(of_model) {
     ops::add_built_in(registry);
   }
@@ -131,14 +137,15 @@ struct Bench {
 
   // Three steps of training, between which parameters change, and an evaluation after each.
   Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
-    Graph graph = model(registry);
+    Graph graph = model(registry, End::loss), predicted = model(registry, End::prediction);
     set_precision(graph, precision);
+    set_precision(predicted, precision);
     WorkerPool pool(workers);
-    Executor training(graph, Mode::training, device, pool, 1), inference(graph, Mode::inference, device, pool, 1);
+    Executor training(graph, Mode::training, device, pool, 1), evaluation(graph, Mode::inference, device, pool, 1),
+        prediction(predicted, Mode::inference, device, pool, 1);
     if (filled) {
       const auto filler = std::make_shared<const CopyFiller>(graph, *fake);
-      training.fill_inputs(filler);
-      inference.fill_inputs(filler);
+      for (Executor* executor : {&training, &evaluation, &prediction}) executor->fill_inputs(filler);
     }
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
@@ -166,8 +173,10 @@ struct Bench {
         for (float& value : parameters.at(i)) value *= 0.5F;
       }
       training.use({parameters, states});
-      inference.use({parameters, states});
-      evaluate(inference, source, results);
+      prediction.use({parameters, states});
+      predict(prediction, source, results);
+      evaluation.use({parameters, states});
+      evaluate(evaluation, source, results);
     }
     return results;
   }
@@ -178,18 +187,28 @@ struct Bench {
     return std::make_unique<comm::GpuExchange>(communicator, layout, comm::ExchangeOptions{}, *fake, nullptr);
   }
 
-  static void evaluate(Executor& inference, RandomSource& source, Results& results) {
+  static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
+    std::vector<float> losses(kShards * kBatch);
+    evaluation.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
+      std::copy_n(shard.loss, kBatch, losses.begin() + std::ptrdiff_t{kBatch} * shard.shard);
+      EXPECT_EQ(shard.metrics.size(), 1U);
+      EXPECT_EQ(shard.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
+    });
+    results.losses.insert(results.losses.end(), losses.begin(), losses.end());
+  }
+
+  static void predict(Executor& prediction, RandomSource& source, Results& results) {
     constexpr std::size_t kRow = 10 * kBatch;
     std::vector<float> predictions(kShards * kRow);
-    inference.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
+    prediction.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
       std::copy_n(shard.prediction, kRow, predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * shard.shard);
-      EXPECT_EQ(shard.metrics.size(), 1U);
+      EXPECT_EQ(shard.loss, nullptr);
     });
     results.predictions.insert(results.predictions.end(), predictions.begin(), predictions.end());
   }
 
   DType precision;
-  Graph (*model)(const OpRegistry&);
+  Graph (*model)(const OpRegistry&, End);
   OpRegistry registry;
   std::shared_ptr<backend::FakeGpu> fake = std::make_shared<backend::FakeGpu>();
 };
@@ -264,7 +283,7 @@ TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
 TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
   for (const DType precision : {DType::f32, DType::bf16}) {
     Bench bench(precision, gelu_net);
-    Graph graph = gelu_net(bench.registry);
+    Graph graph = gelu_net(bench.registry, End::loss);
     set_precision(graph, precision);
     WorkerPool pool(1);
     const Executor fused(graph, Mode::training, bench.gpu(), pool, 1);
@@ -308,7 +327,7 @@ TEST(GpuExecutor, NamesAnOpWithoutAKernel) {
   device.gpu_kernels = kernels;
   WorkerPool pool(1);
   try {
-    const Executor executor(net(bench.registry), Mode::training, device, pool, 1);
+    const Executor executor(net(bench.registry, End::loss), Mode::training, device, pool, 1);
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),

@@ -30,7 +30,7 @@ Floats integers(std::int64_t n, std::int64_t seed) {
 
 float element(const ColumnMatrix& matrix, const Floats& data, std::int64_t row, std::int64_t column) {
   if (matrix.transposed) std::swap(row, column);
-  return data.at(static_cast<std::size_t>(row + column * matrix.rows));
+  return data.at(static_cast<std::size_t>(row + column * matrix.step()));
 }
 
 /// What cuBLAS makes of it.

@@ -40,6 +40,7 @@ struct Setting {
   DType type = DType::f32;  ///< of all but the bias
   bool bias = true;
   std::int64_t in = 16, features = 24;
+  bool wide_output = false;  ///< in fp32, whatever the type
 };
 
 class LibraryLinears : public testing::Test {
@@ -66,9 +67,10 @@ class LibraryLinears : public testing::Test {
       round_to(setting.type, wide.as<float>().data(), made.parameters[1].as<float>().data(), wide.elements());
     }
     made.inputs = narrowed(setting.type, made.inputs);
-    made.output_gradients = narrowed(setting.type, made.output_gradients);
     made.parameters[0] = narrowed(setting.type, made.parameters[0]);
     narrow_specs(setting.type, made.input_specs);
+    if (setting.wide_output) return made;
+    made.output_gradients = narrowed(setting.type, made.output_gradients);
     narrow_specs(setting.type, made.signature.outputs);
     return made;
   }
@@ -128,6 +130,7 @@ class LibraryLinears : public testing::Test {
         for (const bool bias : {true, false}) {
           expect_own_bits({op, type, bias});
           expect_own_bits({op, type, bias, 6, 5});  // of no width that cuBLASLt takes for aux
+          expect_own_bits({op, type, bias, 6, 5, true});
         }
       }
     }
@@ -161,20 +164,47 @@ TEST_F(LibraryLinears, WithNone) {
   EXPECT_EQ(plan({"linear_gelu"}), "output: played; input's gradient: played; weight's gradient: played");
 }
 
-TEST_F(LibraryLinears, WithGeluForABiasOfTheOutputsTypeOnly) {
-  queue_.proposes = [](const ProductForm& form) {
-    return is_plain(form) || !adds_bias(form.epilogue) || form.bias == form.types.result;
-  };
+TEST_F(LibraryLinears, WithABiasOfTheOutputsTypeOnly) {
+  queue_.proposes = [](const ProductForm& form) { return !adds_bias(form.epilogue) || form.bias == form.types.result; };
   expect_own_bits_in_all_settings();
   EXPECT_EQ(plan({"linear_gelu", DType::bf16}),
             "output: played, gelu with its input kept, bias in bf16; input's gradient: played; weight's gradient: "
             "played, bias's gradient");
+  EXPECT_EQ(plan({"linear", DType::f16}),
+            "output: played, bias in f16; input's gradient: played; weight's gradient: played, bias's gradient");
+}
+
+TEST_F(LibraryLinears, WithABiasInFp32ForAnOutputInFp32Only) {
+  queue_.proposes = [](const ProductForm& form) {
+    return !adds_bias(form.epilogue) || (form.bias == DType::f32 && form.types.result == DType::f32);
+  };
+  expect_own_bits_in_all_settings();
+  EXPECT_EQ(plan({"linear", DType::bf16}),
+            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
 TEST_F(LibraryLinears, WithNothingAtAll) {
   queue_.proposes = [](const ProductForm&) { return false; };
   expect_own_bits_in_all_settings();
   EXPECT_EQ(plan({"gelu_linear"}), "output: own kernel; input's gradient: own kernel; weight's gradient: own kernel");
+}
+
+// The gradient of an output in fp32 is copied to rows of 8 elements.
+TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
+  for (const char* op : {"linear", "gelu_linear"}) {
+    const Setting narrow{op, DType::bf16, true, 6, 5, false}, wide{op, DType::bf16, true, 6, 5, true};
+    const Problem of_narrow = problem(narrow), of_wide = problem(wide);
+    KernelRun expected(of_narrow), found(of_wide);
+    const auto own_kernel = own(narrow, of_narrow), kernel = own(wide, of_wide);
+    EXPECT_GE(kernel->workspace_bytes(), own_kernel->workspace_bytes() + 5 * 8 * 2);
+    expected.forward(*own_kernel);
+    expected.backward(*own_kernel);
+    found.forward(*kernel);
+    found.backward(*kernel);
+    EXPECT_TRUE(found.input_gradients() == expected.input_gradients()) << op;
+    EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << op;
+    EXPECT_EQ(found.damage(), "");
+  }
 }
 
 TEST_F(LibraryLinears, AWidthThatIsNoMultipleOfEightLeavesGeluToUs) {

@@ -61,7 +61,7 @@ class PlayedProduct {
   [[nodiscard]] float factor(const backend::ColumnMatrix& matrix, const void* data, std::int64_t row,
                              std::int64_t column) const {
     if (matrix.transposed) std::swap(row, column);
-    return get(form_.types.factors, data, row + column * matrix.rows);
+    return get(form_.types.factors, data, row + column * matrix.step());
   }
   [[nodiscard]] float sum_of_b(const backend::ProductOperands& operands, std::int64_t column) const {
     float sum = 0;

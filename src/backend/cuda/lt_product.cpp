@@ -51,9 +51,9 @@ cublasLtEpilogue_t name_for_library(Epilogue epilogue) {
   LOCKSTEP_CHECK(false, "an epilogue of the list");
 }
 
-/// With all types that we ask for.
-bool every_gpu_has(Epilogue epilogue) {
-  return epilogue == Epilogue::none || epilogue == Epilogue::bias;
+/// Not so a bias of another type than the result's.
+bool every_gpu_has(const ProductForm& form) {
+  return form.epilogue == Epilogue::none || (form.epilogue == Epilogue::bias && form.bias == form.types.result);
 }
 
 /// aux has d's type unless another is asked for, and a vector that is written is of that type, too. Until they are
@@ -73,10 +73,10 @@ void set_epilogue(cublasLtMatmulDesc_t desc, const ColumnProduct& product, const
   }
 }
 
-Handle<LtLayoutTraits> make_layout(DType dtype, std::int64_t rows, std::int64_t columns, const GpuPlace& place) {
+Handle<LtLayoutTraits> make_layout(DType dtype, const ColumnMatrix& matrix, const GpuPlace& place) {
   cublasLtMatrixLayout_t layout = nullptr;
-  LOCKSTEP_GPU(place, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(rows),
-                                                 static_cast<std::uint64_t>(columns), rows));
+  LOCKSTEP_GPU(place, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(matrix.rows),
+                                                 static_cast<std::uint64_t>(matrix.columns), matrix.step()));
   return Handle<LtLayoutTraits>(layout);
 }
 
@@ -138,9 +138,9 @@ Handle<LtMatmulDescTraits> make_product_desc(const ColumnProduct& product, const
 LtProduct::LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form)
     : form_(form),
       desc_(make_product_desc(product, form, place)),
-      a_(make_layout(form.types.factors, product.a.rows, product.a.columns, place)),
-      b_(make_layout(form.types.factors, product.b.rows, product.b.columns, place)),
-      d_(make_layout(form.types.result, product.m(), product.n(), place)) {}
+      a_(make_layout(form.types.factors, product.a, place)),
+      b_(make_layout(form.types.factors, product.b, place)),
+      d_(make_layout(form.types.result, {product.m(), product.n()}, place)) {}
 
 std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product,
                                          std::span<const ProductForm> forms, const WantedPlan& wanted) {
@@ -165,7 +165,7 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
                                      preference.get(), static_cast<int>(proposed.size()), proposed.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   // So it may say that an epilogue and types do not go together.
-  if (status == CUBLAS_STATUS_INVALID_VALUE && !every_gpu_has(form_.epilogue)) return false;
+  if (status == CUBLAS_STATUS_INVALID_VALUE && !every_gpu_has(form_)) return false;
   LOCKSTEP_GPU(place, status);
   for (int i = 0; i < count; ++i) {
     const auto& one = proposed[static_cast<std::size_t>(i)];

@@ -5,13 +5,15 @@
 
 namespace lockstep::backend {
 
-/// A matrix in memory: element (i, j) is data[i + j * stride]. `transposed`: the product reads it as its transpose.
+/// A matrix in memory: element (i, j) is data[i + j * step()]. `transposed`: the product reads it as its transpose.
 struct ColumnMatrix {
   std::int64_t rows = 0, columns = 0;  ///< as it lies in memory
   bool transposed = false;
+  std::int64_t gap = 0;  ///< elements between columns
+  [[nodiscard]] constexpr std::int64_t step() const { return rows + gap; }
 };
 
-/// d[m, n] = a[m, k] * b[k, n], without gaps between columns.
+/// d[m, n] = a[m, k] * b[k, n]; d has no gaps between columns.
 struct ColumnProduct {
   ColumnMatrix a, b;
   [[nodiscard]] constexpr std::int64_t m() const { return a.transposed ? a.columns : a.rows; }

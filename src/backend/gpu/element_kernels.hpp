@@ -4,6 +4,7 @@
 #include "backend/cast.hpp"
 #include "backend/gpu/elements.hpp"
 #include "backend/gpu/grid.hpp"
+#include "core/divisor.hpp"
 
 namespace lockstep::backend {
 
@@ -18,6 +19,17 @@ struct RoundBody {
     return rounded;
   }
   LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i] = value; }
+};
+
+/// Rows of `columns` elements, copied to where there is a gap behind each.
+template <class T>
+struct CopyRowsBody {
+  const float* from;
+  T* to;
+  Divisor columns;
+  std::int64_t gap;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return from[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i + i / columns * gap] = value; }
 };
 
 template <class Grid>

@@ -43,6 +43,7 @@ class LibraryLinear final : public GeluProducts {
     return std::max(scratch_bytes() + bytes, own_->workspace_bytes());
   }
 
+  [[nodiscard]] std::int64_t gradient_gap() const override { return own_->gradient_gap(); }
   [[nodiscard]] std::string plan() const override {
     const auto name = [](const std::optional<Product>& product) {
       return product ? product->name() : std::string(backend::kOwnKernel);
@@ -53,7 +54,8 @@ class LibraryLinear final : public GeluProducts {
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     void* const sums = rounds_after(output_, out_) ? call.workspace : y;
-    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = bias}, rest(call));
+    const void* const added = bias_as_wanted(call, bias);
+    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = added}, rest(call));
     if (sums == y) return;
     backend::put_cast<Grid>(call.queue, backend::Cast::narrow, out_.dtype, sums, y, out_.elements());
   }

@@ -13,21 +13,21 @@ enum class GeluAt : std::uint8_t { none, output, input };
 
 using ProductForms = std::vector<backend::ProductForm>;
 
-/// Without gelu, a narrow output with a bias is made in fp32, to be rounded afterwards: a library would round before it
-/// adds the bias, or want a narrow one. With gelu a narrow bias is taken, if need be, since nothing else keeps the sums
-/// out of memory. The last form with gelu leaves gelu, from fp32, to a kernel of ours.
+/// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a narrow bias only,
+/// it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu of,
+/// moves three times the memory.
 inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes types, bool bias, GeluAt gelu) {
   using backend::Epilogue;
   backend::ProductTypes wide = types;
   wide.result = DType::f32;
   const Epilogue plain = bias ? Epilogue::bias : Epilogue::none;
-  if (gelu != GeluAt::output) return {{bias ? wide : types, plain}};
+  const Epilogue whole = gelu != GeluAt::output ? plain : bias ? Epilogue::bias_gelu : Epilogue::gelu;
   ProductForms forms;
-  if (backend::aux_fits(output_product(sizes))) {
-    forms.push_back({types, bias ? Epilogue::bias_gelu : Epilogue::gelu});
-    if (bias && is_narrow(types.result)) forms.push_back({types, Epilogue::bias_gelu, types.result});
+  if (!backend::has_aux(whole) || backend::aux_fits(output_product(sizes))) {
+    forms.push_back({types, whole});
+    if (bias && is_narrow(types.result)) forms.push_back({types, whole, types.result});
   }
-  forms.push_back({wide, plain});
+  if (whole != plain || wide.result != types.result) forms.push_back({wide, plain});
   return forms;
 }
 

@@ -26,7 +26,7 @@ LOCKSTEP_HOST_DEVICE float linear_output(Group& group, const T* x, const T* weig
 template <class T>
 LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, const LinearSizes& sizes,
                                                  std::int64_t i) {
-  const T* dyr = dy + i / sizes.in * sizes.out;
+  const T* dyr = dy + i / sizes.in * sizes.dy_step();
   const std::int64_t column = i % sizes.in;
   float sum = 0;
   for (std::int64_t o = 0; o < sizes.out; ++o) sum += dyr[o] * weight[o * sizes.in + column];
@@ -93,7 +93,8 @@ struct LinearWeightGradientBody {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t o = i / sizes.in, column = i % sizes.in;
     float sum = 0;
-    for (std::int64_t row = 0; row < sizes.rows; ++row) sum += dy[row * sizes.out + o] * x[row * sizes.in + column];
+    for (std::int64_t row = 0; row < sizes.rows; ++row)
+      sum += dy[row * sizes.dy_step() + o] * x[row * sizes.in + column];
     dw[i] = sum;
   }
 };
@@ -106,6 +107,8 @@ class LinearProducts final : public GeluProducts {
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return bias_ ? backend::row_sums_bytes(sizes_.rows, sizes_.out) : 0;
   }
+
+  [[nodiscard]] std::int64_t gradient_gap() const override { return sizes_.gap; }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     Grid::rows(call.queue, sizes_.rows * sizes_.out,
@@ -131,7 +134,7 @@ class LinearProducts final : public GeluProducts {
     Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), sizes_.out}, sizes_.rows, sizes_.out, db,
+    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out, db,
                        static_cast<float*>(call.workspace));
   }
 

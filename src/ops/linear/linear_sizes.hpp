@@ -2,6 +2,8 @@
 #pragma once
 
 #include "backend/gpu/column_product.hpp"
+#include "core/host_device.hpp"
+#include "core/narrow.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -9,12 +11,19 @@ namespace lockstep::ops {
 /// x [rows, in], weight [out, in], y [rows, out]
 struct LinearSizes {
   std::int64_t rows, in, out;
+  std::int64_t gap = 0;  ///< elements between the rows of dy
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
 };
 
+/// A narrow copy of dy gets rows that begin at multiples of 16 bytes: the fast kernels of libraries read no others, and
+/// a vocabulary may have 50,257 entries.
 inline LinearSizes linear_sizes(const KernelRequest& request) {
+  constexpr std::int64_t kAligned = 8;
   const Shape& weight = request.parameters[0].shape;
   const std::int64_t in = weight[1], out = weight[0];
-  return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out};
+  const bool copied = is_narrow(request.products) && request.outputs[0].dtype != request.products;
+  return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out,
+          copied ? (kAligned - out % kAligned) % kAligned : 0};
 }
 
 // Our matrices are row-major, which to cuBLAS are their transposes: x [rows, in] has `in` rows and `rows` columns
@@ -26,11 +35,11 @@ inline backend::ColumnProduct output_product(const LinearSizes& s) {
 }
 /// dx = dy * weight is dx^T [in, rows] = weight^T * dy^T. Factors: weight, dy.
 inline backend::ColumnProduct input_gradient_product(const LinearSizes& s) {
-  return {{s.in, s.out, false}, {s.out, s.rows, false}};
+  return {{s.in, s.out, false}, {s.out, s.rows, false, s.gap}};
 }
 /// dw = dy^T * x is dw^T [in, out] = x^T * dy. Factors: x, dy.
 inline backend::ColumnProduct weight_gradient_product(const LinearSizes& s) {
-  return {{s.in, s.rows, false}, {s.out, s.rows, true}};
+  return {{s.in, s.rows, false}, {s.out, s.rows, true, s.gap}};
 }
 
 }  // namespace lockstep::ops
