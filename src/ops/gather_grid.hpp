@@ -14,7 +14,8 @@ struct GatherBody {
   const T* from;
   T* to;
   Place place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = from[place.of(i)]; }
+  LOCKSTEP_HOST_DEVICE T value(std::int64_t i) const { return from[place.of(i)]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, T value) const { to[i] = value; }
 };
 
 /// to[place.of(i)] = from[i]; no two elements have one place.
@@ -23,7 +24,8 @@ struct ScatterBody {
   const T* from;
   T* to;
   Place place;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { to[place.of(i)] = from[i]; }
+  LOCKSTEP_HOST_DEVICE T value(std::int64_t i) const { return from[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, T value) const { to[place.of(i)] = value; }
 };
 
 }  // namespace lockstep::ops

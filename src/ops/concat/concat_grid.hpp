@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/gpu/grid.hpp"
+#include "core/divisor.hpp"
 #include "ops/concat/concat_runs.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
@@ -15,7 +16,8 @@ namespace lockstep::ops {
 
 /// Where an input's elements stand in the output.
 struct RunPlace {
-  std::int64_t run, total, first;  ///< elements: of the input's run, of the output's, and before it
+  Divisor run;                ///< elements of the input's
+  std::int64_t total, first;  ///< of the output's, and of it before the input's
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
 };
 
@@ -27,14 +29,14 @@ class ConcatGrid final : public Kernel {
     for (const auto run : runs.runs) total += run;
     std::int64_t first = 0;
     for (const auto run : runs.runs) {
-      places_.push_back({run, total, first});
+      places_.push_back({Divisor(run), total, first});
       first += run;
     }
   }
 
   void forward(const ForwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(call.queue, outer_ * places_[i].run,
+      Grid::each(call.queue, outer_ * places_[i].run.value(),
                  ScatterBody<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
     }
   }
@@ -42,7 +44,7 @@ class ConcatGrid final : public Kernel {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
       if (dx == nullptr) continue;
-      Grid::each(call.queue, outer_ * places_[i].run,
+      Grid::each(call.queue, outer_ * places_[i].run.value(),
                  GatherBody<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
     }
   }
