@@ -20,10 +20,10 @@
 namespace lockstep::ops {
 
 /// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, what is left of the rows to stream 0; the
-/// streams are combined as a tree.
-template <int kStreams, class Term>
-LOCKSTEP_HOST_DEVICE float sum_in_streams(std::int64_t rows, const Term& term) {
-  float sums[kStreams] = {};
+/// streams are combined as a tree. Sum: a float, or several that are added side by side.
+template <class Sum, int kStreams, class Term>
+LOCKSTEP_HOST_DEVICE Sum sum_in_streams(std::int64_t rows, const Term& term) {
+  Sum sums[kStreams] = {};
   std::int64_t row = 0;
   for (; row + kStreams <= rows; row += kStreams) {
     for (int s = 0; s < kStreams; ++s) sums[s] += term(row + s);
@@ -36,12 +36,12 @@ LOCKSTEP_HOST_DEVICE float sum_in_streams(std::int64_t rows, const Term& term) {
 }
 
 /// The CPU has 64 channels at once in two streams, then 32 in four, and the rest in eight.
-template <class Term>
-LOCKSTEP_HOST_DEVICE float sum_of_channel(std::int64_t channel, std::int64_t channels, std::int64_t rows,
-                                          const Term& term) {
-  if (channel < channels / 64 * 64) return sum_in_streams<2>(rows, term);
-  if (channel < channels / 32 * 32) return sum_in_streams<4>(rows, term);
-  return sum_in_streams<8>(rows, term);
+template <class Sum, class Term>
+LOCKSTEP_HOST_DEVICE Sum sum_of_channel(std::int64_t channel, std::int64_t channels, std::int64_t rows,
+                                        const Term& term) {
+  if (channel < channels / 64 * 64) return sum_in_streams<Sum, 2>(rows, term);
+  if (channel < channels / 32 * 32) return sum_in_streams<Sum, 4>(rows, term);
+  return sum_in_streams<Sum, 8>(rows, term);
 }
 
 /// Of block i / channels and channel i % channels.
@@ -50,16 +50,15 @@ struct BlockMomentsBody {
   const T* x;
   float *means, *squares;  ///< [blocks, channels]
   CacheBlocks blocks;
-  std::int64_t channels;
+  Divisor channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t channel = i % channels, number = i / channels;
+    const std::int64_t channel = i % channels, number = i / channels, step = channels.value();
     const std::int64_t rows = blocks.rows_of(number);
-    const std::int64_t step = channels;
     const T* from = x + number * blocks.block * step + channel;
     const auto value = [=](std::int64_t row) -> float { return from[row * step]; };
-    const float mean = sum_of_channel(channel, channels, rows, value) * (1.0F / static_cast<float>(rows));
+    const float mean = sum_of_channel<float>(channel, step, rows, value) * (1.0F / static_cast<float>(rows));
     means[i] = mean;
-    squares[i] = sum_of_channel(channel, channels, rows, [=](std::int64_t row) {
+    squares[i] = sum_of_channel<float>(channel, step, rows, [=](std::int64_t row) {
       const float deviation = value(row) - mean;
       return deviation * deviation;
     });
@@ -140,7 +139,16 @@ struct NormalizedGradient {
   }
 };
 
-/// Sums over a block of dy and of dy * (x - mean).
+struct GradientSums {
+  float gradient, product;
+  LOCKSTEP_HOST_DEVICE GradientSums& operator+=(const GradientSums& other) {
+    gradient += other.gradient;
+    product += other.product;
+    return *this;
+  }
+};
+
+/// Sums over a block of dy and of dy * (x - mean), both in one pass.
 template <class T>
 struct BlockGradientSumsBody {
   const T* x;
@@ -148,18 +156,20 @@ struct BlockGradientSumsBody {
   const float* mean;
   float *sums, *products;  ///< [blocks, channels]
   CacheBlocks blocks;
-  std::int64_t channels;
+  Divisor channels;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t step = channels, channel = i % step, number = i / step;
+    const std::int64_t channel = i % channels, number = i / channels, step = channels.value();
     const std::int64_t rows = blocks.rows_of(number), first = number * blocks.block * step + channel;
     const NormalizedGradient<T> from = gradient;
     const T* xs = x;
     const float center = mean[channel];
-    sums[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) { return from.of(first + row * step); });
-    products[i] = sum_of_channel(channel, step, rows, [=](std::int64_t row) {
+    const auto found = sum_of_channel<GradientSums>(channel, step, rows, [=](std::int64_t row) -> GradientSums {
       const std::int64_t at = first + row * step;
-      return from.of(at) * (xs[at] - center);
+      const float dy = from.of(at);
+      return {dy, dy * (xs[at] - center)};
     });
+    sums[i] = found.gradient;
+    products[i] = found.product;
   }
 };
 
@@ -230,7 +240,7 @@ class BatchNormGrid final : public Kernel {
     const auto *weight = parameter(call, 0), *mean = static_cast<const float*>(call.states[0]);
     if (training_) {
       auto *saved_mean = static_cast<float*>(call.saved[0]), *inverse = static_cast<float*>(call.saved[1]);
-      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_, channels_});
+      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_, Divisor(channels_)});
       const auto* moments = add<Moments>(call, BlockMoments{first, second, blocks_, channels_});
       Grid::each(call.queue, channels_,
                  MomentsBody{moments, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
@@ -258,7 +268,8 @@ class BatchNormGrid final : public Kernel {
     const T* x = input<T>(call);
     const NormalizedGradient<T> gradient{output_gradient<T>(call),
                                          relu_ ? static_cast<const T*>(call.outputs[0]) : nullptr};
-    Grid::each(call.queue, sums(), BlockGradientSumsBody<T>{x, gradient, mean, first, second, blocks_, channels_});
+    Grid::each(call.queue, sums(),
+               BlockGradientSumsBody<T>{x, gradient, mean, first, second, blocks_, Divisor(channels_)});
     const auto* totals = add<GradientTotals>(call, BlockGradients{first, second, channels_});
     Grid::each(call.queue, channels_,
                ChannelGradientBody{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
