@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/cuda/cudnn_attention.hpp"
@@ -223,6 +226,33 @@ TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
   narrow.kind.types = {DType::bf16, DType::bf16, false};
   (void)plan(narrow);
   EXPECT_EQ(made.size(), 3U);
+}
+
+// As the workers of a GPU do, when they ask at the same time.
+TEST_P(CudnnPlans, TheQueuesOfAGpuShareItsPlans) {
+  constexpr int kQueues = 4;
+  backend::CudnnPlans made;
+  const Question question = questions(kResNet20, {DType::bf16}).back();
+  const std::string unknown = "operations that cuDNN has no plan for";
+  std::atomic<int> described = 0;
+  std::array<std::string, kQueues> names;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kQueues; ++i) {
+      threads.emplace_back([&, i] {
+        backend::CudnnTarget target = target_;
+        target.made = &made;
+        const auto mine = CudnnConvolution::make(target, kPlace, question.kind, question.layout, {"first", ""});
+        names.at(static_cast<std::size_t>(i)) = mine ? mine->name() : "none";
+        EXPECT_FALSE(backend::CudnnPlan::make({target, kPlace, {"first", ""}, unknown, false, 0},
+                                              [&](backend::CudnnPlan::Graph& /*stays empty*/) { ++described; }));
+      });
+    }
+  }
+  EXPECT_TRUE(names[0].starts_with("cuDNN eng")) << names[0];
+  for (const std::string& name : names) EXPECT_EQ(name, names[0]);
+  EXPECT_EQ(made.size(), 2U);
+  EXPECT_EQ(described, 1) << "that there is none is kept, too";
 }
 
 TEST_P(CudnnPlans, AttentionInTwoBytes) {

@@ -1,5 +1,9 @@
 // GPUs that cuDNN is told of instead of finding them: it proposes plans, and compiles them, for a GPU that is not
 // there. The numbers are those that the two give of themselves.
+//
+// A description cannot say how many clusters of blocks fit onto the GPU, which cuDNN 9.19 asks a present one for. It
+// takes that for none, and leaves out all kernels of the H100 that are launched as clusters ("No GPC available" in its
+// log): there, what is chosen here for a weight gradient of two-byte factors is the last of what a real one is offered.
 #pragma once
 
 #include "backend/cuda/cudnn_plan.hpp"

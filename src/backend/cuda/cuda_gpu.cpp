@@ -34,7 +34,7 @@ Gpu::Stream CudaGpu::make_stream() {
 
 Gpu::Stream CudaGpu::make_kernel_stream() {
   const Stream stream = make_stream();
-  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_);
+  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_, cudnn_plans_);
   return stream;
 }
 

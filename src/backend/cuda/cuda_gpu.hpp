@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/cuda/cudnn_plans.hpp"
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/cuda/handles.hpp"
 #include "backend/gpu/gpu.hpp"
@@ -54,6 +55,7 @@ class CudaGpu final : public Gpu {
   GpuPlace place_;
   std::vector<CudaStream> streams_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
+  CudnnPlans cudnn_plans_;                         ///< of all queues
   std::mutex mutex_;                               ///< of what follows
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;

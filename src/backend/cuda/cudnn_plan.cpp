@@ -67,27 +67,31 @@ CudnnPlan::~CudnnPlan() = default;
 
 std::shared_ptr<const CudnnPlan> CudnnPlan::make(const Request& request, const std::function<void(Graph&)>& describe) {
   if (request.wanted.name == kOwnKernel) return nullptr;
-  CudnnPlans none;
-  CudnnPlans& kept = request.target.made == nullptr ? none : *request.target.made;
+  if (request.target.made == nullptr) return make_new(request, describe);
   const std::string key =
       fmt::format("{}, tensor cores {}, {}", request.operations, request.tensor_cores, request.wanted.name);
-  if (const auto found = kept.find(key); found != kept.end()) return found->second;
+  return request.target.made->find_or_make(key, [&] { return make_new(request, describe); });
+}
+
+std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
+                                                     const std::function<void(Graph&)>& describe) {
   std::shared_ptr<CudnnPlan> made(new CudnnPlan);
   describe(*made->graph_);
   if (!choose(*made->graph_, request)) {
     if (!request.wanted.name.empty()) throw plan_not_there(request.place, request.wanted);
-    return kept[key] = nullptr;
+    return nullptr;
   }
   std::int64_t bytes = 0;
   check(made->graph_->get_workspace_size(bytes), "cuDNN's workspace size", request.place);
   check(made->graph_->get_plan_name(made->name_), "cuDNN's plan name", request.place);
   made->name_ = kLibrary + made->name_;
   made->workspace_bytes_ = static_cast<std::size_t>(bytes);
-  return kept[key] = made;
+  return made;
 }
 
 void CudnnPlan::run(const GpuQueue& queue, const char* call, std::unordered_map<std::int64_t, void*> operands,
                     void* workspace) const {
+  const std::lock_guard lock(executing_);
   check(graph_->execute(queue.cudnn(), operands, workspace), call, queue.place());
 }
 

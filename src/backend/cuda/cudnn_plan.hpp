@@ -1,13 +1,19 @@
 // CudnnPlan: a graph of cuDNN's operations, and the plan that computes it. It is chosen when it is made: the first that
 // cuDNN proposes which is deterministic, rounds no operand (to TF32 only where that is allowed), and is not a transform
 // with an error of its own (FFT, Winograd on large tiles). So all shards are computed by the same code.
+//
+// A plan belongs to a GPU, not to a queue: it is put on any queue's stream, with that queue's handle and workspace.
+// cuDNN lets threads call it at once as long as each has a handle of its own, but its makers do not promise that for
+// two threads with one plan (https://github.com/pytorch/pytorch/pull/103939), so one at a time puts it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "backend/cuda/cudnn_plans.hpp"
 #include "backend/cuda/cudnn_target.hpp"
 #include "backend/cuda/gpu_queue.hpp"
 #include "backend/gpu/plan_parts.hpp"
@@ -41,14 +47,17 @@ class CudnnPlan {
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Puts it on the queue's stream, which is the one that it was made for; `call` is what errors name.
+  /// Puts it on the queue's stream; `call` is what errors name. Any thread, several at once.
   void run(const GpuQueue& queue, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;
 
  private:
   CudnnPlan();
+  [[nodiscard]] static std::shared_ptr<const CudnnPlan> make_new(const Request& request,
+                                                                 const std::function<void(Graph&)>& describe);
 
   std::unique_ptr<Graph> graph_;
+  mutable std::mutex executing_;  ///< of the graph, while it is put on a stream
   std::size_t workspace_bytes_ = 0;
   std::string name_;
 };

@@ -3,9 +3,7 @@
 
 #include <cudnn.h>
 
-#include <map>
 #include <memory>
-#include <string>
 
 namespace cudnn_frontend {
 class DeviceProperties;
@@ -13,17 +11,14 @@ class DeviceProperties;
 
 namespace lockstep::backend {
 
-class CudnnPlan;
-
-/// By what they compute; null: there is none.
-using CudnnPlans = std::map<std::string, std::shared_ptr<const CudnnPlan>>;
+class CudnnPlans;
 
 /// The GPU that the handle is on, or one that is described and need not be there.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   std::shared_ptr<const cudnn_frontend::DeviceProperties> described;
   int architecture = 0;        ///< of the described one: 90 for compute capability 9.0
-  CudnnPlans* made = nullptr;  ///< where plans are kept for layers of the same sizes; null: nowhere
+  CudnnPlans* made = nullptr;  ///< where plans are kept, of the GPU; null: nowhere
 };
 
 }  // namespace lockstep::backend

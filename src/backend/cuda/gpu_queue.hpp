@@ -12,18 +12,19 @@ namespace lockstep {
 
 class GpuQueue {
  public:
-  /// The current GPU of the calling thread is the rank's; the stream, which outlives the queue, is on it.
-  GpuQueue(cudaStream_t stream, backend::GpuPlace place)
+  /// The current GPU of the calling thread is the rank's; the stream, which outlives the queue, is on it. `plans` are
+  /// those of all queues of this GPU.
+  GpuQueue(cudaStream_t stream, backend::GpuPlace place, backend::CudnnPlans& plans)
       : place_(std::move(place)),
         stream_(stream),
         cublas_lt_(backend::make_cublas_lt(place_)),
-        cudnn_(backend::make_cudnn(stream_, place_)) {}
+        cudnn_(backend::make_cudnn(stream_, place_)),
+        cudnn_plans_(plans) {}
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
-  /// Plans are kept with the queue: a net has many layers of the same sizes, and some take half a second to compile.
-  [[nodiscard]] backend::CudnnTarget cudnn_target() { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
+  [[nodiscard]] backend::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
   [[nodiscard]] const backend::GpuPlace& place() const { return place_; }
   /// Before each op: what errors name from here on.
   void enter(std::uint64_t step, const std::string& op) {
@@ -38,7 +39,7 @@ class GpuQueue {
   cudaStream_t stream_;
   backend::CublasLt cublas_lt_;
   backend::Cudnn cudnn_;
-  backend::CudnnPlans cudnn_plans_;
+  backend::CudnnPlans& cudnn_plans_;
 };
 
 }  // namespace lockstep
