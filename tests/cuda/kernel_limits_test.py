@@ -21,8 +21,9 @@ CUOBJDUMP = shutil.which("cuobjdump", path=f"{TOOLS}:{os.environ['PATH']}")
 REGISTERS, REGISTERS_OF_A_THREAD, SHARED, PARAMETERS = 65536, 255, 48 * 1024, 4096
 # Registers come in units of 256 for a warp, so of 8 for a thread.
 UNIT = 8
-# A register or two that is kept over the call of a 64-bit division. More is an array in memory, or one that spills.
-STACK = 8
+# Up to four registers, kept over the call of a 64-bit division, or put away so that more blocks run at once. More is an
+# array in memory, or one that spills.
+STACK = 16
 # Before a kernel's own parameters its bank of constants holds the grid's sizes: 352 bytes on 8.0, 528 on 9.0.
 BEFORE_PARAMETERS = {"sm_80": 352, "sm_90": 528}
 USAGE = re.compile(r"arch = (?P<arch>sm_\d+)|Function (?P<kernel>\S+):|REG:(?P<registers>\d+) STACK:(?P<stack>\d+) "
