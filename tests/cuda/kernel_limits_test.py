@@ -85,7 +85,7 @@ class Limits(unittest.TestCase):
     def test_what_does_not_fit_is_found(self):
         for more, words in (({"registers": 65}, "expected at most 64 registers for 1024 threads, found 65"),
                             ({"shared": SHARED + 1}, "expected at most 49152 bytes of static shared memory, found 49153"),
-                            ({"stack": 16}, "expected at most 8 bytes of stack, found 16 and 0 of local memory"),
+                            ({"stack": 24}, "expected at most 16 bytes of stack, found 24 and 0 of local memory"),
                             ({"constant": 4449}, "expected at most 4096 bytes of parameters, found 4449")):
             with self.subTest(more=more):
                 self.assertEqual(list(problems({**self.GOOD, **more}, "sm_80", 1024)), [words])
