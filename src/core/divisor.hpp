@@ -14,10 +14,10 @@ namespace lockstep {
 /// (1994), "Division by invariant integers using multiplication".
 class Divisor {
  public:
-  /// `value`: 1 to 2^62.
+  /// `value`: 0 to 2^62; 0 is the size of what has nothing to be divided.
   explicit Divisor(std::int64_t value) : value_(value) {
-    LOCKSTEP_CHECK(value >= 1 && value <= std::int64_t{1} << 62, "a divisor of sizes");
-    const auto divisor = static_cast<std::uint64_t>(value);
+    LOCKSTEP_CHECK(value >= 0 && value <= std::int64_t{1} << 62, "a divisor of sizes");
+    const auto divisor = static_cast<std::uint64_t>(value > 0 ? value : 1);
     shift_ = std::bit_width(divisor - 1);  // 2^shift is the first power of two that is no less
     factor_ = static_cast<std::uint64_t>((Wide{(std::uint64_t{1} << shift_) - divisor} << 64) / divisor + 1);
   }

@@ -47,7 +47,7 @@ struct EvaluatedShard {
   const float* loss = nullptr;  ///< [b]; null where the graph has no loss
   const float* count = nullptr;
   std::vector<std::pair<const float*, const float*>> metrics;
-  const float* prediction = nullptr;  ///< null where the graph has one
+  const float* prediction = nullptr;  ///< null where the graph has a loss
 };
 
 /// Where the parameters and states are. The host's outlive their use.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backend/gpu/element_kernels.hpp"
+#include "lockstep/error.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 
@@ -61,6 +62,7 @@ class ProductOperand {
         gap_(gap),
         start_(at),
         copies_(changes || spec.dtype != products) {
+    LOCKSTEP_CHECK(gap == 0 || (copies_ && !changes), "gaps are made where fp32 is copied");
     const std::int64_t gaps = elements_ == 0 ? 0 : elements_ / row_ * gap_;
     if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_ + gaps) * size_of(products));
   }

@@ -31,6 +31,7 @@ std::vector<std::int64_t> numbers() {
 }  // namespace
 
 TEST(Divisor, DividesAsDivisionDoes) {
+  EXPECT_EQ(Divisor(0).value(), 0);
   const std::vector<std::int64_t> all = numbers();
   for (const std::int64_t divisor : all) {
     if (divisor == 0) continue;

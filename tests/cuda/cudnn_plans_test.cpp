@@ -228,7 +228,7 @@ TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
   EXPECT_EQ(made.size(), 3U);
 }
 
-// As the workers of a GPU do, when they ask at the same time.
+// Whichever threads they ask on.
 TEST_P(CudnnPlans, TheQueuesOfAGpuShareItsPlans) {
   constexpr int kQueues = 4;
   backend::CudnnPlans made;

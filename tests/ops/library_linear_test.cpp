@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "ops/gelu_linear/gelu_linear_grid.hpp"
 #include "ops/linear_gelu/linear_gelu_grid.hpp"
 #include "ops/narrow_problem.hpp"
@@ -76,9 +80,10 @@ class LibraryLinears : public testing::Test {
   }
 
   /// By the library, where it proposes something.
-  std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem) {
+  std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem, const std::string& wanted = "") {
     return problem.make_kernel([&](KernelRequest request) {
       complete(request, setting, problem);
+      request.plan = wanted;
       request.queue = &queue_;
       return make_played(setting.op, request);
     });
@@ -180,13 +185,34 @@ TEST_F(LibraryLinears, WithABiasInFp32ForAnOutputInFp32Only) {
   };
   expect_own_bits_in_all_settings();
   EXPECT_EQ(plan({"linear", DType::bf16}),
-            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+            "output: played, result in fp32; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
 TEST_F(LibraryLinears, WithNothingAtAll) {
   queue_.proposes = [](const ProductForm&) { return false; };
   expect_own_bits_in_all_settings();
   EXPECT_EQ(plan({"gelu_linear"}), "output: own kernel; input's gradient: own kernel; weight's gradient: own kernel");
+}
+
+// Rank 0's library may have only one of the forms that another rank's has, with the same algorithm.
+TEST_F(LibraryLinears, AFormIsTakenByItsName) {
+  const std::vector<std::function<bool(const ProductForm&)>> libraries = {
+      is_plain,
+      [](const ProductForm& form) { return form.types.result == DType::f32 && is_plain(form); },
+      [](const ProductForm& form) { return !adds_bias(form.epilogue) || form.bias == form.types.result; },
+      [](const ProductForm&) { return true; },
+  };
+  for (const char* op : {"linear", "linear_gelu", "gelu_linear"}) {
+    for (const bool bias : {true, false}) {
+      const Setting setting{op, DType::bf16, bias};
+      for (const auto& of_rank_0 : libraries) {
+        queue_.proposes = of_rank_0;
+        const std::string wanted = plan(setting);
+        queue_.proposes = libraries.back();
+        EXPECT_EQ(played(setting, problem(setting), wanted)->plan(), wanted) << op;
+      }
+    }
+  }
 }
 
 // The gradient of an output in fp32 is copied to rows of 8 elements.
@@ -209,9 +235,9 @@ TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
 
 TEST_F(LibraryLinears, AWidthThatIsNoMultipleOfEightLeavesGeluToUs) {
   EXPECT_EQ(plan({"linear_gelu", DType::bf16, true, 16, 12}),
-            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+            "output: played, result in fp32; input's gradient: played; weight's gradient: played, bias's gradient");
   EXPECT_EQ(plan({"gelu_linear", DType::bf16, true, 12, 16}),
-            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+            "output: played; input's gradient: played, result in fp32; weight's gradient: played, bias's gradient");
 }
 
 }  // namespace lockstep::ops

@@ -124,6 +124,8 @@ TEST_F(OpErrors, Text) {
             "dropout: expected a rate from 0 to below 1, found 1");
   EXPECT_EQ(refusal("scale", Attributes({{"factor", 1e39}}), {f32({2, 5})}),
             "scale: expected a factor that fp32 can hold, found 1e+39");
+  EXPECT_EQ(refusal("scale", Attributes({{"factor", 1e-50}}), {f32({2, 5})}),
+            "scale: expected a factor that fp32 can hold, found 1e-50");
   EXPECT_EQ(refusal("scale", Attributes({{"factor", 2.0}}), {i32({2, 5})}),
             "scale: expected an input of f32, found i32");
 }

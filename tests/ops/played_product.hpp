@@ -28,8 +28,10 @@ class PlayedProduct {
  public:
   static std::optional<PlayedProduct> make(const GpuQueue& queue, const backend::ColumnProduct& product,
                                            std::span<const backend::ProductForm> forms,
-                                           const backend::WantedPlan& /*wanted*/) {
-    const auto found = std::find_if(forms.begin(), forms.end(), queue.proposes);
+                                           const backend::WantedPlan& wanted) {
+    const auto found = std::find_if(forms.begin(), forms.end(), [&](const backend::ProductForm& form) {
+      return queue.proposes(form) && (wanted.name.empty() || PlayedProduct(product, form).name() == wanted.name);
+    });
     if (found == forms.end()) return std::nullopt;
     LOCKSTEP_CHECK(!has_aux(found->epilogue) || aux_fits(product), "a stride that cuBLASLt takes");
     return PlayedProduct(product, *found);

@@ -17,7 +17,7 @@ class CudnnPlans {
  public:
   using Plan = std::shared_ptr<const CudnnPlan>;  ///< null: there is none
 
-  /// What `make` gave when it was first asked for. A thread that asks for what another one makes waits for it.
+  /// What `make` gave when it was first asked for. One is made at a time; who asks meanwhile waits.
   [[nodiscard]] Plan find_or_make(const std::string& operations, const std::function<Plan()>& make) {
     const std::lock_guard lock(mutex_);
     if (const auto found = made_.find(operations); found != made_.end()) return found->second;

@@ -24,10 +24,10 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kGroupLanes = 16;
 inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
 
-/// A body in two parts: value(i) reads, and put(i, value) writes element i. What put(i) writes is read by no value()
-/// but value(i). A thread then reads kAhead elements before it writes the first: a compiler may not do so by itself,
-/// since what is written could be what is read next, and one read at a time leaves most of a GPU's memory bandwidth
-/// unused.
+/// A body in two parts: value(i) reads, and put(i, value) writes what element i becomes, wherever that stands. What
+/// put(i) writes is read by no value() but value(i). A thread then reads kAhead elements before it writes the first: a
+/// compiler may not do so by itself, since what is written could be what is read next, and one read at a time leaves
+/// most of a GPU's memory bandwidth unused.
 template <class Body>
 concept ReadsAhead = requires(const Body& body, std::int64_t i) {
   body.put(i, body.value(i));

@@ -25,6 +25,7 @@ struct ProductForm {
   ProductTypes types;
   Epilogue epilogue = Epilogue::none;
   DType bias = DType::f32;  ///< its type, of bias and bias_gelu
+  bool wide = false;        ///< the result is fp32, of a tensor that is not: a kernel of ours goes on from there
 };
 
 /// What factors and result of a product point to, and what its form has besides; null, what it has not.
@@ -56,7 +57,7 @@ constexpr bool aux_fits(const ColumnProduct& product) {
   return aux_stride(product) % 8 == 0;
 }
 
-/// Of a plan's name, behind the algorithm: ", gelu with its input kept"; empty for what every product can do.
+/// Of a plan's name, behind the algorithm: ", gelu with its input kept". No two forms of one product have the same.
 [[nodiscard]] std::string suffix_of(const ProductForm& form);
 
 }  // namespace lockstep::backend

@@ -1,5 +1,5 @@
-// The negative log likelihood over a Grid, a group a row of scores; the formulas are those of cross_entropy_cpu.cpp.
-// A label that is no class gives NaN, and the run ends as diverged: a kernel cannot throw.
+// The negative log likelihood over a Grid, forward a group a row of scores; the formulas are those of
+// cross_entropy_cpu.cpp. A label that is no class gives NaN, and the run ends as diverged: a kernel cannot throw.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ using ProductForms = std::vector<backend::ProductForm>;
 
 /// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a narrow bias only,
 /// it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu of,
-/// moves three times the memory.
+/// moves three to five times the memory.
 inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes types, bool bias, GeluAt gelu) {
   using backend::Epilogue;
   backend::ProductTypes wide = types;
@@ -27,7 +27,8 @@ inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes
     forms.push_back({types, whole});
     if (bias && is_narrow(types.result)) forms.push_back({types, whole, types.result});
   }
-  if (whole != plain || wide.result != types.result) forms.push_back({wide, plain});
+  const bool rounded = wide.result != types.result;
+  if (whole != plain || rounded) forms.push_back({wide, plain, DType::f32, rounded});
   return forms;
 }
 
@@ -36,8 +37,9 @@ inline ProductForms input_gradient_forms(const LinearSizes& sizes, backend::Prod
   if (gelu != GeluAt::input) return {{types}};
   ProductForms forms;
   if (backend::aux_fits(input_gradient_product(sizes))) forms.push_back({types, backend::Epilogue::gelu_gradient});
+  const bool rounded = is_narrow(types.result);
   types.result = DType::f32;
-  forms.push_back({types});
+  forms.push_back({types, backend::Epilogue::none, DType::f32, rounded});
   return forms;
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const double factor = attributes.number("factor");
-  if (!std::isfinite(static_cast<float>(factor))) {
+  const auto rounded = static_cast<float>(factor);
+  if (!std::isfinite(rounded) || (rounded == 0 && factor != 0)) {
     throw Error(ExitCode::configuration, fmt::format("scale: expected a factor that fp32 can hold, found {}", factor));
   }
   if (inputs[0].dtype != DType::f32) {
