@@ -10,7 +10,7 @@ namespace lockstep::ops {
 
 /// x [rows, in], weight [out, in], y [rows, out]
 struct LinearSizes {
-  std::int64_t rows, in, out;
+  std::int64_t rows = 0, in = 0, out = 0;
   std::int64_t gap = 0;  ///< elements between the rows of dy
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
 };
