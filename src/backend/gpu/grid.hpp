@@ -71,17 +71,16 @@ struct AddBody {
 /// What one thread of a grid over elements does.
 template <class Body>
 LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Body& body) {
-  const std::int64_t first = block * kBlockThreads * kElementsOfThread<Body> + thread;
+  constexpr std::int64_t kThreads = kBlockThreads;
+  const std::int64_t first = block * kThreads * kElementsOfThread<Body> + thread;
   if constexpr (!ReadsAhead<Body>) {
     if (first < n) body(first);
-  } else if (first + (kAhead - 1) * kBlockThreads < n) {
+  } else if (first + (kAhead - 1) * kThreads < n) {
     decltype(body.value(first)) values[kAhead];
-    for (int k = 0; k < kAhead; ++k) values[k] = body.value(first + k * kBlockThreads);
-    for (int k = 0; k < kAhead; ++k) body.put(first + k * kBlockThreads, values[k]);
+    for (int k = 0; k < kAhead; ++k) values[k] = body.value(first + k * kThreads);
+    for (int k = 0; k < kAhead; ++k) body.put(first + k * kThreads, values[k]);
   } else {
-    for (std::int64_t i = first; i < n && i < first + kAhead * kBlockThreads; i += kBlockThreads) {
-      body.put(i, body.value(i));
-    }
+    for (std::int64_t i = first; i < n && i < first + kAhead * kThreads; i += kThreads) body.put(i, body.value(i));
   }
 }
 
@@ -101,14 +100,15 @@ LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Function& fun
 /// Sum of function(i) for this lane's elements of a row of n, in order. A lane reads several before it adds the first.
 template <class Function>
 LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function& function) {
+  constexpr std::int64_t kLanes = kGroupLanes;
   float total = 0;
   std::int64_t i = lane;
-  for (; i + (kAhead - 1) * kGroupLanes < n; i += kAhead * kGroupLanes) {
+  for (; i + (kAhead - 1) * kLanes < n; i += kAhead * kLanes) {
     float terms[kAhead];
-    for (int k = 0; k < kAhead; ++k) terms[k] = function(i + k * kGroupLanes);
+    for (int k = 0; k < kAhead; ++k) terms[k] = function(i + k * kLanes);
     for (int k = 0; k < kAhead; ++k) total += terms[k];
   }
-  for (; i < n; i += kGroupLanes) total += function(i);
+  for (; i < n; i += kLanes) total += function(i);
   return total;
 }
 
