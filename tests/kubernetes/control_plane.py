@@ -4,21 +4,18 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 
-from kube_tools import programs
+from kube_tools import ROOT, programs
+
+sys.path.insert(0, str(ROOT / "tests"))
+from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).parent
 READY = 120  # seconds for what takes one or two on an idle machine
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(happened, what, seconds=READY):

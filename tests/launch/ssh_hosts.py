@@ -11,22 +11,19 @@ import getpass
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
 STRANGER = "stranger"  # a name whose host key is not the known one
 
 
 def sshd_path():
     return shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def may_name_itself():

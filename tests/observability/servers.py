@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -29,12 +29,6 @@ def skip_without_prometheus():
     if missing:
         print(f"skipped: {' and '.join(missing)} not found; install Debian's package prometheus")
         raise SystemExit(77)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def fetch(url):

@@ -12,27 +12,15 @@ import sys
 import tempfile
 import unittest
 
-from servers import Prometheus, Training, fetch, free_port, wait_until
+from servers import Prometheus, Training, fetch, wait_until
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "launch")]
 from emulated_hosts import EmulatedHosts  # noqa: E402  pylint: disable=wrong-import-position
+from free_ports import free_port, free_ports  # noqa: E402  pylint: disable=wrong-import-position
 from launches import SMALL, Launch  # noqa: E402  pylint: disable=wrong-import-position
 
 FOREVER = 10**6  # steps
-MOST_TRIES = 50
-
-
-def free_ports(count):
-    """The first of so many ports in a row."""
-    for _ in range(MOST_TRIES):
-        first = free_port()
-        try:
-            for port in range(first, first + count):
-                socket.create_server(("127.0.0.1", port)).close()
-            return first
-        except OSError:
-            pass
-    raise AssertionError(f"no {count} free ports in a row")
 
 
 def rank_at(target):
@@ -130,7 +118,7 @@ class Targets(unittest.TestCase):
 
     @unittest.skipIf(EmulatedHosts.missing(), "several hosts cannot be emulated here")
     def test_over_the_loss_of_a_host(self):
-        port = free_ports(1)
+        port = free_port()
         with EmulatedHosts(3) as hosts:
             launch = self.launch("--agent", hosts.agent, "--hosts", hosts.slots(1), "--hang-limit", "10",
                                  *self.telemetry(port, address="0.0.0.0"), prefix=hosts.prefix(0))
