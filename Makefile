@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build run test test-long test-charts test-k8s lint format package install clean distclean help
+.PHONY: build run test test-long test-charts test-k8s lint format package portable install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@test -f $(BUILD)/build.ninja || cmake --preset release
@@ -40,6 +40,10 @@ format:  ## format all sources
 
 package: build  ## a relocatable tarball in build/release
 	cd $(BUILD) && cpack -G TGZ
+
+portable: build  ## a tarball with all libraries and Open MPI, for machines where nothing can be installed
+	@scripts/install-dependencies.sh --portable
+	scripts/portable.py
 
 install: build  ## install below PREFIX=/usr/local
 	cmake --install $(BUILD) --prefix $(PREFIX)

@@ -5,7 +5,8 @@
 #   lib/cmake/lockstep               the CMake package
 #   share/lockstep                   examples and data files that users may edit; helm: rules and dashboards
 #   share/doc/lockstep               documentation
-# Nothing of ours holds an absolute path, so the tree may be moved. Foreign libraries are the system's.
+# Nothing of ours holds an absolute path, so the tree may be moved. Foreign libraries are the system's. What it takes to use
+# the program, without the means to write others, is the component `program`.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -23,7 +24,7 @@ target_compile_options(lockstep_all INTERFACE -ffp-contract=off)  # an op of one
 set_target_properties(lockstep_all PROPERTIES EXPORT_NAME lockstep)
 
 set_target_properties(lockstep PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(TARGETS lockstep_all ${ROOM_TARGETS} EXPORT lockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
@@ -37,13 +38,13 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR
   ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake DESTINATION ${PACKAGE_DIR})
 
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 foreach(PAIR "docs|${CMAKE_INSTALL_DOCDIR}" "examples|${CMAKE_INSTALL_DATADIR}/lockstep/examples"
         "share|${CMAKE_INSTALL_DATADIR}/lockstep" "helm|${CMAKE_INSTALL_DATADIR}/lockstep/helm")
   string(REPLACE "|" ";" PAIR "${PAIR}")
   list(GET PAIR 0 FROM)
   list(GET PAIR 1 TO)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${FROM}/ DESTINATION ${TO} OPTIONAL)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${FROM}/ DESTINATION ${TO} COMPONENT program OPTIONAL)
 endforeach()
 
 # The program writes its own completion: it alone knows its commands.
@@ -52,7 +53,7 @@ install(CODE "
   file(MAKE_DIRECTORY \"\${FOLDER}\")
   execute_process(COMMAND \"$<TARGET_FILE:lockstep>\" completion bash
     OUTPUT_FILE \"\${FOLDER}/lockstep\" COMMAND_ERROR_IS_FATAL ANY)
-")
+" COMPONENT program)
 
 set(CPACK_PACKAGE_NAME lockstep)
 set(CPACK_PACKAGE_VENDOR lockstep)

@@ -2,11 +2,11 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--run] [--test] [--long] [--k8s] [--lint]
+#   scripts/install-dependencies.sh [--build] [--run] [--test] [--portable] [--long] [--k8s] [--lint]
 #
 # --build (the default) compiles and runs lockstep, --run only runs one that is built, with Open MPI and sshd, --test
-# adds what the tests need, --long what the long ones need besides, --k8s what `make test-k8s` needs, --lint what
-# `make lint` needs.
+# adds what the tests need, --portable what `make portable` needs, --long what the long ones need besides, --k8s what
+# `make test-k8s` needs, --lint what `make lint` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -14,7 +14,8 @@ build=(g++ cmake ninja-build pkg-config make git ccache
   libopenmpi-dev openmpi-bin libdnnl-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
   libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev zlib1g-dev prometheus-cpp-dev
   libprotobuf-dev protobuf-compiler)
-test=(python3 python3-venv iproute2 openssh-client)
+portable=(python3 patchelf)
+test=(python3 python3-venv iproute2 openssh-client patchelf)
 # These packages start daemons that serve the network, so they are left to the user where services are run; the tests
 # that want them are then skipped.
 [ -d /run/systemd/system ] || test+=(openssh-server prometheus)
@@ -53,11 +54,12 @@ for option in "${@:---build}"; do
       wanted+=(openmpi-bin openssh-server openssh-client "${found[@]}")
       ;;
     --test) wanted+=("${build[@]}" "${test[@]}") ;;
+    --portable) wanted+=("${build[@]}" "${portable[@]}") ;;
     --long) wanted+=("${build[@]}" "${test[@]}" "${long[@]}") ;;
     --k8s) wanted+=("${build[@]}" "${test[@]}" "${k8s[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
     -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --run, --test, --long, --k8s or --lint" ;;
+    *) die "unknown option '$option'; expected --build, --run, --test, --portable, --long, --k8s or --lint" ;;
   esac
 done
 
