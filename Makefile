@@ -4,11 +4,15 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build run test test-long test-charts test-k8s lint format package portable install clean distclean help
+.PHONY: build cuda run test test-long test-charts test-k8s lint format package portable install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
-	@test -f $(BUILD)/build.ninja || cmake --preset release
+	@[ -f $(BUILD)/build.ninja ] && ! [ build/cuda-toolkit/stamp -nt $(BUILD)/build.ninja ] || cmake --preset release
 	cmake --build $(BUILD) -j $(JOBS) --target lockstep
+
+cuda:  ## fetch NVIDIA's toolkit into build/cuda-toolkit, then build with the module for GPUs
+	scripts/cuda-toolkit.sh
+	@$(MAKE) build
 
 run: build  ## train the embedded digits on 2 CPU ranks (RANKS=n)
 	@rm -rf build/run

@@ -68,7 +68,8 @@ void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
     ncclResult_t made;
   } invitation{};
   if (ranks.rank() == 0) invitation.made = ncclGetUniqueId(&invitation.id);
-  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", place_.step, timeout});
+  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0,
+                  {"NCCL's unique id", place_.step.value_or(0), timeout});
   check_nccl(invitation.made, "ncclGetUniqueId", nullptr, place_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

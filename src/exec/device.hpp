@@ -22,8 +22,7 @@ struct Device {
   backend::GpuInfo gpu;                               ///< what the driver says of it
   int driver_cuda_version = 0;                        ///< the latest CUDA that the driver can run: 13000 is 13.0
   std::shared_ptr<const backend::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
-  backend::GpuPlace gpu_place;                        ///< for errors, before the first step
-  std::string place;                                  ///< the same, without a step: "node7, rank 3, GPU 1 (...)"
+  backend::GpuPlace gpu_place;                        ///< for errors; without step and op
   double peak_flops = 0;                              ///< of a GPU, in the job's precision, a second; 0: not known
   std::shared_ptr<backend::GpuProfiler> profiler;     ///< of a GPU
 

@@ -91,7 +91,7 @@ std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) c
   needs.insert(needs.begin(), of_parameters.begin(), of_parameters.end());
   backend::Gpu& gpu = device_.lanes->gpu();
   gpu.make_current();
-  require_gpu_memory(device_.place, gpu.free_memory(), needs, shard_samples(), pool_.size());
+  require_gpu_memory(device_.gpu_place.text(), gpu.free_memory(), needs, shard_samples(), pool_.size());
   return std::make_shared<GpuParameters>(gpu, model.parameters, model.states, narrow_copies(graph_));
 }
 

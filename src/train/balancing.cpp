@@ -106,7 +106,7 @@ std::vector<int> Balancing::first_counts() const {
   return comm::counts_by_weights(shards, weights);
 }
 
-int Balancing::most_shards(const exec::GradientLayout& layout) const {
+int Balancing::most_host_shards(const exec::GradientLayout& layout) const {
   std::int64_t elements = 0;
   for (const auto& bucket : layout.buckets) elements += bucket.elements;
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
@@ -160,7 +160,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
-                 .most_shards = static_cast<double>(most_shards(layout)),
+                 .most_shards = static_cast<double>(most_shards_ ? *most_shards_ : most_host_shards(layout)),
                  .seconds_per_shard = 0};
   const auto places = run_.job.balance_prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
   std::vector<double> speeds;

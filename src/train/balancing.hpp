@@ -34,6 +34,8 @@ class Balancing {
   /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
   [[nodiscard]] int workers() const { return workers_; }
 
+  /// No more shards than its memory can hold; else that of its host is asked.
+  void limit(int most_shards) { most_shards_ = most_shards; }
   /// With `auto`: better first shares, from the record of a checkpoint of the same ranks, from earlier runs as a
   /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
   /// `workload`: workload_of() of the graph.
@@ -69,7 +71,8 @@ class Balancing {
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts() const;
-  [[nodiscard]] int most_shards(const exec::GradientLayout& layout) const;
+  /// Whose partial sums the host's memory can hold.
+  [[nodiscard]] int most_host_shards(const exec::GradientLayout& layout) const;
   /// On rank 0: speeds that need no probe, and where they are from; empty: there are none.
   [[nodiscard]] std::vector<double> known_speeds(const balance::Record& record, const std::string& workload,
                                                  const std::vector<balance::RankPlace>& places);
@@ -86,6 +89,7 @@ class Balancing {
   comm::Assignment assignment_;
   std::vector<int> counts_;
   int workers_ = 1;
+  std::optional<int> most_shards_;
   std::vector<int> workers_of_ranks_;
   std::unique_ptr<balance::Balancer> balancer_;  // rank 0
   std::unique_ptr<balance::Waiting> waiting_;

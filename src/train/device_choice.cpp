@@ -163,7 +163,6 @@ exec::Device choose_device(const Job& job, Communicator& communicator) {
           .driver_cuda_version = facts.driver.cuda_version,
           .module = module,
           .gpu_place = named,
-          .place = fmt::format("{}, rank {}, {}", named.host, rank, named.gpu),
           .peak_flops = backend::peak_flops(gpu, job.precision),
           .profiler = backend::make_profiler(*module)};
 }

@@ -120,10 +120,14 @@ GpuData put_gpu_data(const RunContext& run, const PreparedData& data, const Grap
     if (must && !candidate.obstacle.empty()) chooser.refuse(candidate);
     if (must) add_needs(needs, candidate);
   }
-  exec::require_gpu_memory(run.device.place, gpu.free_memory(), needs, run.job.batch_size / run.job.shards,
-                           room.workers);
+  const std::size_t free = gpu.free_memory();
+  exec::require_gpu_memory(run.device.gpu_place.text(), free, needs, run.job.batch_size / run.job.shards, room.workers);
   if (!must && !all.empty()) chooser.fit(all, room);
+  for (const Candidate& of : all) {
+    if (!must && of.obstacle.empty()) add_needs(needs, of);
+  }
   GpuData kept;
+  kept.left = free - exec::bytes_of(needs);
   kept.told = tell(all);
   const auto kernels = make_gather_kernels(*run.device.module);
   const int threads = run.job.data.threads > 0 ? run.job.data.threads : most_loader_threads(run.communicator);

@@ -7,6 +7,8 @@ namespace lockstep::train {
 
 namespace {
 
+constexpr std::size_t kLibrariesPart = 64;  // of the free memory; an estimate, which no GPU has confirmed
+
 std::unique_ptr<const UpdateKernels> make_update_kernels(const backend::CudaModule& module) {
   auto* const make = module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
   LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the update's kernels");
@@ -39,7 +41,15 @@ std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& up
       {"exchange of gradients", comm::GpuExchange::bytes(layout, shards, run.communicator.size(), workers)});
   const auto of_executor = executor.gpu_needs();
   needs.insert(needs.end(), of_executor.begin(), of_executor.end());
+  needs.push_back({"libraries and graphs", run.device.lanes->gpu().free_memory() / kLibrariesPart});
   return needs;
+}
+
+int most_gpu_shards(const comm::ExchangeLayout& layout, int own, int ranks, int workers, std::size_t left) {
+  const std::size_t room = comm::GpuExchange::bytes(layout, own, ranks, workers) + left;
+  int most = own;
+  while (most < layout.shards && comm::GpuExchange::bytes(layout, most + 1, ranks, workers) <= room) ++most;
+  return most;
 }
 
 }  // namespace lockstep::train

@@ -20,9 +20,15 @@ struct GpuStep {
                                     const comm::ExchangeLayout& layout);
 
 /// What a run will allocate on the rank's GPU, where nothing of it is yet; its data may come to it. `shards`: of this
-/// rank.
+/// rank. What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is
+/// left to them.
 [[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& updater, const Model& model,
                                                       const exec::Executor& executor,
                                                       const comm::ExchangeLayout& layout, int shards, int workers);
+
+/// How many of the layout's shards a rank's GPU can hold the partial sums of, where those of `own` were counted and
+/// `left` bytes are needed for nothing. At least `own`.
+[[nodiscard]] int most_gpu_shards(const comm::ExchangeLayout& layout, int own, int ranks, int workers,
+                                  std::size_t left);
 
 }  // namespace lockstep::train

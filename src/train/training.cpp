@@ -107,10 +107,11 @@ void Training::make_step() {
 
 void Training::put_model() {
   if (device_.is_gpu()) {
-    auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_,
-                           static_cast<int>(balancing_.own_shards().size()), pool_->size());
+    const auto own = static_cast<int>(balancing_.own_shards().size());
+    auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_, own, pool_->size());
     if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
     gpu_data_ = put_gpu_data(context_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
+    balancing_.limit(most_gpu_shards(exchange_layout_, own, communicator_.size(), pool_->size(), gpu_data_.left));
     executor_->fill_inputs(gpu_data_.train);
     validation_->fill_inputs(gpu_data_.validation);
   }

@@ -49,8 +49,20 @@ TEST(GpuPlace, AnErrorNamesHostRankGpuStepOpAndCall) {
                "kernel failed with 700: an illegal memory access was encountered");
 }
 
+TEST(GpuTrail, NamesWhatMayHaveBeenAtFault) {
+  GpuTrail trail({"node7", 0, "GPU 0"});
+  EXPECT_EQ(trail.place().text(), "node7, rank 0, GPU 0");
+  trail.enter(2, 0, "conv 'a'");
+  EXPECT_EQ(trail.place().text(), "node7, rank 0, GPU 0, step 0, conv 'a'");
+  trail.enter(1, 7, "inputs");
+  EXPECT_EQ(trail.place().text(), "node7, rank 0, GPU 0, step 7, inputs");
+  trail.enter(2, 7, "relu 'b'");
+  EXPECT_EQ(trail.place().text(), "node7, rank 0, GPU 0, step 7, inputs or relu 'b'");
+}
+
 TEST(GpuPlace, OutsideOfAnyOp) {
   EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0", 0, ""}).text(), "node7, rank 0, GPU 0, step 0");
+  EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0"}).text(), "node7, rank 0, GPU 0");
 }
 
 TEST(BuildId, IsSixteenDigits) {

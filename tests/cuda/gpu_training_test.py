@@ -403,7 +403,8 @@ class Memory(Place):
             r"  optimizer +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  exchange of gradients +[0-9.]+ MiB\n"
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
-            r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n$")
+            r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
+            r"  libraries and graphs +0.1 MiB\n$")
 
     def test_evaluations_need_inputs_of_their_own(self):
         done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "threads=1", code=78,
@@ -411,6 +412,23 @@ class Memory(Place):
         lines = re.findall(r"^  inputs(?: of evaluations)? +([0-9.]+) MiB$", done.stderr, re.MULTILINE)
         self.assertEqual(len(lines), 2, done.stderr)
         self.assertEqual(lines[0], lines[1])
+
+    def test_no_rank_gets_more_than_its_gpu_can_hold(self):
+        """With fewer than half of the shards a rank keeps one sum less. Rank 1 is told to be the faster one."""
+        words = ("device=cuda", "--ranks", "2", "threads=1", "shards=8", "balance=auto", "data.augment=[]", "evaluate=never",
+                 "data.cache=none", "model={mlp: [2000]}", "checkpoint.every=1 step", "batch_size=16")
+        refused = self.run_program("train", str(JOB), *words, code=78, STAND_IN_FREE="4000000").stderr
+        needed, gradient = (2**20 * float(re.search(pattern, refused)[1])
+                            for pattern in (r"expected ([0-9.]+) MiB", r"\n  gradient +([0-9.]+) MiB"))
+        for room, shares in ((0.6, None), (1.4, {"0": 0, "1": 8})):
+            with self.subTest(room=room):
+                free = {"STAND_IN_FREE": str(int((needed + room * gradient) * 65 / 64))}
+                run = f"run_directory=run{room}"
+                self.train(*words, run, "--stop-at", "1", code=75, **free)
+                record = self.folder / f"run{room}/balance.json"
+                record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_shard": [1, 0.1]}))
+                events = self.train(*words, run, "--stop-at", "2", code=75, **free)
+                self.assertEqual(events.get("balance", {}).get("shares_by_rank"), shares)
 
 
 if __name__ == "__main__":

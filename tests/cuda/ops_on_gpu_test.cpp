@@ -8,10 +8,9 @@
 #include <cmath>
 #include <map>
 
-#include "backend/gpu/cuda_module.hpp"
-#include "backend/gpu/driver.hpp"
 #include "cuda/host_gpu.hpp"
 #include "cuda/kernel_on_gpu.hpp"
+#include "cuda/this_gpu.hpp"
 #include "ops/gpu_kernels.hpp"
 #include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
@@ -97,22 +96,15 @@ class RealGpu {
  public:
   /// Why there is none; empty: there is.
   std::string open() {
-    const auto driver = backend::ask_driver();
-    if (driver.state != backend::DriverState::ready) {
-      return "no GPU: " + (driver.problem.empty() ? "the driver sees none" : driver.problem);
-    }
-    const auto module = backend::open_module();
-    if (!module) return "no CUDA module: " + module.problem;
+    const std::string why = this_.open();
+    if (!why.empty()) return why;
     add_built_in(ops_);
-    add_gpu_kernels(module, ops_);
-    gpu_ = backend::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, driver.gpus.front().name});
-    gpu_->make_current();
-    stream_ = gpu_->make_kernel_stream();
-    name_ = driver.gpus.front().name;
+    add_gpu_kernels(this_.module, ops_);
+    stream_ = this_.gpu->make_kernel_stream();
     return "";
   }
   /// That of tests without a GPU, whose kernels are the CPU's.
-  [[nodiscard]] bool is_stand_in() const { return name_.starts_with("Stand-in"); }
+  [[nodiscard]] bool is_stand_in() const { return this_.name.starts_with("Stand-in"); }
   [[nodiscard]] const KernelFactory* find(const std::string& op) const {
     const auto& factories = ops_.at(op).kernels;
     const auto found = factories.find(DeviceKind::cuda);
@@ -120,15 +112,14 @@ class RealGpu {
   }
   /// Null where the factory makes none of such a request.
   [[nodiscard]] std::unique_ptr<Kernel> make(const KernelFactory& factory, const KernelRequest& request) const {
-    auto kernel = std::make_unique<KernelOnGpu>(request, factory, *gpu_, stream_);
+    auto kernel = std::make_unique<KernelOnGpu>(request, factory, *this_.gpu, stream_);
     return kernel->is_there() ? std::move(kernel) : nullptr;
   }
 
  private:
+  ThisGpu this_;
   OpRegistry ops_;
-  std::shared_ptr<backend::Gpu> gpu_;
   backend::Gpu::Stream stream_{};
-  std::string name_;
 };
 
 class OpsOnGpu : public testing::Test {

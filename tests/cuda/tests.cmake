@@ -42,9 +42,10 @@ lockstep_script_test(cuda.sanitizer LABEL long TIMEOUT 14400 COMMAND python3 ${C
 lockstep_script_test(cuda.trace COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_trace_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 
-add_executable(cuda_ops_test ${CMAKE_CURRENT_LIST_DIR}/ops_on_gpu_test.cpp)
+add_executable(cuda_ops_test ${CMAKE_CURRENT_LIST_DIR}/ops_on_gpu_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step_on_gpu_test.cpp)
 target_include_directories(cuda_ops_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(cuda_ops_test PRIVATE ops_driver lockstep_flags fmt::fmt GTest::gtest_main)
+target_link_libraries(cuda_ops_test PRIVATE ops_driver lockstep_train lockstep_flags fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cuda_ops_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
 if(LOCKSTEP_CUDA_FOUND)
@@ -66,6 +67,16 @@ if(LOCKSTEP_CUDA_FOUND)
   target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
     CUDA::nvrtc ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
+  # How libraries are called, on scripted ones: of CUDA's it has the headers alone.
+  set(CUDA_FOLDER ${CMAKE_SOURCE_DIR}/src/backend/cuda)
+  add_executable(cuda_calls_test ${CMAKE_CURRENT_LIST_DIR}/library_calls_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/scripted_cuda.cpp ${CUDA_FOLDER}/check.cpp ${CUDA_FOLDER}/cuda_gpu.cpp
+    ${CUDA_FOLDER}/handles.cpp ${CUDA_FOLDER}/lt_product.cpp)
+  target_include_directories(cuda_calls_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(cuda_calls_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
+  target_link_libraries(cuda_calls_test PRIVATE lockstep_backend lockstep_flags fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_calls_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
   # cuDNN's plans for GPUs that are described to it. It wants a driver and a compiler, and uses neither GPU.
   add_library(idle_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/idle_driver.cpp)

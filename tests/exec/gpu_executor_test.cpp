@@ -132,7 +132,7 @@ struct Bench {
     return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
             .lanes = std::make_shared<backend::GpuLanes>(fake),
             .gpu_kernels = checked_kernels(registry),
-            .place = "node7, rank 0, GPU 0 (a fake)"};
+            .gpu_place = {"node7", 0, "GPU 0 (a fake)"}};
   }
 
   // Three steps of training, between which parameters change, and an evaluation after each.

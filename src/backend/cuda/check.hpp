@@ -30,4 +30,11 @@ void report_gpu(cudnnStatus_t code, const char* call) noexcept;
 
 }  // namespace lockstep::backend
 
-#define LOCKSTEP_GPU(place, call) ::lockstep::backend::check_gpu((call), #call, (place))
+// The place is only asked for where the call failed.
+#define LOCKSTEP_GPU(place, call)                                    \
+  do {                                                               \
+    const auto lockstep_code = (call);                               \
+    if (lockstep_code != decltype(lockstep_code){}) {                \
+      ::lockstep::backend::check_gpu(lockstep_code, #call, (place)); \
+    }                                                                \
+  } while (false)

@@ -18,12 +18,12 @@ class CapturedGraph final : public GpuGraph {
 
 }  // namespace
 
-CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(std::move(place)) {
+CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(place), trail_(std::move(place)) {
   make_current();
 }
 
 void CudaGpu::make_current() {
-  LOCKSTEP_GPU(place_, cudaSetDevice(ordinal_));
+  LOCKSTEP_GPU(trail_.place(), cudaSetDevice(ordinal_));
 }
 
 Gpu::Stream CudaGpu::make_stream() {
@@ -47,15 +47,15 @@ Gpu::Event CudaGpu::make_event() {
 }
 
 void CudaGpu::record(Event event, Stream stream) {
-  LOCKSTEP_GPU(place_, cudaEventRecord(at(event), at(stream)));
+  LOCKSTEP_GPU(trail_.place(), cudaEventRecord(at(event), at(stream)));
 }
 
 void CudaGpu::wait(Stream stream, Event event) {
-  LOCKSTEP_GPU(place_, cudaStreamWaitEvent(at(stream), at(event), 0));
+  LOCKSTEP_GPU(trail_.place(), cudaStreamWaitEvent(at(stream), at(event), 0));
 }
 
 void CudaGpu::wait(Event event) {
-  LOCKSTEP_GPU(place_, cudaEventSynchronize(at(event)));
+  LOCKSTEP_GPU(trail_.place(), cudaEventSynchronize(at(event)));
 }
 
 bool CudaGpu::done(Event event) {
@@ -64,12 +64,17 @@ bool CudaGpu::done(Event event) {
     (void)cudaGetLastError();  // else the check of the next launch might take it for its own
     return false;
   }
-  check_gpu(state, "cudaEventQuery(at(event))", place_);
+  if (state != cudaSuccess) check_gpu(state, "cudaEventQuery(at(event))", trail_.place());
   return true;
 }
 
+void CudaGpu::enter(Stream stream, std::uint64_t step, const std::string& op) {
+  queue(stream)->enter(step, op);
+  trail_.enter(static_cast<int>(stream), step, op);
+}
+
 std::byte* CudaGpu::allocate(std::size_t bytes) {
-  DeviceMemory memory = make_device_memory(bytes, place_);
+  DeviceMemory memory = make_device_memory(bytes, trail_.place());
   auto* const address = static_cast<std::byte*>(memory.get());
   const std::lock_guard lock(mutex_);
   device_.emplace(address, std::move(memory));
@@ -82,7 +87,7 @@ void CudaGpu::free(std::byte* memory) {
 }
 
 std::byte* CudaGpu::allocate_pinned(std::size_t bytes) {
-  PinnedMemory memory = make_pinned_memory(bytes, place_);
+  PinnedMemory memory = make_pinned_memory(bytes, trail_.place());
   auto* const address = static_cast<std::byte*>(memory.get());
   const std::lock_guard lock(mutex_);
   pinned_.emplace(address, std::move(memory));
@@ -99,19 +104,19 @@ void CudaGpu::fill(std::byte* pinned, const std::byte* from, std::size_t bytes) 
 }
 
 void CudaGpu::copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) {
-  LOCKSTEP_GPU(place_, cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, at(stream)));
+  LOCKSTEP_GPU(trail_.place(), cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, at(stream)));
 }
 
 void CudaGpu::copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) {
-  LOCKSTEP_GPU(place_, cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, at(stream)));
+  LOCKSTEP_GPU(trail_.place(), cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, at(stream)));
 }
 
 void CudaGpu::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
-  LOCKSTEP_GPU(place_, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, at(stream)));
+  LOCKSTEP_GPU(trail_.place(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, at(stream)));
 }
 
 void CudaGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
-  LOCKSTEP_GPU(place_, cudaMemsetAsync(device, 0, bytes, at(stream)));
+  LOCKSTEP_GPU(trail_.place(), cudaMemsetAsync(device, 0, bytes, at(stream)));
 }
 
 std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<void()>& put) {
@@ -121,7 +126,7 @@ std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<vo
 
 std::size_t CudaGpu::free_memory() {
   std::size_t free = 0, total = 0;
-  LOCKSTEP_GPU(place_, cudaMemGetInfo(&free, &total));
+  LOCKSTEP_GPU(trail_.place(), cudaMemGetInfo(&free, &total));
   return free;
 }
 

@@ -36,7 +36,7 @@ class CudaGpu final : public Gpu {
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   [[nodiscard]] GpuQueue* queue(Stream stream) override { return queues_.at(static_cast<std::size_t>(stream)).get(); }
-  void enter(Stream stream, std::uint64_t step, const std::string& op) override { queue(stream)->enter(step, op); }
+  void enter(Stream stream, std::uint64_t step, const std::string& op) override;
   using Gpu::add;
   void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
   void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override;
@@ -52,7 +52,8 @@ class CudaGpu final : public Gpu {
   }
 
   int ordinal_;
-  GpuPlace place_;
+  GpuPlace place_;  ///< without step and op
+  GpuTrail trail_;
   std::vector<CudaStream> streams_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
   CudnnPlans cudnn_plans_;                         ///< of all queues

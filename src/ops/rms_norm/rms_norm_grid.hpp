@@ -66,6 +66,9 @@ class RmsNormGrid final : public Kernel {
                               call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
 
+  [[nodiscard]] bool remakes() const override { return true; }
+  void remake(const ForwardCall& call) override { forward(call); }
+
   void backward(const BackwardCall& call) override {
     const auto* saved = static_cast<const float*>(call.saved[0]);
     const T *x = input<T>(call), *dy = output_gradient<T>(call);

@@ -1,0 +1,149 @@
+// What a step on a GPU does beside its ops: sums, casts and updates have the bits that they have on the CPU. Without a
+// GPU these are skipped.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "backend/gpu/gpu_block.hpp"
+#include "core/narrow.hpp"
+#include "core/philox.hpp"
+#include "cuda/this_gpu.hpp"
+#include "train/update_kernels.hpp"
+#include "train/updater_bench.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+class StepOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = this_.open(); !why.empty()) GTEST_SKIP() << why;
+    stream_ = gpu().make_kernel_stream();
+  }
+
+  [[nodiscard]] backend::Gpu& gpu() const { return *this_.gpu; }
+
+  template <class T>
+  backend::GpuBlock put(const std::vector<T>& values) {
+    const std::size_t bytes = values.size() * sizeof(T);
+    const backend::PinnedBlock pinned(gpu(), bytes);
+    gpu().fill(pinned.get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
+    backend::GpuBlock block(gpu(), bytes);
+    gpu().copy_in(stream_, block.get(), pinned.get(), bytes);
+    wait();
+    return block;
+  }
+
+  template <class T>
+  std::vector<T> fetch(const backend::GpuBlock& block, std::size_t count) {
+    const backend::PinnedBlock pinned(gpu(), count * sizeof(T));
+    gpu().copy_out(stream_, pinned.get(), block.get(), count * sizeof(T));
+    wait();
+    std::vector<T> values(count);
+    std::memcpy(values.data(), pinned.get(), count * sizeof(T));
+    return values;
+  }
+
+  void wait() {
+    const auto done = gpu().make_event();
+    gpu().record(done, stream_);
+    gpu().wait(done);
+  }
+
+  ThisGpu this_;
+  backend::Gpu::Stream stream_{};
+};
+
+/// Of all sizes, subnormal ones too, and zeros of both signs; a few blocks and a rest.
+std::vector<float> numbers(std::uint64_t seed) {
+  RandomStream random(seed, 0);
+  std::vector<float> values(10'007);
+  for (float& value : values) {
+    const std::uint32_t bits = random.word();
+    value = (bits & 0x7f800000U) == 0x7f800000U ? 0.0F : std::bit_cast<float>(bits);
+  }
+  values[0] = -0.0F;
+  return values;
+}
+
+std::vector<std::uint16_t> narrowed(DType dtype, const std::vector<float>& values) {
+  std::vector<std::uint16_t> to(values.size());
+  narrow(dtype, values.data(), to.data(), std::ssize(values));
+  return to;
+}
+
+std::vector<float> widened(DType dtype, const std::vector<std::uint16_t>& values) {
+  std::vector<float> to(values.size());
+  widen(dtype, values.data(), to.data(), std::ssize(values));
+  return to;
+}
+
+std::vector<std::uint32_t> bits(const std::vector<float>& values) {
+  std::vector<std::uint32_t> to;
+  for (const float value : values) to.push_back(value != value ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value));
+  return to;
+}
+
+}  // namespace
+
+TEST_F(StepOnGpu, SumsAndProductsHaveTheBitsOfTheCpu) {
+  const auto left = numbers(1), right = numbers(2);
+  const auto n = std::ssize(left);
+  std::vector<float> sums, products;
+  for (std::size_t i = 0; i < left.size(); ++i) sums.push_back(left[i] + right[i]);
+  for (const float value : left) products.push_back(value * 0.37F);
+
+  const auto on_gpu = put(left), other = put(right), factor = put(std::vector{0.37F});
+  const backend::GpuBlock out(gpu(), left.size() * sizeof(float));
+  gpu().add(stream_, on_gpu.as<float>(), other.as<float>(), out.as<float>(), n);
+  EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(sums));
+  gpu().scale(stream_, on_gpu.as<float>(), factor.as<float>(), n);
+  EXPECT_EQ(bits(fetch<float>(on_gpu, left.size())), bits(products));
+}
+
+TEST_F(StepOnGpu, CastsAndNarrowSumsHaveTheBitsOfTheCpu) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto left = numbers(3), right = numbers(4);
+    const auto n = std::ssize(left);
+    const auto narrow_left = narrowed(dtype, left), narrow_right = narrowed(dtype, right);
+    const auto wide_left = widened(dtype, narrow_left), wide_right = widened(dtype, narrow_right);
+    std::vector<float> sums;
+    for (std::size_t i = 0; i < left.size(); ++i) sums.push_back(wide_left[i] + wide_right[i]);
+
+    const auto wide = put(left), two = put(narrow_left), other = put(narrow_right);
+    const backend::GpuBlock out(gpu(), left.size() * sizeof(float));
+    gpu().cast(stream_, backend::Cast::narrow, dtype, wide.get(), out.get(), n);
+    EXPECT_EQ(fetch<std::uint16_t>(out, left.size()), narrow_left);
+    gpu().cast(stream_, backend::Cast::widen, dtype, two.get(), out.get(), n);
+    EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(wide_left));
+    gpu().add(stream_, dtype, two.get(), other.get(), out.get(), n);
+    EXPECT_EQ(bits(widened(dtype, fetch<std::uint16_t>(out, left.size()))),
+              bits(widened(dtype, narrowed(dtype, sums))));
+  }
+}
+
+TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
+  auto* const make = this_.module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
+  ASSERT_NE(make, nullptr);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<OptimizerOptions> all = {{.kind = "sgd", .momentum = 0},
+                                             {.kind = "sgd", .momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+                                             {.kind = "adam", .weight_decay = 0.1},
+                                             {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const double clip_norm : {0.0, 0.5}) {
+      for (const SumsScaling& scaling : {SumsScaling{}, SumsScaling{true, 4096, 1, infinity}}) {
+        UpdaterBench bench(DType::f32, 300);
+        const auto found = bench.on_gpu(gpu(), std::unique_ptr<const UpdateKernels>(make()), options, clip_norm,
+                                        scaling, [](GpuUpdater& /*updater*/) {});
+        EXPECT_TRUE(found == bench.on_host(options, clip_norm, scaling))
+            << options.kind << ", momentum " << options.momentum << ", clip_norm " << clip_norm << ", " << scaling.on;
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::train

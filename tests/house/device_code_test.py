@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""What the compiler does not hold: no atomics in code for GPUs, whose order would be anybody's, and no conditional
+compilation in headers, but where a compiler must be told what only it has."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp"}
+
+
+def code(path):
+    """Without comments."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def sources(*patterns):
+    found = [path for pattern in patterns for top in ("src", "include") for path in (ROOT / top).rglob(pattern)]
+    assert len(found) > 20, patterns
+    return found
+
+
+class DeviceCode(unittest.TestCase):
+    def test_no_atomics(self):
+        found = [str(path.relative_to(ROOT)) for path in sources("*_grid.hpp", "grid.hpp", "*.cu", "*.cuh")
+                 if re.search(r"atomic", code(path), re.IGNORECASE)]
+        self.assertEqual(found, [])
+
+    def test_headers_are_the_same_everywhere(self):
+        found = {str(path.relative_to(ROOT)) for path in sources("*.hpp", "*.cuh")
+                 if re.search(r"^ *# *(if|ifdef|ifndef)\b", code(path), re.MULTILINE)}
+        self.assertEqual(found, CONDITIONAL)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
