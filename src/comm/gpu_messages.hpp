@@ -31,6 +31,9 @@ class GpuMessages {
     std::int64_t count = 0;
   };
 
+  /// What errors name from here on. Between steps: nothing of one before is under way.
+  virtual void enter(std::uint64_t step) = 0;
+
   /// All of them at once. Between two ranks they are in one order on both sides.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.

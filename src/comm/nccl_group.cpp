@@ -68,7 +68,7 @@ void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
     ncclResult_t made;
   } invitation{};
   if (ranks.rank() == 0) invitation.made = ncclGetUniqueId(&invitation.id);
-  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", place_.step, timeout});
+  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", 0, timeout});
   check_nccl(invitation.made, "ncclGetUniqueId", nullptr, place_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -96,6 +96,11 @@ void NcclGroup::abort() noexcept {
   if (communicator_ == nullptr) return;
   (void)ncclCommAbort(communicator_);
   communicator_ = nullptr;
+}
+
+void NcclGroup::enter(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  place_.step = step;
 }
 
 void NcclGroup::require_alive(const char* call) const {

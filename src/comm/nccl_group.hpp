@@ -25,6 +25,7 @@ class NcclGroup final : public GpuMessages {
   NcclGroup& operator=(const NcclGroup&) = delete;
   ~NcclGroup() override;
 
+  void enter(std::uint64_t step) override;
   void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override;
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override;
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override;

@@ -49,6 +49,10 @@ TEST(GpuPlace, AnErrorNamesHostRankGpuStepOpAndCall) {
                "kernel failed with 700: an illegal memory access was encountered");
 }
 
+TEST(GpuPlace, BeforeTheFirstStep) {
+  EXPECT_EQ((GpuPlace{.host = "node7", .rank = 2, .gpu = "GPU 0"}).text(), "node7, rank 2, GPU 0");
+}
+
 TEST(GpuPlace, OutsideOfAnyOp) {
   EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0", 0, ""}).text(), "node7, rank 0, GPU 0, step 0");
 }

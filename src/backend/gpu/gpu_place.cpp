@@ -5,7 +5,8 @@
 namespace lockstep::backend {
 
 std::string GpuPlace::text() const {
-  const std::string where = fmt::format("{}, rank {}, {}, step {}", host, rank, gpu, step);
+  std::string where = fmt::format("{}, rank {}, {}", host, rank, gpu);
+  if (step) where += fmt::format(", step {}", *step);
   return op.empty() ? where : fmt::format("{}, {}", where, op);
 }
 

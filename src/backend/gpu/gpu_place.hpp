@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lockstep/error.hpp"
@@ -11,9 +12,9 @@ namespace lockstep::backend {
 struct GpuPlace {
   std::string host;
   int rank = 0;
-  std::string gpu;         ///< "GPU 1 (NVIDIA H100 80GB HBM3, 0000:3b:00.0)"
-  std::uint64_t step = 0;  ///< this and the op change as the run goes on
-  std::string op;          ///< "layer_norm 'block3.norm1'"; empty: outside of any
+  std::string gpu;                      ///< "GPU 1 (NVIDIA H100 80GB HBM3, 0000:3b:00.0)"
+  std::optional<std::uint64_t> step{};  ///< this and the op change as the run goes on; none: before the first
+  std::string op;                       ///< "layer_norm 'block3.norm1'"; empty: outside of any
 
   /// "node7, rank 3, GPU 1 (...), step 120, layer_norm 'block3.norm1'"
   [[nodiscard]] std::string text() const;
