@@ -53,7 +53,7 @@ class GpuMessages {
 inline constexpr const char* kModuleMakeMessages = "lockstep_cuda_make_messages";
 
 /// By NCCL. Every rank calls it, each with its own GPU; rank 0's unique id goes over `ranks`. Throws
-/// Error(infrastructure) where it is not done by the deadline.
+/// Error(infrastructure) on all of them where it fails on one, or is not done by the deadline.
 [[nodiscard]] std::unique_ptr<GpuMessages> make_gpu_messages(const backend::CudaModule& module, Communicator& ranks,
                                                              backend::Gpu& gpu, const backend::GpuPlace& place,
                                                              std::chrono::milliseconds timeout);
