@@ -67,6 +67,16 @@ if(LOCKSTEP_CUDA_FOUND)
     CUDA::nvrtc ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
+  # NCCL's calls, with a stand-in in the place of the library.
+  file(GLOB NCCL_CALLERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+  add_executable(cuda_nccl_test ${CMAKE_CURRENT_LIST_DIR}/nccl_group_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/scripted_nccl.cpp ${NCCL_CALLERS} ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp)
+  target_include_directories(cuda_nccl_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(cuda_nccl_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+  target_link_libraries(cuda_nccl_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt
+    ${CUDNN_LIBRARY} fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_nccl_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
   # cuDNN's plans for GPUs that are described to it. It wants a driver and a compiler, and uses neither GPU.
   add_library(idle_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/idle_driver.cpp)
   set_target_properties(idle_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1
