@@ -135,6 +135,7 @@ float* GpuExchange::root(int number, int bucket) const {
 void GpuExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
   gpu_.make_current();
   step_ = step;
+  if (messages_) messages_->enter(step);
   map_regions(0, false);
   if (assignment != assignment_) make_plan(assignment);
   begin_sums(step, assignment, merge_plan_, [this](int number, int bucket) { return root(number, bucket); });

@@ -31,6 +31,9 @@ class GpuMessages {
     std::int64_t count = 0;
   };
 
+  /// What errors name from here on. Between steps: nothing of one before is under way.
+  virtual void enter(std::uint64_t step) = 0;
+
   /// All of them at once. Between two ranks they are in one order on both sides.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
@@ -50,7 +53,7 @@ class GpuMessages {
 inline constexpr const char* kModuleMakeMessages = "lockstep_cuda_make_messages";
 
 /// By NCCL. Every rank calls it, each with its own GPU; rank 0's unique id goes over `ranks`. Throws
-/// Error(infrastructure) where it is not done by the deadline.
+/// Error(infrastructure) on all of them where it fails on one, or is not done by the deadline.
 [[nodiscard]] std::unique_ptr<GpuMessages> make_gpu_messages(const backend::CudaModule& module, Communicator& ranks,
                                                              backend::Gpu& gpu, const backend::GpuPlace& place,
                                                              std::chrono::milliseconds timeout);

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "backend/cuda/gpu_queue.hpp"
+#include "comm/agreement.hpp"
 #include "comm/nccl_check.hpp"
 #include "lockstep/error.hpp"
 
@@ -17,7 +19,9 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr std::chrono::microseconds kPoll{20};
+constexpr Milliseconds kPatienceAtStart{5'000};  ///< beyond the deadline, for the others' verdicts
 constexpr Milliseconds kPatienceAtEnd{5'000};
+constexpr const char* kStart = "ncclCommInitRankConfig";
 
 Error late(const backend::GpuPlace& place, const char* what, Milliseconds timeout) {
   return {ExitCode::infrastructure,
@@ -63,19 +67,41 @@ NcclGroup::NcclGroup(Communicator& ranks, backend::Gpu& gpu, backend::GpuPlace p
 
 void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
   // Rank 0's verdict travels with the id: without it the others would wait for an id that never comes.
-  struct Invitation {
-    ncclUniqueId id;
-    ncclResult_t made;
-  } invitation{};
+  Invitation invitation{};
   if (ranks.rank() == 0) invitation.made = ncclGetUniqueId(&invitation.id);
-  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0,
-                  {"NCCL's unique id", place_.step.value_or(0), timeout});
-  check_nccl(invitation.made, "ncclGetUniqueId", nullptr, place_);
+  ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", 0, timeout});
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  bool joined = false;
+  const auto verdict = [&]() -> std::optional<std::string> {
+    try {
+      if (!std::exchange(joined, true)) join(ranks, invitation);
+      if (communicator_ == nullptr) return std::nullopt;  // without an id: rank 0 says so
+      const ncclResult_t found = state();
+      if (found == ncclInProgress && std::chrono::steady_clock::now() < end) return std::nullopt;
+      if (found == ncclInProgress) throw late(place_, kStart, timeout);
+      check_nccl(found, kStart, communicator_, place_);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const auto failure = agree(ranks, verdict, {"the start of NCCL", 0, timeout}, kPatienceAtStart);
+  if (!failure) return;
+  if (failure->rank == ranks.rank()) throw Error(ExitCode::infrastructure, failure->what);
+  throw Error(ExitCode::infrastructure,
+              fmt::format("{}: expected NCCL to start on all ranks, found that it failed on rank {}: {}", place_.text(),
+                          failure->rank, failure->what));
+}
+
+void NcclGroup::join(Communicator& ranks, const Invitation& invitation) {
+  if (invitation.made != ncclSuccess) {
+    if (ranks.rank() == 0) check_nccl(invitation.made, "ncclGetUniqueId", nullptr, place_);
+    return;
+  }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  check_nccl(ncclCommInitRankConfig(&communicator_, ranks.size(), invitation.id, ranks.rank(), &config),
-             "ncclCommInitRankConfig", communicator_, place_);
-  settle("ncclCommInitRankConfig");
+  check_nccl(ncclCommInitRankConfig(&communicator_, ranks.size(), invitation.id, ranks.rank(), &config), kStart,
+             communicator_, place_);
 }
 
 NcclGroup::~NcclGroup() {
@@ -99,30 +125,37 @@ void NcclGroup::abort() noexcept {
   communicator_ = nullptr;
 }
 
+void NcclGroup::enter(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  place_.step = step;
+}
+
 void NcclGroup::require_alive(const char* call) const {
   if (communicator_ != nullptr) return;
   throw Error(ExitCode::infrastructure, fmt::format("{}: {} after the group was aborted", place_.text(), call));
 }
 
+ncclResult_t NcclGroup::state() {
+  const std::lock_guard lock(mutex_);
+  require_alive("a call under way");
+  ncclResult_t found = ncclInProgress;
+  const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &found);
+  return asked == ncclSuccess ? found : asked;
+}
+
 ncclResult_t NcclGroup::poll(Milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   while (true) {
-    ncclResult_t state = ncclInProgress;
-    {
-      const std::lock_guard lock(mutex_);
-      require_alive("a call under way");
-      const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
-      if (asked != ncclSuccess) return asked;
-    }
-    if (state != ncclInProgress || std::chrono::steady_clock::now() >= end) return state;
+    const ncclResult_t found = state();
+    if (found != ncclInProgress || std::chrono::steady_clock::now() >= end) return found;
     std::this_thread::sleep_for(kPoll);
   }
 }
 
 void NcclGroup::settle(const char* call) {
-  const ncclResult_t state = poll(timeout_);
-  if (state == ncclInProgress) throw late(place_, call, timeout_);
-  check_nccl(state, call, nullptr, place_);
+  const ncclResult_t found = poll(timeout_);
+  if (found == ncclInProgress) throw late(place_, call, timeout_);
+  check_nccl(found, call, nullptr, place_);
 }
 
 cudaStream_t NcclGroup::at(Stream stream) const {
@@ -192,9 +225,9 @@ void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream)
 void NcclGroup::check(const Operation& operation) {
   const std::lock_guard lock(mutex_);
   require_alive(operation.name);
-  ncclResult_t state = ncclSuccess;
-  check_nccl(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError", communicator_, place_);
-  check_nccl(state, operation.name, communicator_, place_);
+  ncclResult_t found = ncclSuccess;
+  check_nccl(ncclCommGetAsyncError(communicator_, &found), "ncclCommGetAsyncError", communicator_, place_);
+  check_nccl(found, operation.name, communicator_, place_);
 }
 
 }  // namespace lockstep::comm

@@ -131,17 +131,20 @@ Gpu::Event FakeGpu::make_event() {
 void FakeGpu::record(Event event, Stream stream) {
   only_outside_of_graphs(stream, "an event");
   const std::lock_guard lock(mutex_);
+  stalls_.record(event, stream);
   events_.at(static_cast<std::size_t>(event)) = clocks_.at(timeline(stream));
 }
 
 void FakeGpu::wait(Stream stream, Event event) {
   only_outside_of_graphs(stream, "a wait");
   const std::lock_guard lock(mutex_);
+  stalls_.wait(stream, event);
   join(clocks_.at(timeline(stream)), events_.at(static_cast<std::size_t>(event)));
 }
 
 void FakeGpu::wait(Event event) {
   const std::lock_guard lock(mutex_);
+  if (!stalls_.done(event)) throw Mistake("the host waits for what does not end");
   join(clocks_[0], events_.at(static_cast<std::size_t>(event)));
   forget();
 }
@@ -153,6 +156,8 @@ void FakeGpu::forget() {
 }
 
 bool FakeGpu::done(Event event) {
+  const std::lock_guard lock(mutex_);
+  if (!stalls_.done(event)) return false;
   wait(event);
   return true;
 }

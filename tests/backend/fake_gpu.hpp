@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/gpu/gpu.hpp"
+#include "backend/stalls.hpp"
 
 namespace lockstep {
 
@@ -47,7 +48,7 @@ class FakeGpu final : public Gpu {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void wait(Event event) override;
-  /// As if the GPU were always fast: true, and the host has waited.
+  /// As if the GPU were always fast: true, and the host has waited. Where a stream is stalled: false.
   [[nodiscard]] bool done(Event event) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add_block(bytes, false); }
   void free(std::byte* memory) override { remove(memory, false); }
@@ -71,6 +72,10 @@ class FakeGpu final : public Gpu {
 
   /// What free_memory() says from now on.
   void set_free_memory(std::size_t bytes) { free_memory_ = bytes; }
+  /// What is put on the stream from here on does not end, until resume(): a host that waits for it would wait for ever,
+  /// which is a mistake.
+  void stall(Stream stream) { stalls_.stall(stream); }
+  void resume() { stalls_.resume(); }
   /// What enter() was told last, of any stream: "step 3: relu 'first'".
   [[nodiscard]] const std::string& entered() const { return entered_; }
 
@@ -128,6 +133,7 @@ class FakeGpu final : public Gpu {
   std::recursive_mutex mutex_;
   std::size_t free_memory_ = std::size_t{1} << 40;
   std::string entered_;
+  Stalls stalls_;
   std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now
   std::size_t graphs_launched_ = 0;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream

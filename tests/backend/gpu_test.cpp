@@ -60,9 +60,13 @@ TEST(GpuTrail, NamesWhatMayHaveBeenAtFault) {
   EXPECT_EQ(trail.place().text(), "node7, rank 0, GPU 0, step 7, inputs or relu 'b'");
 }
 
+TEST(GpuPlace, BeforeTheFirstStep) {
+  EXPECT_EQ((GpuPlace{.host = "node7", .rank = 2, .gpu = "GPU 0"}).text(), "node7, rank 2, GPU 0");
+}
+
 TEST(GpuPlace, OutsideOfAnyOp) {
   EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0", 0, ""}).text(), "node7, rank 0, GPU 0, step 0");
-  EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0"}).text(), "node7, rank 0, GPU 0");
+  
 }
 
 TEST(BuildId, IsSixteenDigits) {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "backend/fake_gpu.hpp"
 #include "comm/exchange_run.hpp"
 #include "cuda/checked_messages.hpp"
+#include "cuda/faulty_messages.hpp"
 #include "lockstep/error.hpp"
 #include "seeds.hpp"
 
@@ -20,16 +23,21 @@ constexpr unsigned kSeeds = 25;
 
 using backend::bytes_of;
 
-std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu) {
+/// `fault`: null where nothing goes wrong.
+std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu,
+                                              const std::shared_ptr<MessageFault>& fault) {
   if (communicator.size() == 1) return nullptr;
-  return std::make_unique<HostMessages>(communicator, 60s, touches(gpu));
+  auto messages = std::make_unique<HostMessages>(communicator, 60s, touches(gpu));
+  if (!fault) return messages;
+  return std::make_unique<FaultyMessages<FakeGpu>>(std::move(messages), gpu, fault);
 }
 
 /// A rank on a fake: workers write leaves on streams of their own, and sums are read on another.
 class FakeSide {
  public:
-  FakeSide(Communicator& communicator, const Case& c, ExchangeOptions options)
-      : exchange_(communicator, c.layout, options, gpu_, checked_messages(communicator, gpu_)),
+  FakeSide(Communicator& communicator, const Case& c, ExchangeOptions options,
+           const std::shared_ptr<MessageFault>& fault = nullptr)
+      : exchange_(communicator, c.layout, options, gpu_, checked_messages(communicator, gpu_, fault)),
         reader_(gpu_.make_stream()) {
     for (int w = 0; w < c.workers; ++w) streams_.push_back(gpu_.make_stream());
   }
@@ -121,6 +129,88 @@ TEST(GpuExchange, EndsWhenAPeerIsGone) {
                               }),
                Error);
   EXPECT_TRUE(ended);
+}
+
+/// A step of two ranks, of which the messages of rank 0 go wrong: how it ends there.
+struct FaultyStep {
+  std::shared_ptr<MessageFault> fault = std::make_shared<MessageFault>();
+  std::string message;  ///< what finish() threw
+  ExitCode code = ExitCode::done;
+  double seconds = 0;  ///< that finish() took
+  Activity activity;   ///< by the flight recorder, afterwards
+
+  void run(std::chrono::milliseconds timeout, bool peer_goes) {
+    Case c;
+    c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 2};
+    const Assignment assignment = place_shards(std::vector<int>{1, 1});
+    fault->step = 5;
+    const auto body = [&](Communicator& communicator) {
+      const bool faulty = communicator.rank() == 0;
+      FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
+      side.exchange().begin_step(5, assignment);
+      compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      if (!faulty) return finish_there(side.exchange(), peer_goes);
+      const auto start = Clock::now();
+      try {
+        side.exchange().finish();
+      } catch (const Error& error) {
+        message = error.what();
+        code = error.code();
+      }
+      seconds = seconds_since(start);
+      activity = communicator.recorder()->activity();
+    };
+    try {
+      run_in_threads(2, body);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the peer's, which was asked for
+    }
+  }
+
+ private:
+  static void finish_there(GpuExchange& exchange, bool goes) {
+    exchange.finish();
+    if (goes) throw Error(ExitCode::internal, "gone");
+  }
+};
+
+TEST(GpuExchange, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
+  FaultyStep step;
+  step.run(200ms, false);
+  EXPECT_EQ(std::regex_replace(step.message, std::regex("waited [0-9]+\\.[0-9] s"), "waited some s"),
+            "rank 0 on host a: waited some s for the other ranks in 'exchange' of step 5: slices of gradients have not "
+            "come to its GPU; look at that rank's log: it ended, hangs or is much slower than this one (then raise "
+            "job.timeout)");
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_GE(step.seconds, 0.2);
+  EXPECT_EQ(step.fault->aborts, 1);
+  EXPECT_GT(step.fault->checks, 1);
+  EXPECT_STREQ(step.fault->asked.name, "exchange");
+  EXPECT_EQ(step.fault->asked.step, 5U);
+  EXPECT_STREQ(step.activity.name, "exchange");
+  EXPECT_EQ(step.activity.step, 5U);
+  EXPECT_EQ(step.activity.peer, -1);
+  EXPECT_EQ(step.activity.missing, "slices of gradients on GPUs");
+}
+
+TEST(GpuExchange, WhatMessagesFindOutEndsTheWaitAtOnce) {
+  FaultyStep step;
+  step.fault->found = "node7, rank 0, GPU 0, step 5: exchange failed with 6: a remote process exited";
+  step.run(60s, false);
+  EXPECT_EQ(step.message, step.fault->found);
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.fault->aborts, 1);
+  EXPECT_EQ(step.fault->checks, 1);
+  EXPECT_STREQ(step.activity.name, "exchange");
+}
+
+TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
+  FaultyStep step;
+  step.run(60s, true);
+  EXPECT_EQ(step.message, "rank 0 (host a): rank 1 (host a) ended with an error");
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.fault->aborts, 1);
 }
 
 TEST(GpuExchange, NeedsMemoryForRootsShardsAndWaitingSums) {

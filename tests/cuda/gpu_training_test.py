@@ -240,6 +240,45 @@ class Training(Place):
         self.assertEqual(events["start"]["threads"], 2)
 
 
+class Faults(Place):
+    """What is on a rank's GPU does not end. The run does, with 1, and says where it was."""
+    WORDS = ("steps=6", "evaluate=never", "data.train.digits.count=400", "device=cuda", "run_directory=run")
+    GPU = r"GPU [0-2] \(Stand-in, 0000:[789]0:00.0\)"
+    LONG = "timeout=1000"  # longer than run_program waits
+
+    def faulty(self, *words, ranks=2, **settings):
+        """What it says on stderr, and the flight recorder of each rank that wrote one."""
+        done = self.run_program("train", str(JOB), *self.WORDS, *words, "--ranks", str(ranks), code=1, **settings)
+        dumps = [json.loads(path.read_text()) for path in (self.folder / "run" / "flight").glob("rank-*.json")]
+        return done.stderr, {dump["rank"]: dump for dump in dumps}
+
+    def test_a_hang_ends_at_the_deadline(self):
+        for module in (CPU_KERNELS, CHECKED):
+            with self.subTest(module=module):
+                said, dumps = self.faulty("timeout=1", module=module, STAND_IN_HANGS="0:3")
+                self.assertRegex(said, rf"(?m)^lockstep: rank 0 on host {HOST}: waited 1\.[0-9] s for the other ranks in "
+                                 r"'exchange' of step 3: slices of gradients have not come to its GPU; look at that rank's "
+                                 r"log: it ended, hangs or is much slower than this one \(then raise job\.timeout\)$")
+                activity = dumps[0]["activity"]
+                self.assertEqual((activity["name"], activity["step"], activity["missing"]),
+                                 ("exchange", 3, "slices of gradients on GPUs"))
+                self.assertIn("reduce", {entry["kind"] for entry in dumps[0]["entries"]})
+
+    def test_messages_that_do_not_start_on_a_rank(self):
+        """The others wait for it and are told at once: rank 0, which speaks first, names it."""
+        for ranks, rank in ((2, 0), (2, 1), (3, 2)):
+            with self.subTest(ranks=ranks, rank=rank):
+                said, dumps = self.faulty(self.LONG, ranks=ranks, STAND_IN_REFUSES=str(rank))
+                self.assertRegex(said, rf"(?m)^lockstep: rank {rank} has failed: {HOST}, rank {rank}, {self.GPU}: messages "
+                                 "refuse to start$")
+                self.assertIn(0, dumps)
+
+    def test_an_error_ends_the_run_long_before_the_deadline(self):
+        said, dumps = self.faulty(self.LONG, STAND_IN_FAILS="1:2")
+        self.assertRegex(said, rf"(?m)^lockstep: {HOST}, rank 1, {self.GPU}: the messages of step 2 failed$")
+        self.assertEqual((dumps[1]["activity"]["name"], dumps[1]["activity"]["step"]), ("exchange", 2))
+
+
 class Data(Place):
     """Data sets that stay on the GPU."""
     MOVES = ("steps=9", "evaluate.every=4 steps", "data.train.digits.count=256",  # two epochs and a bit

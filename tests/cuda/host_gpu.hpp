@@ -1,24 +1,34 @@
 // HostGpu: a Gpu whose memory is the host's and whose work is done at once, by the thread that asks for it. For whole
-// jobs on machines without a GPU; what it cannot find is wrong order (tests/backend/fake_gpu.hpp does).
+// jobs on machines without a GPU; what it cannot find is wrong order (tests/backend/fake_gpu.hpp does). A stream can be
+// made to look as if its work did not end.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "backend/gpu/element_kernels.hpp"
 #include "backend/gpu/gpu.hpp"
+#include "backend/stalls.hpp"
 
 namespace lockstep::backend {
 
-class HostGpu final : public Gpu {
+class HostGpu : public Gpu {
  public:
   void make_current() override {}
-  Stream make_stream() override { return {}; }
-  Event make_event() override { return {}; }
-  void record(Event /*event*/, Stream /*stream*/) override {}
-  void wait(Stream /*stream*/, Event /*event*/) override {}
-  void wait(Event /*event*/) override {}
-  bool done(Event /*event*/) override { return true; }
+  Stream make_stream() override { return Stream{streams_++}; }
+  Event make_event() override { return Event{events_++}; }
+  void record(Event event, Stream stream) override { stalls_.record(event, stream); }
+  void wait(Stream stream, Event event) override { stalls_.wait(stream, event); }
+  void wait(Event event) override {
+    while (!done(event)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  bool done(Event event) override { return stalls_.done(event); }
+  /// What is put on the stream from here on does not seem to end, until resume().
+  void stall(Stream stream) { stalls_.stall(stream); }
+  void resume() { stalls_.resume(); }
   std::byte* allocate(std::size_t bytes) override {
     constexpr std::size_t kAlignment = 256;
     return static_cast<std::byte*>(std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment));
@@ -53,6 +63,11 @@ class HostGpu final : public Gpu {
     const char* given = std::getenv("STAND_IN_FREE");
     return given == nullptr ? std::size_t{8} << 30 : std::strtoull(given, nullptr, 10);
   }
+
+ private:
+  std::atomic<std::uint32_t> streams_ = 0;
+  std::atomic<std::uintptr_t> events_ = 0;
+  Stalls stalls_;
 };
 
 }  // namespace lockstep::backend

@@ -18,6 +18,7 @@ class HostMessages final : public GpuMessages {
   HostMessages(Communicator& ranks, std::chrono::milliseconds timeout, Touch touch = {})
       : ranks_(ranks), timeout_(timeout), touch_(std::move(touch)) {}
 
+  void enter(std::uint64_t step) override { step_ = step; }
   void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
     std::vector<std::unique_ptr<Transfer>> transfers;
     for (const Message& receive : receives) {
@@ -71,11 +72,12 @@ class HostMessages final : public GpuMessages {
   void wait_for(const std::vector<std::unique_ptr<Transfer>>& transfers) const {
     for (const auto& transfer : transfers) transfer->wait(operation());
   }
-  [[nodiscard]] Operation operation() const { return {"messages between GPUs", 0, timeout_}; }
+  [[nodiscard]] Operation operation() const { return {"messages between GPUs", step_, timeout_}; }
 
   Communicator& ranks_;
   std::chrono::milliseconds timeout_;
   Touch touch_;
+  std::uint64_t step_ = 0;
 };
 
 }  // namespace lockstep::comm

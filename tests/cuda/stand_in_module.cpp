@@ -7,6 +7,7 @@
 #include "backend/gpu/gpu_place.hpp"
 #include "cuda/host_profiler.hpp"
 #include "cuda/stand_in_gpu.hpp"
+#include "cuda/stand_in_messages.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
@@ -31,9 +32,9 @@ extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
 
 extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Communicator& ranks,
                                                                     lockstep::backend::Gpu& gpu,
-                                                                    const lockstep::backend::GpuPlace& /*place*/,
+                                                                    const lockstep::backend::GpuPlace& place,
                                                                     std::chrono::milliseconds timeout) {
-  return new lockstep::comm::HostMessages(ranks, timeout, lockstep::stand_in_touches(gpu));
+  return lockstep::stand_in_messages(ranks, gpu, place, timeout).release();
 }
 
 extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {

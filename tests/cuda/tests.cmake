@@ -32,6 +32,8 @@ lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
   $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
+lockstep_script_test(cuda.launch COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_launch_test.py
+  $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.real_gpu TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)
 set(TOOLKIT_BIN none)
 if(LOCKSTEP_CUDA_FOUND)
@@ -77,6 +79,15 @@ if(LOCKSTEP_CUDA_FOUND)
   target_include_directories(cuda_calls_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
   target_link_libraries(cuda_calls_test PRIVATE lockstep_backend lockstep_flags fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_calls_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+  # NCCL's calls, with a stand-in in the place of the library.
+  file(GLOB NCCL_CALLERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+  add_executable(cuda_nccl_test ${CMAKE_CURRENT_LIST_DIR}/nccl_group_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/scripted_nccl.cpp ${NCCL_CALLERS} ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp)
+  target_include_directories(cuda_nccl_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(cuda_nccl_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+  target_link_libraries(cuda_nccl_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt
+    ${CUDNN_LIBRARY} fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_nccl_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
   # cuDNN's plans for GPUs that are described to it. It wants a driver and a compiler, and uses neither GPU.
   add_library(idle_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/idle_driver.cpp)

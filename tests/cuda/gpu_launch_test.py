@@ -1,0 +1,68 @@
+"""`lockstep launch` with GPUs: a rank that dies or hangs is started again, and no bit is lost. On a machine without a GPU: a
+stand-in for the driver, and one for the CUDA module, whose GPU is the host.
+
+    gpu_launch_test.py MODULE_WITH_THE_CPUS_KERNELS DRIVER_FOLDER
+"""
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from launches import Launch, quiet_hash  # noqa: E402  pylint: disable=wrong-import-position
+
+MODULE, DRIVER = sys.argv[1:3]
+STAND_INS = {"LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": MODULE, "STAND_IN_GPUS": "3", "STAND_IN_SAME": "1"}
+
+
+class Faults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.quiet = quiet_hash(cls.folder.name)  # the CPU's: the stand-in's kernels are the CPU's
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def launch(self, *words, **settings):
+        launch = Launch(f"{self.folder.name}/{self.id().rsplit('.', 1)[-1]}", "--ranks", "3", "device=cuda", *words,
+                        environment={**STAND_INS, **settings})
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def restarts(self, launch):
+        return [(event["reason"], event["rank"]) for event in launch.events("restart") if "reason" in event]
+
+    def test_a_killed_rank(self):
+        launch = self.launch()
+        launch.wait_for_step(25)
+        os.kill(launch.process_of_rank(2), signal.SIGKILL)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(self.restarts(launch), [("death", 2)])
+        self.assertIn("Stand-in", launch.events("start")[-1]["device"])
+
+    def test_a_rank_that_is_stopped_for_good(self):
+        launch = self.launch("--hang-limit", "8")
+        launch.wait_for_step(15)
+        os.kill(launch.process_of_rank(1), signal.SIGSTOP)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(self.restarts(launch), [("hang", 1)])
+        dump = (launch.directory / "logs/attempt-1/rank-0.json").read_text(encoding="utf-8")
+        self.assertIn('"peer": 1', dump)
+
+    def test_a_gpu_that_does_not_get_done(self):
+        """Until the deadline; the flight recorder is beside the rank's log. It comes back each time, so it is given up."""
+        launch = self.launch("--max-restarts", "1", "timeout=1", STAND_IN_HANGS="0:3")
+        launch.end(1)
+        self.assertEqual({reason for reason, _ in self.restarts(launch)}, {"error", "given up"})
+        self.assertIn("slices of gradients have not come to its GPU", launch.output())
+        for attempt in (1, 2):
+            dump = (launch.directory / f"logs/attempt-{attempt}/rank-0.json").read_text(encoding="utf-8")
+            self.assertIn('"missing": "slices of gradients on GPUs"', dump)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
