@@ -202,11 +202,25 @@ class Training(Place):
     def test_gpus_that_differ_are_told(self):
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", "--ranks", "3",
                                 "exact=preferred", STAND_IN_SAME="0")
-        self.assertIn(f"\n  gpu    rank 2 on {HOST}: Stand-in 0, 8.0 GiB, compute capability 9.0, 132 multiprocessors at "
-                      "1980 MHz, 0000:90:00.0, driver for CUDA 13.0\n", done.stderr)
+        host, named = (f"{text:<{max(4, len(HOST))}}" for text in ("host", HOST))  # as wide as the wider one
+        row = (f"  {named}  Stand-in {{}}  {{:>8}}                 9.0              132  1980 MHz  0000:{{}}:00.0  "
+               "550.54.15, for CUDA 13.0\n")
+        self.assertIn(f"\n  gpu    rank  {host}  model         memory  compute capability  multiprocessors  "
+                      "   clock  PCI address   driver\n"
+                      "            0" + row.format(1, "10.0 GiB", 70) + "            1" + row.format(1, "9.0 GiB", 80)
+                      + "            2" + row.format(0, "8.0 GiB", 90), done.stderr)
         self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
                       "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
                       done.stderr)
+
+    def test_drivers_that_differ_are_told(self):
+        """By their own version, where all are for one CUDA."""
+        drivers = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
+                   'NVML_STAND_IN_DRIVER=580.65.0$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
+        done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", prefix=drivers)
+        self.assertIn("warning: the GPUs differ in memory (rank 0: 10.0 GiB, rank 1: 9.0 GiB), driver (rank 0: 580.65.00, "
+                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each gets what it can do "
+                      "(docs/balancing.md)\n", done.stderr)
 
     def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):
         words = ("steps=1", "evaluate=never", "device=cuda", "data.train.digits.count=200", "--ranks", "2")
@@ -236,6 +250,7 @@ class Training(Place):
         gpu = events["gpu"]
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
+        self.assertEqual(gpu["driver_version"], "550.54.15")
         self.assertIn("has not run on a GPU yet", events["warning"]["message"])
         self.assertEqual(events["start"]["threads"], 2)
 
