@@ -36,6 +36,10 @@ extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Co
   return new lockstep::comm::HostMessages(ranks, timeout, lockstep::stand_in_touches(gpu));
 }
 
+extern "C" void lockstep_cuda_messages_library(std::string& text) {
+  text = "no NCCL";
+}
+
 extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
   return new lockstep::StandInUpdateKernels;
 }
