@@ -405,6 +405,67 @@ class Exchange(Place):
         self.assertIn(f"job.device: expected a GPU on {HOST}, found none", done.stderr)
 
 
+class Hosts(Place):
+    """`lockstep bench hosts`, which `helm test` shows."""
+    WORDS = ("bench", "hosts", "--device", "cuda")
+
+    def test_a_report_on_gpus(self):
+        text = self.run_program(*self.WORDS, "--ranks", "auto", module=CHECKED).stdout
+        self.assertRegex(text, r"""^3 ranks on 1 host
+
+rank  host +computes on
+   0  \S+ +Stand-in
+   1  \S+ +Stand-in
+   2  \S+ +Stand-in
+
+kinds     3 x Stand-in
+bits      kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, lockstep \S+
+exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; NCCL's all-reduce takes \d+\.\d\d ms
+clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+
+nothing is wrong
+$""")
+
+    def test_between_hosts(self):
+        text = self.run_program(*self.WORDS, module=CHECKED, prefix=TWO_HOSTS).stdout
+        self.assertIn("4 ranks on 2 hosts\n", text)
+        self.assertIn("\n   3  h1    Stand-in\n", text)
+        self.assertIn("NCCL's all-reduce takes", text)
+
+    def test_a_job_on_cpus_looks_at_no_gpu(self):
+        text = self.run_program("bench", "hosts").stdout
+        self.assertNotIn("Stand-in", text)
+        self.assertRegex(text, r"\nbits      kernels [0-9a-f]{16}, oneDNN ")
+
+    def test_fewer_gpus_than_ranks(self):
+        done = self.run_program(*self.WORDS, "--ranks", "2", STAND_IN_GPUS="1", code=64)
+        self.assertRegex(done.stdout, r"""^2 ranks on 1 host
+
+rank  host +computes on
+   0  \S+ +no GPU
+   1  \S+ +no GPU
+
+kinds     2 x no GPU
+exchange  not timed: not every rank has a GPU
+clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+$""")
+        wrong = (f"rank {rank} on {HOST}: expected a GPU for each rank, found 1 there; all ranks of a job are of one device "
+                 "kind: see gpusPerNode and slots" for rank in (0, 1))
+        self.assertIn("lockstep: " + "\n  ".join(wrong) + "\n", done.stderr)
+
+    def test_no_driver_that_fits(self):
+        done = self.run_program(*self.WORDS, "--ranks", "2", STAND_IN_DRIVER="12040", code=78)
+        self.assertIn(f"lockstep: job.device: expected a driver for CUDA 13.0 or later on {HOST}, found one for CUDA 12.4; "
+                      "update the driver, or set device: cpu\n", done.stderr)
+        self.assertEqual(done.stderr.count("expected a driver"), 1)
+
+    def test_two_models_of_gpus(self):
+        done = self.run_program(*self.WORDS, "--ranks", "3", STAND_IN_SAME="0", code=64)
+        self.assertIn(f"lockstep: rank 2 on {HOST}: expected Stand-in 1, as on rank 0, found Stand-in 0; use one kind of "
+                      "node, or set exact: preferred in the job\n", done.stderr)
+        self.run_program(*self.WORDS, "--ranks", "3", "--exact", "preferred", STAND_IN_SAME="0")
+
+
 class Memory(Place):
     def test_a_job_that_does_not_fit(self):
         done = self.run_program("train", str(JOB), "batch_size=640", "device=cuda", "evaluate=never", code=78,
