@@ -395,14 +395,29 @@ class Exchange(Place):
                                     "--shards-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
             lines = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertEqual([(line["way"], line["bytes"]) for line in lines],
-                             [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library")])
+                             [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
             self.assertEqual({line["ranks"] for line in lines}, {3 if ranks == "auto" else 1})
             for line in lines:
                 self.assertGreater(line["seconds_best"], 0)
         words = ("bench", "exchange", "--device", "cuda", "--rounds", "1", "--sizes", "4KiB")
-        self.assertIn("NCCL all-reduce", self.run_program(*words).stdout)
+        self.assertIn("            exact exchange              exact: never           NCCL all-reduce   MPI all-reduce, on CPUs  ",
+                      self.run_program(*words).stdout)
         done = self.run_program(*words, code=78, STAND_IN_GPUS="0")
         self.assertIn(f"job.device: expected a GPU on {HOST}, found none", done.stderr)
+
+
+    def test_bench_within_and_between_hosts(self):
+        done = self.run_program("bench", "exchange", "--device", "cuda", "--sizes", "64KiB,3MiB", "--rounds", "2", "--log",
+                                "json", "--picture", "exchange.svg", module=CHECKED, prefix=TWO_HOSTS)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(line["part"], line["ranks"], line["bytes"], line["way"]) for line in lines],
+                         [(part, ranks, size, way) for part, ranks in (("within", 2), ("between", 2), ("all", 4))
+                          for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
+        for line in lines:
+            self.assertGreater(line["seconds_best"], 0)
+        drawn = (self.folder / "exchange.svg").read_text(encoding="utf-8")
+        for name in ("NCCL all-reduce", "MPI all-reduce, on CPUs", "exact, within hosts", "exact, between hosts"):
+            self.assertIn(f">{name}</text>", drawn)
 
 
 class Hosts(Place):
