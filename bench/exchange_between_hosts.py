@@ -14,13 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "launch"))
-from emulated_hosts import EmulatedHosts, run  # noqa: E402  pylint: disable=wrong-import-position
-
-
-def limit(hosts, count, rate):
-    for i in range(count):
-        run(*hosts.prefix(i), "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb",
-            "latency", "100ms")
+from emulated_hosts import EmulatedHosts  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def exact_and_library(hosts, program, ranks, words):
@@ -32,7 +26,7 @@ def exact_and_library(hosts, program, ranks, words):
         capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{program}: {done.stderr}")
-    lines = {line["way"]: line for line in map(json.loads, done.stdout.splitlines())}
+    lines = {line["way"]: line for line in map(json.loads, done.stdout.splitlines()) if line.get("part", "all") == "all"}
     return lines["exact"], lines["library"]
 
 
@@ -53,7 +47,7 @@ def main():
     if EmulatedHosts.missing():
         sys.exit(f"cannot emulate hosts: {EmulatedHosts.missing()}")
     with EmulatedHosts(options.hosts) as hosts:
-        limit(hosts, options.hosts, options.rate)
+        hosts.limit(options.rate)
         for ranks in options.ranks:
             lines = {program: [] for program in options.programs}
             for _ in range(options.turns):

@@ -25,6 +25,7 @@ struct BenchArguments : ExchangeBenchOptions {
 
 struct HostArguments : HostLimits {
   RankOptions ranks;
+  std::string device = "cpu";
   std::string exact = "required";
   double least_gigabytes = 0;  ///< a second
 };
@@ -38,6 +39,14 @@ CLI::Validator gradient_size() {
             return fmt::format("expected bytes, at least {}, such as 65536 or 64KiB, found '{}'", sizeof(float), word);
           },
           "SIZE", "gradient size"};
+}
+
+/// What --ranks auto asks.
+Job job_of(const std::string& device) {
+  Job job;
+  job.device = device;
+  job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
+  return job;
 }
 
 void add_exchange(CLI::App& bench, Action& run) {
@@ -67,12 +76,9 @@ void add_exchange(CLI::App& bench, Action& run) {
       ->capture_default_str();
   exchange->callback([&run, arguments] {
     run = [arguments] {
-      Job job;
-      job.device = arguments->device;
-      job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
       return run_on_ranks(
           arguments->ranks, [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); },
-          automatic_ranks(job));
+          automatic_ranks(job_of(arguments->device)));
     };
   });
 }
@@ -80,8 +86,10 @@ void add_exchange(CLI::App& bench, Action& run) {
 int run_hosts(HostArguments& arguments) {
   arguments.one_kind = arguments.exact == "required";
   arguments.bytes_per_second = 1e9 * arguments.least_gigabytes;
-  return run_on_ranks(arguments.ranks,
-                      [&](Communicator& communicator) { return report_hosts(communicator, arguments); });
+  return run_on_ranks(
+      arguments.ranks,
+      [&](Communicator& communicator) { return report_hosts(communicator, arguments, arguments.device); },
+      automatic_ranks(job_of(arguments.device)));
 }
 
 void add_hosts(CLI::App& bench, Action& run) {
@@ -94,6 +102,9 @@ void add_hosts(CLI::App& bench, Action& run) {
   arguments->ranks.add_to(*hosts);
   hosts->add_option("--exact", arguments->exact, "as in the job: where required, ranks that differ are a mistake")
       ->check(one_of({"required", "preferred", "never"}))
+      ->capture_default_str();
+  hosts->add_option("--device", arguments->device, "as in the job: cpu, or cuda, a GPU for each rank")
+      ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
   hosts->add_option("--most-skew", arguments->clock_seconds, "seconds by which clocks may differ")
       ->check(at_least(0))

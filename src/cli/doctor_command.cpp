@@ -17,6 +17,8 @@
 #include "telemetry/text.hpp"
 #include "train/device_choice.hpp"
 #include "train/fingerprint.hpp"
+#include "train/gpu_events.hpp"
+#include "train/rank_gpu.hpp"
 
 namespace lockstep::cli {
 
@@ -105,6 +107,7 @@ void examine_mpi(Report& report) {
 void examine_module(Report& report, const train::GpuFacts& facts) {
   if (facts.module_problem.empty()) {
     report.fact("CUDA module", fmt::format("for CUDA {}", backend::cuda_version_text(facts.module_cuda_version)));
+    report.fact("CUDA libraries", facts.module_libraries);
     return;
   }
   report.fact("CUDA module", facts.module_problem);
@@ -127,7 +130,7 @@ void examine_gpus(Report& report) {
     report.lacking("a driver that works", "see what nvidia-smi says");
     return;
   }
-  report.fact("GPU driver", fmt::format("for CUDA {}", backend::cuda_version_text(driver.cuda_version)));
+  report.fact("GPU driver", train::driver_text(train::driver_version(), driver.cuda_version));
   if (facts.visible) report.fact("visible", fmt::format("CUDA_VISIBLE_DEVICES is '{}'", *facts.visible));
   if (driver.state == State::no_gpu) report.fact("GPUs", "none that this process may see");
   for (std::size_t i = 0; i < driver.gpus.size(); ++i) report.fact(fmt::format("GPU {}", i), text_of(driver.gpus[i]));

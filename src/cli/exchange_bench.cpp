@@ -7,10 +7,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "cli/exchange_place.hpp"
 #include "cli/svg_chart.hpp"
 #include "comm/exchange_times.hpp"
+#include "comm/hosts.hpp"
+#include "comm/mpi_session.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
@@ -20,28 +25,43 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{60'000};
 const std::vector<std::uint64_t> kSizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+constexpr std::chrono::hours kLongestPart{24};  ///< for which ranks that have no part in it wait
 
-/// One way to add up the gradients of all ranks.
+/// Who adds up the gradients of ranks. The library is that of the place where gradients are; MPI adds on the hosts.
+enum class Adder : std::uint8_t { exact, plain, library, mpi };
+
 struct Way {
+  Adder adder;
   const char* name;
   const char* title;  ///< for people
 };
-constexpr Way kExact{"exact", "exact exchange"}, kPlain{"plain", "exact: never"};
 
-/// The library's own all-reduce.
-Way library(const ExchangeBenchOptions& options) {
-  return {"library", options.device == "cuda" ? "NCCL all-reduce" : "MPI all-reduce"};
+/// The exact exchange is the first.
+std::vector<Way> ways_of(const exec::Device& device) {
+  const bool on_gpu = device.is_gpu();
+  std::vector<Way> ways = {{Adder::exact, "exact", "exact exchange"},
+                           {Adder::plain, "plain", "exact: never"},
+                           {Adder::library, "library", on_gpu ? "NCCL all-reduce" : "MPI all-reduce"}};
+  if (on_gpu) ways.push_back({Adder::mpi, "mpi", "MPI all-reduce, on CPUs"});
+  return ways;
 }
 
+/// What a way took; as it goes over the wire.
 struct Row {
-  Way way;
   std::uint64_t bytes = 0;
-  comm::ExchangeTimes times;
-  double bus_bytes_per_second = 0;  ///< filled in later
+  std::int64_t ranks = 0;
+  double median = 0, best = 0;  ///< seconds
+  double bus_bytes_per_second = 0;
+  std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
+};
 
-  [[nodiscard]] double seconds() const { return median(times.seconds); }
+/// Ranks that are timed together.
+struct Part {
+  const char* name;
+  const char* title;                    ///< for people
+  Communicator* ranks = nullptr;        ///< null: this rank is none of them
+  std::shared_ptr<Communicator> owned;  ///< where the ranks are not all
 };
 
 /// 65536 -> "64 KiB", as sizes are asked for.
@@ -52,35 +72,90 @@ std::string size_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
 }
 
-comm::ExchangePlace place_of(const exec::Device& device, Communicator& communicator) {
-  if (!device.is_gpu()) return {};
-  backend::Gpu& gpu = device.lanes->gpu();
-  return {&gpu,
-          [&] { return comm::make_gpu_messages(*device.module, communicator, gpu, device.gpu_place, kPatience); }};
+Part group(const char* name, const char* title, Communicator& all, const std::vector<int>& ranks) {
+  Part part{name, title, nullptr, nullptr};
+  if (std::find(ranks.begin(), ranks.end(), all.rank()) == ranks.end()) return part;
+  part.owned = comm::make_mpi_group(all, ranks);
+  part.ranks = part.owned.get();
+  return part;
 }
 
-std::vector<Row> measure(Communicator& communicator, const ExchangeBenchOptions& options,
-                         const comm::ExchangePlace& place, std::uint64_t bytes) {
-  const comm::ExchangeLoad load{.elements = static_cast<std::int64_t>(bytes / sizeof(float)),
-                                .shards_a_rank = options.shards_a_rank};
+/// Where hosts have several ranks, what joins those and the network are first timed apart.
+std::vector<Part> parts_of(Communicator& communicator) {
+  const comm::Hosts hosts(communicator.topology());
+  std::vector<Part> parts;
+  if (hosts.count() > 1 && hosts.count() < communicator.size()) {
+    std::vector<int> firsts;
+    for (int host = 0; host < hosts.count(); ++host) firsts.push_back(hosts.ranks(host).front());
+    parts.push_back(group("within", "within hosts: each by itself, all at once; the slowest host's time", communicator,
+                          hosts.ranks(hosts.host_of(communicator.rank()))));
+    parts.push_back(group("between", "between hosts: one rank of each", communicator, firsts));
+  }
+  parts.push_back({"all", "all ranks", &communicator, nullptr});
+  return parts;
+}
+
+comm::ExchangeTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
+                             Adder adder, std::int64_t elements) {
+  const auto place = exchange_place(device, ranks);
+  const comm::ExchangeLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
+  switch (adder) {
+    case Adder::library:
+      return comm::time_all_reduce(ranks, elements, options.rounds, place);
+    case Adder::mpi:
+      return comm::time_all_reduce(ranks, elements, options.rounds);
+    default:
+      return comm::time_exchange(ranks, load, adder == Adder::exact, options.rounds, place);
+  }
+}
+
+Row row_of(const comm::ExchangeTimes& times, int ranks, std::uint64_t bytes) {
+  const double seconds = median(times.seconds);
+  return {.bytes = bytes,
+          .ranks = ranks,
+          .median = seconds,
+          .best = *std::min_element(times.seconds.begin(), times.seconds.end()),
+          .bus_bytes_per_second = comm::bus_bandwidth(static_cast<double>(bytes), ranks, seconds),
+          .shared_memory_bytes = times.shared_memory_bytes,
+          .network_bytes = times.network_bytes};
+}
+
+/// That of the ranks that took longest, the same on every rank.
+Row slowest(Communicator& all, const Row& mine) {
+  std::vector<Row> rows(static_cast<std::size_t>(all.size()));
+  all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(rows)),
+                 {"bench", 0, kLongestPart});
+  return *std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.median < b.median; });
+}
+
+/// A row a way.
+std::vector<Row> measure(Communicator& all, const Part& part, const ExchangeBenchOptions& options,
+                         const exec::Device& device, std::uint64_t bytes) {
   std::vector<Row> rows;
-  rows.push_back({kExact, bytes, comm::time_exchange(communicator, load, true, options.rounds, place)});
-  rows.push_back({kPlain, bytes, comm::time_exchange(communicator, load, false, options.rounds, place)});
-  rows.push_back({library(options), bytes, comm::time_all_reduce(communicator, load.elements, options.rounds, place)});
-  for (Row& row : rows) {
-    row.bus_bytes_per_second = comm::bus_bandwidth(static_cast<double>(bytes), communicator.size(), row.seconds());
+  for (const Way& way : ways_of(device)) {
+    Row mine;
+    if (part.ranks != nullptr) {
+      const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
+      mine = row_of(time_way(*part.ranks, options, device, way.adder, elements), part.ranks->size(), bytes);
+    }
+    rows.push_back(slowest(all, mine));
   }
   return rows;
 }
 
 void print_heading(const Communicator& communicator, const ExchangeBenchOptions& options) {
   const auto& topology = communicator.topology();
-  fmt::print("{} rank{} on {} host{}, {} shard{} a rank, {} rounds: median of the slowest rank, and bus bandwidth\n\n",
+  fmt::print("{} rank{} on {} host{}, {} shard{} a rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
              communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
              topology.host_names.size() == 1 ? "" : "s", options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
              options.rounds);
+}
+
+void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways) {
+  fmt::print("\n");
+  if (!only_one) fmt::print("{}\n", part.title);
   fmt::print("{:>10}", "size");
-  for (const Way& way : {kExact, kPlain, library(options)}) fmt::print("  {:>24}", way.title);
+  for (const Way& way : ways) fmt::print("  {:>24}", way.title);
   fmt::print("  {:>12}  {:>12}\n", "in memory", "by network");
 }
 
@@ -88,35 +163,47 @@ void print_rows(const std::vector<Row>& rows) {
   using telemetry::byte_count;
   fmt::print("{:>10}", size_text(static_cast<double>(rows[0].bytes)));
   for (const Row& row : rows) {
-    fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.seconds(), byte_count(row.bus_bytes_per_second));
+    fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.median, byte_count(row.bus_bytes_per_second));
   }
-  fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].times.shared_memory_bytes)),
-             byte_count(static_cast<double>(rows[0].times.network_bytes)));
+  fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].shared_memory_bytes)),
+             byte_count(static_cast<double>(rows[0].network_bytes)));
 }
 
-void print_json(const std::vector<Row>& rows, int ranks) {
-  for (const Row& row : rows) {
+void print_json(const Part& part, const std::vector<Way>& ways, const std::vector<Row>& rows) {
+  for (std::size_t w = 0; w < rows.size(); ++w) {
+    const Row& row = rows[w];
     nlohmann::ordered_json line;
     line["event"] = "exchange";
-    line["way"] = row.way.name;
-    line["ranks"] = ranks;
+    line["part"] = part.name;
+    line["way"] = ways[w].name;
+    line["ranks"] = row.ranks;
     line["bytes"] = row.bytes;
-    line["seconds_median"] = row.seconds();
-    line["seconds_best"] = *std::min_element(row.times.seconds.begin(), row.times.seconds.end());
+    line["seconds_median"] = row.median;
+    line["seconds_best"] = row.best;
     line["bus_bytes_per_second"] = row.bus_bytes_per_second;
-    line["shared_memory_bytes"] = row.times.shared_memory_bytes;
-    line["network_bytes"] = row.times.network_bytes;
+    line["shared_memory_bytes"] = row.shared_memory_bytes;
+    line["network_bytes"] = row.network_bytes;
     fmt::print("{}\n", line.dump());
   }
 }
 
-void draw(const std::vector<std::vector<Row>>& sizes, const std::string& path) {
+/// Of one way, over the sizes.
+Series series_of(const std::string& name, const std::vector<std::vector<Row>>& sizes, std::size_t way) {
+  Series series{name, {}};
+  for (const auto& rows : sizes) {
+    series.points.emplace_back(static_cast<double>(rows[way].bytes), rows[way].bus_bytes_per_second / 1e9);
+  }
+  return series;
+}
+
+/// `parts`: rows by part, size and way. All ways of all ranks, and the exact exchange of the other parts.
+void draw(const std::vector<std::vector<std::vector<Row>>>& parts, const std::vector<Way>& ways,
+          const std::string& path) {
   std::vector<Series> series;
-  for (std::size_t w = 0; w < sizes[0].size(); ++w) {
-    Series& one = series.emplace_back(Series{sizes[0][w].way.title, {}});
-    for (const auto& rows : sizes) {
-      one.points.emplace_back(static_cast<double>(rows[w].bytes), rows[w].bus_bytes_per_second / 1e9);
-    }
+  for (std::size_t w = 0; w < ways.size(); ++w) series.push_back(series_of(ways[w].title, parts.back(), w));
+  if (parts.size() > 1) {
+    series.push_back(series_of("exact, within hosts", parts[0], 0));
+    series.push_back(series_of("exact, between hosts", parts[1], 0));
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if ((file << drawing("Bus bandwidth in GB/s over the size of the gradient", size_text, series)).flush()) return;
@@ -130,16 +217,21 @@ int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& optio
   Job job;
   job.device = options.device;
   const exec::Device device = train::choose_device(job, communicator);
-  const comm::ExchangePlace place = place_of(device, communicator);
+  const std::vector<Way> ways = ways_of(device);
+  const std::vector<Part> parts = parts_of(communicator);
   if (leads && people) print_heading(communicator, options);
-  std::vector<std::vector<Row>> all;
-  for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
-    all.push_back(measure(communicator, options, place, bytes));
-    if (!leads) continue;
-    people ? print_rows(all.back()) : print_json(all.back(), communicator.size());
-    (void)std::fflush(stdout);
+  std::vector<std::vector<std::vector<Row>>> all;  // by part, size and way
+  for (const Part& part : parts) {
+    all.emplace_back();
+    if (leads && people) print_columns(part, parts.size() == 1, ways);
+    for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
+      const auto& rows = all.back().emplace_back(measure(communicator, part, options, device, bytes));
+      if (!leads) continue;
+      people ? print_rows(rows) : print_json(part, ways, rows);
+      (void)std::fflush(stdout);
+    }
   }
-  if (leads && !options.picture.empty()) draw(all, options.picture);
+  if (leads && !options.picture.empty()) draw(all, ways, options.picture);
   return 0;
 }
 

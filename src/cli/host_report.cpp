@@ -9,23 +9,26 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "backend/device.hpp"
 #include "backend/gpu/driver.hpp"
+#include "cli/exchange_place.hpp"
 #include "comm/clock_offset.hpp"
 #include "comm/exchange_times.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
+#include "train/device_choice.hpp"
 #include "train/fingerprint.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-constexpr std::size_t kWidth = 1024;  ///< bytes of a rank's facts as text
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::size_t kWidth = 4096;       ///< bytes of a rank's facts as text
+constexpr std::size_t kLongestText = 600;  ///< of a problem; other than ASCII it takes six bytes a letter
 constexpr std::int64_t kElements = std::int64_t{4} << 20;  ///< of the gradient: 16 MiB
 constexpr int kRounds = 10;
 
@@ -38,25 +41,40 @@ std::string processor() {
   return fmt::format("{}, {}", cpu.model, cpu.isa);
 }
 
-RankFacts facts_of(Communicator& communicator) {
-  const Topology& topology = communicator.topology();
-  const auto gpus = backend::ask_driver().gpus;
+/// Null where there is none; `facts` say why. All ranks call it together.
+std::optional<exec::Device> device_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
+  Job job;
+  job.device = wanted;
+  if (wanted == "cuda") facts.gpus = static_cast<int>(backend::ask_driver().gpus.size());
+  try {
+    return train::choose_device(job, communicator);
+  } catch (const Error& error) {
+    facts.problem = std::string(error.what()).substr(0, kLongestText);
+    facts.problem_code = error.code();
+    return {};
+  }
+}
+
+RankFacts facts_of(Communicator& communicator, const std::string& wanted, std::optional<exec::Device>& device) {
   RankFacts facts;
-  facts.host = topology.host_name(communicator.rank());
-  facts.gpus = static_cast<int>(gpus.size());
-  facts.local_rank = topology.local_rank(communicator.rank());
-  facts.device = facts.has_gpu() ? gpus[static_cast<std::size_t>(facts.local_rank)].name : processor();
-  facts.fingerprint = train::take_fingerprint().text();
-  const auto clock = comm::clock_offset(communicator, kPatience, wall_seconds);
+  facts.host = communicator.topology().host_name(communicator.rank());
+  device = device_of(communicator, wanted, facts);
+  if (device) {
+    facts.is_gpu = device->is_gpu();
+    facts.device = facts.is_gpu ? device->gpu.name : processor();
+    facts.fingerprint = train::take_fingerprint(*device).text();
+  }
+  const auto clock = comm::clock_offset(communicator, kBenchPatience, wall_seconds);
   facts.clock_ahead = -clock.seconds;
   facts.clock_error = clock.error;
   return facts;
 }
 
 std::string to_text(const RankFacts& facts) {
-  std::string text = nlohmann::json{facts.host,        facts.device,      facts.gpus,       facts.local_rank,
-                                    facts.fingerprint, facts.clock_ahead, facts.clock_error}
-                         .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string text =
+      nlohmann::json{facts.host,         facts.device,      facts.is_gpu,      facts.gpus,       facts.problem,
+                     facts.problem_code, facts.fingerprint, facts.clock_ahead, facts.clock_error}
+          .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   LOCKSTEP_CHECK(text.size() <= kWidth, text);
   text.resize(kWidth, ' ');
   return text;
@@ -64,14 +82,14 @@ std::string to_text(const RankFacts& facts) {
 
 RankFacts from_text(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
-  return {json[0], json[1], json[2], json[3], json[4], json[5], json[6]};
+  return {json[0], json[1], json[2], json[3], json[4], json[5], json[6], json[7], json[8]};
 }
 
-std::vector<RankFacts> gather(Communicator& communicator) {
-  const std::string mine = to_text(facts_of(communicator));
+std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_this_rank) {
+  const std::string mine = to_text(of_this_rank);
   std::string all(kWidth * static_cast<std::size_t>(communicator.size()), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                          {"host facts", 0, kPatience});
+                          {"host facts", 0, kBenchPatience});
   std::vector<RankFacts> facts;
   for (std::size_t at = 0; at < all.size(); at += kWidth) facts.push_back(from_text(all.substr(at, kWidth)));
   return facts;
@@ -85,13 +103,14 @@ void print_ranks(const Topology& topology, const std::vector<RankFacts>& facts) 
              topology.host_names.size(), topology.host_names.size() == 1 ? "" : "s", "host", width);
   std::map<std::string, int> kinds;
   for (std::size_t r = 0; r < facts.size(); ++r) {
-    fmt::print("{:>4}  {:<{}}  {}\n", r, facts[r].host, width, facts[r].device);
-    ++kinds[facts[r].device];
+    const std::string device = facts[r].problem.empty() ? facts[r].device : "no GPU";
+    fmt::print("{:>4}  {:<{}}  {}\n", r, facts[r].host, width, device);
+    ++kinds[device];
   }
   std::vector<std::string> mix;
   for (const auto& [kind, count] : kinds) mix.push_back(fmt::format("{} x {}", count, kind));
   fmt::print("\nkinds     {}\n", fmt::join(mix, "; "));
-  fmt::print("bits      {}\n", facts.front().fingerprint);
+  if (can_compute(facts)) fmt::print("bits      {}\n", facts.front().fingerprint);
 }
 
 void print_clocks(const std::vector<RankFacts>& facts) {
@@ -104,25 +123,32 @@ void print_clocks(const std::vector<RankFacts>& facts) {
 }
 
 /// Bus bandwidth of the exact exchange, in bytes a second.
-double time_exchanges(Communicator& communicator) {
+double time_exchanges(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
-  const double exact = median(comm::time_exchange(communicator, {.elements = kElements}, true, kRounds).seconds);
-  const double library = median(comm::time_all_reduce(communicator, kElements, kRounds).seconds);
+  const comm::ExchangePlace place = exchange_place(device, communicator);
+  const double exact = median(comm::time_exchange(communicator, {.elements = kElements}, true, kRounds, place).seconds);
+  const double library = median(comm::time_all_reduce(communicator, kElements, kRounds, place).seconds);
   const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
-    fmt::print("exchange  all sums right; 16 MiB in {:.2f} ms, {}/s a rank; MPI's all-reduce takes {:.2f} ms\n",
-               1e3 * exact, telemetry::byte_count(bandwidth), 1e3 * library);
+    fmt::print("exchange  all sums right; 16 MiB in {:.2f} ms, {}/s a rank; {}'s all-reduce takes {:.2f} ms\n",
+               1e3 * exact, telemetry::byte_count(bandwidth), device.is_gpu() ? "NCCL" : "MPI", 1e3 * library);
   }
   return bandwidth;
 }
 
 }  // namespace
 
-int report_hosts(Communicator& communicator, const HostLimits& limits) {
+int report_hosts(Communicator& communicator, const HostLimits& limits, const std::string& wanted) {
   const bool leads = communicator.rank() == 0;
-  const std::vector<RankFacts> facts = gather(communicator);
+  std::optional<exec::Device> device;
+  const std::vector<RankFacts> facts = gather(communicator, facts_of(communicator, wanted, device));
   if (leads) print_ranks(communicator.topology(), facts);
-  const double bandwidth = time_exchanges(communicator);
+  double bandwidth = 0;
+  if (device && can_compute(facts)) {
+    bandwidth = time_exchanges(communicator, *device);
+  } else if (leads) {
+    fmt::print("exchange  not timed: not every rank has a GPU\n");
+  }
   if (!leads) return 0;
   print_clocks(facts);
   const auto wrong = judge_hosts(facts, bandwidth, limits);

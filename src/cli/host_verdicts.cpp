@@ -13,13 +13,21 @@ namespace {
 using Facts = std::vector<RankFacts>;
 using Verdicts = std::vector<Verdict>;
 
+// Where some have GPUs, too few on a host are a mistake in the cluster's values; a driver or a module that is missing
+// is told in the words of the job that would miss it, once.
 void judge_gpus(const Facts& facts, Verdicts& wrong) {
-  if (std::none_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.gpus > 0; })) return;
+  const bool any = std::any_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.gpus > 0; });
+  std::set<std::string> told;
   for (std::size_t r = 0; r < facts.size(); ++r) {
-    if (facts[r].has_gpu()) continue;
-    wrong.push_back({ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all "
-                                                  "ranks of a job are of one device kind: see gpusPerNode and slots",
-                                                  r, facts[r].host, facts[r].gpus)});
+    const RankFacts& rank = facts[r];
+    if (rank.problem.empty()) continue;
+    if (any && (rank.gpus == 0 || rank.problem_code == ExitCode::usage)) {
+      wrong.push_back({ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all "
+                                                    "ranks of a job are of one device kind: see gpusPerNode and slots",
+                                                    r, rank.host, rank.gpus)});
+    } else if (told.insert(rank.problem).second) {
+      wrong.push_back({rank.problem_code, rank.problem});
+    }
   }
 }
 
@@ -28,7 +36,7 @@ void judge_kinds(const Facts& facts, Verdicts& wrong) {
   const RankFacts& first = facts.front();
   for (std::size_t r = 1; r < facts.size(); ++r) {
     const RankFacts& rank = facts[r];
-    const bool other_gpu = rank.has_gpu() && first.has_gpu() && rank.device != first.device;
+    const bool other_gpu = rank.is_gpu && first.is_gpu && rank.device != first.device;
     if (!other_gpu && rank.fingerprint == first.fingerprint) continue;
     wrong.push_back(
         {ExitCode::usage, fmt::format("rank {} on {}: expected {}, as on rank 0, found {}; use one kind of node, or "
@@ -52,12 +60,17 @@ void judge_clocks(const Facts& facts, double most, Verdicts& wrong) {
 
 }  // namespace
 
+bool can_compute(const Facts& facts) {
+  return std::all_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.problem.empty(); });
+}
+
 Verdicts judge_hosts(const Facts& facts, double bytes_per_second, const HostLimits& limits) {
   Verdicts wrong;
   judge_gpus(facts, wrong);
-  if (limits.one_kind) judge_kinds(facts, wrong);
+  const bool all_compute = can_compute(facts);
+  if (all_compute && limits.one_kind) judge_kinds(facts, wrong);
   judge_clocks(facts, limits.clock_seconds, wrong);
-  if (bytes_per_second < limits.bytes_per_second) {
+  if (all_compute && bytes_per_second < limits.bytes_per_second) {
     wrong.push_back({ExitCode::infrastructure,
                      fmt::format("exchange: expected at least {:.3g} GB/s, found {:.3g} GB/s; see which network the "
                                  "ranks use (network.profile, network.interface) and who else does",

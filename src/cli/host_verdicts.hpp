@@ -10,14 +10,14 @@ namespace lockstep::cli {
 
 struct RankFacts {
   std::string host;
-  std::string device;  ///< "NVIDIA H100 80GB HBM3", or the processor
-  int gpus = 0;        ///< that this rank's host shows
-  int local_rank = 0;  ///< takes the GPU of this number
+  std::string device;       ///< "NVIDIA H100 80GB HBM3", or the processor; empty: see `problem`
+  bool is_gpu = false;      ///< `device`
+  int gpus = 0;             ///< that the rank sees; where none is asked for, 0
+  std::string problem;      ///< why it has not the GPU that it shall compute on
+  ExitCode problem_code{};  ///< of that
   std::string fingerprint;
   double clock_ahead = 0;  ///< seconds, of rank 0's wall clock
   double clock_error = 0;  ///< no further off than this
-
-  [[nodiscard]] bool has_gpu() const { return local_rank < gpus; }
 };
 
 struct HostLimits {
@@ -31,8 +31,11 @@ struct Verdict {
   std::string text;  ///< what is wrong, and what to try
 };
 
-/// In order of the ranks; the first rank of a host speaks for its clock. `bytes_per_second`: of the exchange. Empty:
-/// nothing is wrong. `facts`: one a rank, at least one.
+/// Whether every rank has what it shall compute on.
+[[nodiscard]] bool can_compute(const std::vector<RankFacts>& facts);
+
+/// In order of the ranks; the first rank of a host speaks for its clock. `bytes_per_second`: of the exchange; not
+/// looked at where not every rank can compute. Empty: nothing is wrong. `facts`: one a rank, at least one.
 [[nodiscard]] std::vector<Verdict> judge_hosts(const std::vector<RankFacts>& facts, double bytes_per_second,
                                                const HostLimits& limits);
 

@@ -119,17 +119,29 @@ constexpr const char* kDrawingStyle =
     ".end{text-anchor:end}.middle{text-anchor:middle}.line{fill:none;stroke:var(--c);stroke-width:1.8}"
     ".dot,.swatch{fill:var(--c)}.s0{--c:#2f6fde}.s1{--c:#d9542b}.s2{--c:#2a9d6f}.s3{--c:#8a55c8}"
     ".s4{--c:#c99a13}.s5{--c:#1aa3b8}.s6{--c:#c8467f}.s7{--c:#7b7f8a}";
-constexpr double kTitle = 44;  // height of title and legend above the axes
+constexpr double kTitle = 44, kLegendLine = 15;  // height of title and one line of legend above the axes; of each more
 
-std::string drawn_legend(const std::vector<Series>& series) {
+struct DrawnLegend {
   std::string text;
+  double more = 0;  ///< height of the lines after the first
+};
+
+DrawnLegend drawn_legend(const std::vector<Series>& series) {
+  DrawnLegend legend;
   double at = kLeft;
   for (std::size_t i = 0; i < series.size(); ++i) {
-    text += fmt::format(R"(<rect class="swatch s{}" x="{}" y="28" width="9" height="9"/>)", i % kColors, at);
-    text += fmt::format(R"(<text class="name" x="{}" y="37">{}</text>)", at + 14, escaped(series[i].name));
-    at += 30 + 6.5 * static_cast<double>(series[i].name.size());
+    const double width = 30 + 6.5 * static_cast<double>(series[i].name.size());
+    if (i > 0 && at + width > kWidth) {
+      at = kLeft;
+      legend.more += kLegendLine;
+    }
+    legend.text += fmt::format(R"(<rect class="swatch s{}" x="{}" y="{}" width="9" height="9"/>)", i % kColors, at,
+                               28 + legend.more);
+    legend.text += fmt::format(R"(<text class="name" x="{}" y="{}">{}</text>)", at + 14, 37 + legend.more,
+                               escaped(series[i].name));
+    at += width;
   }
-  return text;
+  return legend;
 }
 
 std::string legend(const std::vector<Series>& series) {
@@ -187,12 +199,14 @@ std::string drawing(const std::string& title, const std::function<std::string(do
   const Chart chart(series, [&](double power) { return x_text(std::exp2(power)); });
   std::string lines;
   for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
+  const DrawnLegend legend = drawn_legend(series);
+  const double top = kTitle + legend.more;
   return fmt::format(
       R"svg(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}"><style>{}</style>)svg"
       R"svg(<text class="title" x="{}" y="18">{}</text>{}<g transform="translate(0 {})">{}{}</g></svg>)svg"
       "\n",
-      kWidth, kHeight + kTitle, escaped(title), kDrawingStyle, kLeft, escaped(title), drawn_legend(series), kTitle,
-      chart.axes(""), lines);
+      kWidth, kHeight + top, escaped(title), kDrawingStyle, kLeft, escaped(title), legend.text, top, chart.axes(""),
+      lines);
 }
 
 }  // namespace lockstep::cli

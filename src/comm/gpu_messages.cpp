@@ -13,4 +13,12 @@ std::unique_ptr<GpuMessages> make_gpu_messages(const backend::CudaModule& module
   return std::unique_ptr<GpuMessages>(make(ranks, gpu, place, timeout));
 }
 
+std::string messages_library(const backend::CudaModule& module) {
+  auto* const tell = module.library.find<void(std::string&)>(kModuleMessagesLibrary);
+  LOCKSTEP_CHECK(tell != nullptr, "a CUDA module of this build says by what its GPUs exchange");
+  std::string text;
+  tell(text);
+  return text;
+}
+
 }  // namespace lockstep::comm

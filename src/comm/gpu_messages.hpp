@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "backend/gpu/cuda_module.hpp"
 #include "backend/gpu/gpu.hpp"
@@ -51,11 +52,16 @@ class GpuMessages {
 /// The function of the module that makes them: GpuMessages*(Communicator&, backend::Gpu&, const backend::GpuPlace&,
 /// std::chrono::milliseconds).
 inline constexpr const char* kModuleMakeMessages = "lockstep_cuda_make_messages";
+/// That which says by what: void(std::string&).
+inline constexpr const char* kModuleMessagesLibrary = "lockstep_cuda_messages_library";
 
 /// By NCCL. Every rank calls it, each with its own GPU; rank 0's unique id goes over `ranks`. Throws
 /// Error(infrastructure) on all of them where it fails on one, or is not done by the deadline.
 [[nodiscard]] std::unique_ptr<GpuMessages> make_gpu_messages(const backend::CudaModule& module, Communicator& ranks,
                                                              backend::Gpu& gpu, const backend::GpuPlace& place,
                                                              std::chrono::milliseconds timeout);
+
+/// "NCCL 2.28.3". Not among CudaModule::libraries: where sums are exact no bit depends on it.
+[[nodiscard]] std::string messages_library(const backend::CudaModule& module);
 
 }  // namespace lockstep::comm

@@ -238,3 +238,9 @@ extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuMessages* l
     std::chrono::milliseconds timeout) {
   return new lockstep::comm::NcclGroup(ranks, gpu, place, timeout);
 }
+
+extern "C" __attribute__((visibility("default"))) void lockstep_cuda_messages_library(std::string& text) {
+  int version = 0;  // of the library that was loaded: 22803 is 2.28.3
+  if (ncclGetVersion(&version) != ncclSuccess) return;
+  text = fmt::format("NCCL {}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
+}

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <initializer_list>
 
@@ -84,6 +85,13 @@ std::shared_ptr<const Library> Library::load(const std::string& path, std::strin
 std::string Library::error_text(int result) const {
   const char* text = functions_.error_text == nullptr ? nullptr : functions_.error_text(result);
   return text == nullptr ? fmt::format("error {}", result) : text;
+}
+
+std::string driver_version(const Library& library) {
+  std::array<char, 80> text{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+  const auto ask = library.functions().driver_version;
+  const bool told = ask != nullptr && ask(text.data(), static_cast<unsigned>(text.size() - 1)) == success;
+  return told ? text.data() : "";
 }
 
 Device find_gpu(const Library& library, const std::string& device, std::string& problem) {

@@ -11,6 +11,7 @@
 #include "core/spans.hpp"
 #include "telemetry/event_fields.hpp"
 #include "telemetry/event_text.hpp"
+#include "telemetry/gpu_table.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
@@ -50,19 +51,34 @@ class Progress : public Sink {
   }
 
   void event(const std::string& name, const Record& record) override {
+    if (name == "gpu") {
+      gpus_.push_back(record);
+      if (static_cast<double>(gpus_.size()) >= ranks_) tell_gpus();
+      return;
+    }
+    tell_gpus();
     if (name == "step") {
       on_step(record);
       return;
     }
     if (name == "start") on_start(record);
-    std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "",
-                 event_text(name, record, palette_, steps_).c_str());
-    std::fflush(file_);
+    print(event_text(name, record, palette_, steps_));
   }
 
  private:
+  void print(const std::string& text) {
+    std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "", text.c_str());
+    std::fflush(file_);
+  }
+
+  void tell_gpus() {
+    if (!gpus_.empty()) print(gpu_table(gpus_, palette_));
+    gpus_.clear();
+  }
+
   void on_start(const Record& record) {
     steps_ = number(record, "steps");
+    ranks_ = number(record, "ranks");
     epochs_ = std::ceil(number(record, "epochs"));  // steps may end in the middle of one
     started_ = shown_ = options_.clock();
   }
@@ -124,6 +140,8 @@ class Progress : public Sink {
   std::FILE* file_;
   ProgressOptions options_;
   Palette palette_;
+  std::vector<Record> gpus_;                    // of ranks, until those of all are known
+  double ranks_ = 0;                            // 0: not known
   double steps_ = 0, epochs_ = 0;               // of the whole run; 0: not known
   double started_ = 0;                          // by the clock
   double first_step_ = -1, first_step_at_ = 0;  // of this process: a resumed run starts in the middle

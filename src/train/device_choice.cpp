@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backend/gpu/cuda_module.hpp"
+#include "comm/gpu_messages.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
@@ -107,7 +108,10 @@ std::string place_of(const Job& job, const std::string& key) {
 }
 
 GpuFacts ask_gpu_facts() {
-  return facts_with(backend::open_module());
+  const backend::CudaModule module = backend::open_module();
+  GpuFacts facts = facts_with(module);
+  if (module) facts.module_libraries = fmt::format("{}, {}", module.libraries, comm::messages_library(module));
+  return facts;
 }
 
 backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {

@@ -17,6 +17,7 @@ struct GpuFacts {
   backend::DriverFacts driver;
   std::string module_problem;          ///< why there is no CUDA module; empty: there is one
   int module_cuda_version = 0;         ///< that it was built with
+  std::string module_libraries;        ///< that it was loaded with: "CUDA runtime 13000, ..., NCCL 2.28.3"
   std::optional<std::string> visible;  ///< CUDA_VISIBLE_DEVICES, where it is set
   bool shared = false;                 ///< LOCKSTEP_SHARE_GPUS: several ranks may take one GPU, for tests
 };

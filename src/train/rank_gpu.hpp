@@ -20,4 +20,7 @@ struct RankGpu {
 /// nothing.
 [[nodiscard]] RankGpu rank_gpu(const RunContext& run);
 
+/// "580.65.06", the version of this machine's driver, by the same library; empty: nobody says.
+[[nodiscard]] std::string driver_version();
+
 }  // namespace lockstep::train

@@ -7,15 +7,19 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cuda"))
+from pretended_hosts import TWO_HOSTS  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 SIZES = [4096, 1 << 20, 3 << 20]
 
 
-def bench(*words, code=0):
-    done = subprocess.run([PROGRAM, "bench", "exchange", "--rounds", "2", "--sizes", "4KiB,1MiB,3145728", *words],
+def bench(*words, code=0, prefix=()):
+    done = subprocess.run([*prefix, PROGRAM, "bench", "exchange", "--rounds", "2", "--sizes", "4KiB,1MiB,3145728", *words],
                           capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -27,7 +31,7 @@ class BenchExchange(unittest.TestCase):
         self.assertEqual([(line["bytes"], line["way"]) for line in lines],
                          [(size, way) for size in SIZES for way in ("exact", "plain", "library")])
         for line in lines:
-            self.assertEqual((line["event"], line["ranks"]), ("exchange", 2))
+            self.assertEqual((line["event"], line["part"], line["ranks"]), ("exchange", "all", 2))
             self.assertLessEqual(line["seconds_best"], line["seconds_median"])
             # Two ranks: each link carries as much as there is.
             self.assertAlmostEqual(line["bus_bytes_per_second"] * line["seconds_median"], line["bytes"], delta=1)
@@ -52,6 +56,42 @@ class BenchExchange(unittest.TestCase):
         for name in ("exact exchange", "exact: never", "MPI all-reduce", "1 MiB"):
             self.assertIn(name, names)
         self.assertEqual(len([path for path in drawn.iter(f"{space}path")]), 3)
+
+    def test_hosts_of_several_ranks_are_timed_within_and_between(self):
+        lines = [json.loads(line) for line in bench("--log", "json", prefix=TWO_HOSTS).splitlines()]
+        self.assertEqual([(line["part"], line["ranks"], line["bytes"], line["way"]) for line in lines],
+                         [(part, ranks, size, way) for part, ranks in (("within", 2), ("between", 2), ("all", 4))
+                          for size in SIZES for way in ("exact", "plain", "library")])
+        for line in lines:
+            self.assertGreater(line["seconds_best"], 0)
+            if line["way"] != "exact":
+                continue
+            sent = {"within": (2, 0), "between": (0, 2), "all": (3, 2)}[line["part"]]
+            self.assertEqual((line["shared_memory_bytes"], line["network_bytes"]), tuple(n * line["bytes"] for n in sent))
+
+    def test_a_table_for_each_part_and_lines_of_them_in_the_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder, "exchange.svg")
+            text = bench("--picture", str(picture), prefix=TWO_HOSTS)
+            drawn = ElementTree.parse(picture).getroot()
+        columns = ("      size            exact exchange              exact: never            MPI all-reduce     in memory"
+                   "    by network\n")
+        rows = r"( +\S+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} .*\n){3}"
+        self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard a rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
+                         f"within hosts: each by itself, all at once; the slowest host's time\n{columns}{rows}\n"
+                         f"between hosts: one rank of each\n{columns}{rows}\nall ranks\n{columns}{rows}$")
+        space = "{http://www.w3.org/2000/svg}"
+        names = {entry.text: float(entry.get("y")) for entry in drawn.iter(f"{space}text") if entry.get("class") == "name"}
+        self.assertEqual(list(names), ["exact exchange", "exact: never", "MPI all-reduce", "exact, within hosts",
+                                       "exact, between hosts"])
+        self.assertEqual(sorted(set(names.values())), [37, 52])  # what does not fit goes to a second line
+        self.assertEqual(len(list(drawn.iter(f"{space}path"))), 5)
+
+    def test_hosts_of_one_rank_are_all_there_is_to_time(self):
+        alone = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
+                 'LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
+        lines = [json.loads(line) for line in bench("--log", "json", prefix=alone).splitlines()]
+        self.assertEqual({(line["part"], line["ranks"]) for line in lines}, {("all", 2)})
 
     def test_alone(self):
         lines = [json.loads(line) for line in bench("--log", "json").splitlines()]

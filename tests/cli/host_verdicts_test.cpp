@@ -6,14 +6,21 @@
 namespace lockstep::cli {
 namespace {
 
-RankFacts rank_on(const std::string& host, const std::string& device, int gpus, int local_rank) {
-  return {.host = host, .device = device, .gpus = gpus, .local_rank = local_rank, .fingerprint = "kernels 1"};
+RankFacts on_gpu(const std::string& host) {
+  return {.host = host, .device = "H100", .is_gpu = true, .gpus = 2, .fingerprint = "kernels 1"};
+}
+
+RankFacts without_gpu(const std::string& host, int gpus, ExitCode code, const std::string& problem) {
+  return {.host = host, .gpus = gpus, .problem = problem, .problem_code = code};
+}
+
+RankFacts on_cpu(const std::string& host, const std::string& processor) {
+  return {.host = host, .device = processor, .fingerprint = "kernels 1"};
 }
 
 /// Two hosts with two GPUs of one model each.
 std::vector<RankFacts> good() {
-  return {rank_on("a", "H100", 2, 0), rank_on("a", "H100", 2, 1), rank_on("b", "H100", 2, 0),
-          rank_on("b", "H100", 2, 1)};
+  return {on_gpu("a"), on_gpu("a"), on_gpu("b"), on_gpu("b")};
 }
 
 std::vector<std::string> texts(const std::vector<Verdict>& verdicts, ExitCode code) {
@@ -33,14 +40,23 @@ TEST(HostVerdicts, NothingIsWrongWithHostsThatAreAlike) {
 
 TEST(HostVerdicts, EveryRankNeedsAGpuWhereOneHasOne) {
   auto facts = good();
-  facts[3] = rank_on("b", "Xeon", 1, 1);
-  facts.push_back(rank_on("c", "Xeon", 0, 0));
+  facts[3] = without_gpu("b", 1, ExitCode::usage, "2 ranks and 1 visible there");
+  facts.push_back(without_gpu("c", 0, ExitCode::configuration, "found no driver"));
+  EXPECT_FALSE(can_compute(facts));
   EXPECT_EQ(
-      texts(judge_hosts(facts, 0, {}), ExitCode::usage),
+      texts(judge_hosts(facts, 0, {.bytes_per_second = 1e9}), ExitCode::usage),
       (Texts{"rank 3 on b: expected a GPU for each rank, found 1 there; all ranks of a job are of one device kind: "
              "see gpusPerNode and slots",
              "rank 4 on c: expected a GPU for each rank, found 0 there; all ranks of a job are of one device kind: "
              "see gpusPerNode and slots"}));
+}
+
+TEST(HostVerdicts, WhatKeepsGpusFromComputingIsToldOnce) {
+  const auto no_module = without_gpu("a", 0, ExitCode::configuration, "expected the CUDA module, found none");
+  EXPECT_EQ(texts(judge_hosts({no_module, no_module}, 0, {}), ExitCode::configuration), Texts{no_module.problem});
+  auto facts = good();
+  facts[2] = facts[3] = without_gpu("b", 2, ExitCode::configuration, "expected a driver for CUDA 13.0");
+  EXPECT_EQ(texts(judge_hosts(facts, 0, {}), ExitCode::configuration), Texts{facts[2].problem});
 }
 
 TEST(HostVerdicts, MixedGpusAreForJobsThatSaySo) {
@@ -54,7 +70,7 @@ TEST(HostVerdicts, MixedGpusAreForJobsThatSaySo) {
 }
 
 TEST(HostVerdicts, ProcessorsMayHaveOtherNamesButNotOtherBits) {
-  std::vector<RankFacts> facts = {rank_on("a", "Xeon", 0, 0), rank_on("b", "EPYC", 0, 0)};
+  std::vector<RankFacts> facts = {on_cpu("a", "Xeon"), on_cpu("b", "EPYC")};
   EXPECT_TRUE(judge_hosts(facts, 0, {}).empty());
   facts[1].fingerprint = "kernels 2";
   EXPECT_EQ(texts(judge_hosts(facts, 0, {}), ExitCode::usage),

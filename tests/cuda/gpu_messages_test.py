@@ -92,7 +92,13 @@ class Doctor(unittest.TestCase):
     def test_gpus_in_order_of_their_bus(self):
         text = run("doctor").stdout
         self.assertIn("CUDA module    for CUDA 13.0\n", text)
-        self.assertIn(f"GPU driver     for CUDA 13.0\nGPU 0          {FIRST}\nGPU 1          {SECOND}\n", text)
+        self.assertIn("CUDA libraries no libraries, no NCCL\n", text)
+        self.assertIn("GPU driver     550.54.15, for CUDA 13.0\n"
+                      f"GPU 0          {FIRST}\nGPU 1          {SECOND}\n", text)
+
+    def test_a_driver_that_does_not_say_its_version(self):
+        text = run("doctor", NVML_STAND_IN="no_driver").stdout
+        self.assertIn("GPU driver     for CUDA 13.0\n", text)
 
     def test_visible_devices(self):
         text = run("doctor", CUDA_VISIBLE_DEVICES="").stdout

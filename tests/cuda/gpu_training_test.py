@@ -202,11 +202,25 @@ class Training(Place):
     def test_gpus_that_differ_are_told(self):
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", "--ranks", "3",
                                 "exact=preferred", STAND_IN_SAME="0")
-        self.assertIn(f"\n  gpu    rank 2 on {HOST}: Stand-in 0, 8.0 GiB, compute capability 9.0, 132 multiprocessors at "
-                      "1980 MHz, 0000:90:00.0, driver for CUDA 13.0\n", done.stderr)
+        host, named = (f"{text:<{max(4, len(HOST))}}" for text in ("host", HOST))  # as wide as the wider one
+        row = (f"  {named}  Stand-in {{}}  {{:>8}}                 9.0              132  1980 MHz  0000:{{}}:00.0  "
+               "550.54.15, for CUDA 13.0\n")
+        self.assertIn(f"\n  gpu    rank  {host}  model         memory  compute capability  multiprocessors  "
+                      "   clock  PCI address   driver\n"
+                      "            0" + row.format(1, "10.0 GiB", 70) + "            1" + row.format(1, "9.0 GiB", 80)
+                      + "            2" + row.format(0, "8.0 GiB", 90), done.stderr)
         self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
                       "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
                       done.stderr)
+
+    def test_drivers_that_differ_are_told(self):
+        """By their own version, where all are for one CUDA."""
+        drivers = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
+                   'NVML_STAND_IN_DRIVER=580.65.0$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
+        done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", prefix=drivers)
+        self.assertIn("warning: the GPUs differ in memory (rank 0: 10.0 GiB, rank 1: 9.0 GiB), driver (rank 0: 580.65.00, "
+                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each gets what it can do "
+                      "(docs/balancing.md)\n", done.stderr)
 
     def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):
         words = ("steps=1", "evaluate=never", "device=cuda", "data.train.digits.count=200", "--ranks", "2")
@@ -236,6 +250,7 @@ class Training(Place):
         gpu = events["gpu"]
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
+        self.assertEqual(gpu["driver_version"], "550.54.15")
         self.assertIn("has not run on a GPU yet", events["warning"]["message"])
         self.assertEqual(events["start"]["threads"], 2)
 
@@ -419,14 +434,90 @@ class Exchange(Place):
                                     "--shards-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
             lines = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertEqual([(line["way"], line["bytes"]) for line in lines],
-                             [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library")])
+                             [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
             self.assertEqual({line["ranks"] for line in lines}, {3 if ranks == "auto" else 1})
             for line in lines:
                 self.assertGreater(line["seconds_best"], 0)
         words = ("bench", "exchange", "--device", "cuda", "--rounds", "1", "--sizes", "4KiB")
-        self.assertIn("NCCL all-reduce", self.run_program(*words).stdout)
+        self.assertIn("            exact exchange              exact: never           NCCL all-reduce   MPI all-reduce, on CPUs  ",
+                      self.run_program(*words).stdout)
         done = self.run_program(*words, code=78, STAND_IN_GPUS="0")
         self.assertIn(f"job.device: expected a GPU on {HOST}, found none", done.stderr)
+
+
+    def test_bench_within_and_between_hosts(self):
+        done = self.run_program("bench", "exchange", "--device", "cuda", "--sizes", "64KiB,3MiB", "--rounds", "2", "--log",
+                                "json", "--picture", "exchange.svg", module=CHECKED, prefix=TWO_HOSTS)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(line["part"], line["ranks"], line["bytes"], line["way"]) for line in lines],
+                         [(part, ranks, size, way) for part, ranks in (("within", 2), ("between", 2), ("all", 4))
+                          for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
+        for line in lines:
+            self.assertGreater(line["seconds_best"], 0)
+        drawn = (self.folder / "exchange.svg").read_text(encoding="utf-8")
+        for name in ("NCCL all-reduce", "MPI all-reduce, on CPUs", "exact, within hosts", "exact, between hosts"):
+            self.assertIn(f">{name}</text>", drawn)
+
+
+class Hosts(Place):
+    """`lockstep bench hosts`, which `helm test` shows."""
+    WORDS = ("bench", "hosts", "--device", "cuda")
+
+    def test_a_report_on_gpus(self):
+        text = self.run_program(*self.WORDS, "--ranks", "auto", module=CHECKED).stdout
+        self.assertRegex(text, r"""^3 ranks on 1 host
+
+rank  host +computes on
+   0  \S+ +Stand-in
+   1  \S+ +Stand-in
+   2  \S+ +Stand-in
+
+kinds     3 x Stand-in
+bits      kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, lockstep \S+
+exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; NCCL's all-reduce takes \d+\.\d\d ms
+clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+
+nothing is wrong
+$""")
+
+    def test_between_hosts(self):
+        text = self.run_program(*self.WORDS, module=CHECKED, prefix=TWO_HOSTS).stdout
+        self.assertIn("4 ranks on 2 hosts\n", text)
+        self.assertIn("\n   3  h1    Stand-in\n", text)
+        self.assertIn("NCCL's all-reduce takes", text)
+
+    def test_a_job_on_cpus_looks_at_no_gpu(self):
+        text = self.run_program("bench", "hosts").stdout
+        self.assertNotIn("Stand-in", text)
+        self.assertRegex(text, r"\nbits      kernels [0-9a-f]{16}, oneDNN ")
+
+    def test_fewer_gpus_than_ranks(self):
+        done = self.run_program(*self.WORDS, "--ranks", "2", STAND_IN_GPUS="1", code=64)
+        self.assertRegex(done.stdout, r"""^2 ranks on 1 host
+
+rank  host +computes on
+   0  \S+ +no GPU
+   1  \S+ +no GPU
+
+kinds     2 x no GPU
+exchange  not timed: not every rank has a GPU
+clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+$""")
+        wrong = (f"rank {rank} on {HOST}: expected a GPU for each rank, found 1 there; all ranks of a job are of one device "
+                 "kind: see gpusPerNode and slots" for rank in (0, 1))
+        self.assertIn("lockstep: " + "\n  ".join(wrong) + "\n", done.stderr)
+
+    def test_no_driver_that_fits(self):
+        done = self.run_program(*self.WORDS, "--ranks", "2", STAND_IN_DRIVER="12040", code=78)
+        self.assertIn(f"lockstep: job.device: expected a driver for CUDA 13.0 or later on {HOST}, found one for CUDA 12.4; "
+                      "update the driver, or set device: cpu\n", done.stderr)
+        self.assertEqual(done.stderr.count("expected a driver"), 1)
+
+    def test_two_models_of_gpus(self):
+        done = self.run_program(*self.WORDS, "--ranks", "3", STAND_IN_SAME="0", code=64)
+        self.assertIn(f"lockstep: rank 2 on {HOST}: expected Stand-in 1, as on rank 0, found Stand-in 0; use one kind of "
+                      "node, or set exact: preferred in the job\n", done.stderr)
+        self.run_program(*self.WORDS, "--ranks", "3", "--exact", "preferred", STAND_IN_SAME="0")
 
 
 class Memory(Place):

@@ -38,8 +38,8 @@ class Module(unittest.TestCase):
     def test_the_module_exports_its_entries_alone(self):
         names = re.findall(r"^\S+ [A-Z] (\S+)", output("nm", "-D", "--defined-only", MODULE), re.MULTILINE)
         self.assertEqual(sorted(names), ["lockstep_cuda_" + name for name in (
-            "build_id", "libraries", "make_gather_kernels", "make_gpu", "make_messages", "make_profiler", "make_update_kernels", "register",
-            "version")])
+            "build_id", "libraries", "make_gather_kernels", "make_gpu", "make_messages", "make_profiler", "make_update_kernels",
+            "messages_library", "register", "version")])
 
     def test_the_module_has_no_state_of_ours(self):
         """Rooms are linked into both; a variable would then exist twice, with two values."""
@@ -65,7 +65,8 @@ class Module(unittest.TestCase):
         environment = {key: value for key, value in os.environ.items() if key != "LOCKSTEP_CUDA_MODULE"}
         done = subprocess.run([LOCKSTEP, "doctor"], capture_output=True, text=True, check=False, env=environment)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertRegex(done.stdout, r"CUDA module +for CUDA 13\.\d\n")
+        self.assertRegex(done.stdout, r"CUDA module +for CUDA 13\.\d\n"
+                         r"CUDA libraries CUDA runtime 13\d+, cuBLASLt 13\d+, cuDNN 9\d+, NCCL 2\.\d+\.\d+\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,10 @@ extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Co
   return lockstep::stand_in_messages(ranks, gpu, place, timeout).release();
 }
 
+extern "C" void lockstep_cuda_messages_library(std::string& text) {
+  text = "no NCCL";
+}
+
 extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
   return new lockstep::StandInUpdateKernels;
 }

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """`lockstep launch` on several emulated hosts: the exchange between nodes and its bytes, the loss of a node, a silent
-link, hosts that come and go."""
+link, hosts that come and go; `lockstep bench exchange` between them."""
+import json
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
 
 from emulated_hosts import EmulatedHosts
-from launches import OPEN_MPI, Launch, quiet_hash, wait_until
+from launches import OPEN_MPI, PATIENCE, PROGRAM, Launch, quiet_hash, wait_until
 
 STEPS = 150
 
@@ -91,6 +94,26 @@ class Hosts(unittest.TestCase):
         self.assertEqual([event["ranks"] for event in launch.events("launch")], [1, 3, 2])
         steps = [event["step"] for event in launch.events("step")]
         self.assertEqual(steps, list(range(1, 401)), "a step was lost or repeated")
+
+
+class BenchExchange(unittest.TestCase):
+    @unittest.skipIf(shutil.which("tc") is None, "tc is not installed")
+    def test_the_network_is_timed_apart_from_what_joins_the_ranks_of_a_host(self):
+        with EmulatedHosts(2) as hosts:
+            hosts.limit("100mbit")
+            command = [*hosts.prefix(0), "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent",
+                       hosts.agent, "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--host",
+                       hosts.slots(2), PROGRAM, "bench", "exchange", "--log", "json", "--sizes", "2MiB", "--rounds", "3"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        exact = {line["part"]: line for line in lines if line["way"] == "exact"}
+        self.assertEqual({part: (line["ranks"], line["network_bytes"]) for part, line in exact.items()},
+                         {"within": (2, 0), "between": (2, 4 << 20), "all": (4, 4 << 20)})
+        least = (2 << 20) / (100e6 / 8)  # seconds that a card of this rate takes for what each host must send
+        for part in ("between", "all"):
+            self.assertGreater(exact[part]["seconds_median"], 0.5 * least)  # a burst is let through at once
+        self.assertLess(exact["within"]["seconds_median"], 0.5 * least)
 
 
 if __name__ == "__main__":

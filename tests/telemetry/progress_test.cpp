@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "telemetry/captured.hpp"
+#include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
@@ -296,6 +297,50 @@ TEST_F(ProgressTest, AWarningIsOneSentenceAndAResumedRunSaysFromWhere) {
   EXPECT_EQ(captured_.take(), "step 40  going on    from runs/a/checkpoints/step-00000040\n");
   make(true, true)->event("warning", {{"message", std::string("a")}});
   EXPECT_EQ(captured_.take(), "\r\x1b[K\x1b[33mwarning:\x1b[0m a\n");
+}
+
+TEST_F(ProgressTest, GpusAreATable) {
+  const auto gpu = [](std::int64_t rank, const std::string& host, const std::string& model, std::int64_t gibibytes,
+                      const std::string& version) {
+    return Record{{"rank", rank},
+                  {"host", host},
+                  {"model", model},
+                  {"memory_bytes", gibibytes << 30},
+                  {"compute_capability", std::string("9.0")},
+                  {"multiprocessors", std::int64_t{132}},
+                  {"clock_mhz", std::int64_t{rank == 0 ? 1980 : 0}},
+                  {"memory_clock_mhz", std::int64_t{0}},
+                  {"pci_bus", std::string("0000:3b:00.0")},
+                  {"driver", std::string("13.0")},
+                  {"driver_version", version}};
+  };
+  const auto progress = make(false);
+  progress->event("start", {{"job", std::string("digits")}, {"ranks", std::int64_t{2}}});
+  (void)captured_.take();
+  progress->event("gpu", gpu(0, "node7", "NVIDIA H100", 80, "580.65.06"));
+  EXPECT_EQ(captured_.take(), "");  // the columns are as wide as the widest of all ranks
+  progress->event("gpu", gpu(1, "b", "NVIDIA H100 NVL", 9, ""));
+  EXPECT_EQ(captured_.take(),
+            "  gpu    rank  host   model              memory  compute capability  multiprocessors     clock  "
+            "PCI address   driver\n"
+            "            0  node7  NVIDIA H100      80.0 GiB                 9.0              132  1980 MHz  "
+            "0000:3b:00.0  580.65.06, for CUDA 13.0\n"
+            "            1  b      NVIDIA H100 NVL   9.0 GiB                 9.0              132            "
+            "0000:3b:00.0  for CUDA 13.0\n");
+  EXPECT_EQ(event_text("gpu", gpu(0, "b", "A", 8, "1"), {}),  // one alone, as reports have them
+            "  gpu    rank 0 on b: A, 8.0 GiB, compute capability 9.0, 132 multiprocessors at 1980 MHz, 0000:3b:00.0, "
+            "driver 1 for CUDA 13.0");
+  auto other = gpu(0, "c", "A", 8, "1");
+  other[7].second = std::int64_t{2619};
+  other.emplace_back("color", std::string("green"));
+  progress->event("gpu", other);
+  progress->event("warning", {{"message", std::string("that was all")}});
+  EXPECT_EQ(captured_.take(),
+            "  gpu    rank  host  model   memory  compute capability  multiprocessors     clock  memory clock  "
+            "PCI address   driver\n"
+            "            0  c     A      8.0 GiB                 9.0              132  1980 MHz      2619 MHz  "
+            "0000:3b:00.0  1, for CUDA 13.0  color green\n"
+            "warning: that was all\n");
 }
 
 TEST_F(ProgressTest, EventsThatAreNotKnownAreShownAsTheyAre) {
