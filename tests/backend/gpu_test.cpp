@@ -66,7 +66,6 @@ TEST(GpuPlace, BeforeTheFirstStep) {
 
 TEST(GpuPlace, OutsideOfAnyOp) {
   EXPECT_EQ((GpuPlace{"node7", 0, "GPU 0", 0, ""}).text(), "node7, rank 0, GPU 0, step 0");
-  
 }
 
 TEST(BuildId, IsSixteenDigits) {

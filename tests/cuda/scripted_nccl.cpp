@@ -249,6 +249,11 @@ void only_floats(ncclDataType_t type) {
 
 }  // namespace
 
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id, 7, sizeof *id);
   return ScriptedNccl::current().make_id();

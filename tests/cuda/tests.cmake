@@ -79,6 +79,7 @@ if(LOCKSTEP_CUDA_FOUND)
   target_include_directories(cuda_calls_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
   target_link_libraries(cuda_calls_test PRIVATE lockstep_backend lockstep_flags fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_calls_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
   # NCCL's calls, with a stand-in in the place of the library.
   file(GLOB NCCL_CALLERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
   add_executable(cuda_nccl_test ${CMAKE_CURRENT_LIST_DIR}/nccl_group_test.cpp

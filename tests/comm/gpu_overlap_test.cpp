@@ -1,0 +1,87 @@
+// The exchange overlaps backward: a bucket's slices leave, and are whole everywhere, while kernels that come later do
+// not end.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <thread>
+
+#include "backend/fake_gpu.hpp"
+#include "comm/exchange_cases.hpp"
+#include "comm/exchange_run.hpp"
+#include "comm/gpu_exchange.hpp"
+#include "cuda/checked_messages.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using backend::FakeGpu;
+
+/// Notes of each bucket, when it is whole, whether what it waited for is done.
+class NotingMessages final : public GpuMessages {
+ public:
+  NotingMessages(Communicator& ranks, FakeGpu& gpu) : messages_(ranks, 60s, touches(gpu)), gpu_(gpu) {}
+  void enter(std::uint64_t step) override { messages_.enter(step); }
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
+    messages_.exchange(sends, receives, stream);
+  }
+  void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override {
+    messages_.all_gather(bucket, bounds, stream);
+    const auto whole = gpu_.make_event();
+    gpu_.record(whole, stream);
+    const std::lock_guard lock(mutex_);
+    done_.push_back(gpu_.done(whole));
+  }
+  void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
+    messages_.all_reduce_sum(values, count, stream);
+  }
+  void check(const Operation& operation) override { messages_.check(operation); }
+  void abort() noexcept override { messages_.abort(); }
+
+  [[nodiscard]] std::vector<bool> wait_for(std::size_t buckets) {
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (done_.size() == buckets) return done_;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+ private:
+  HostMessages messages_;
+  FakeGpu& gpu_;
+  std::mutex mutex_;
+  std::vector<bool> done_;  ///< by bucket
+};
+
+TEST(GpuExchange, ABucketDoesNotWaitForLaterKernels) {
+  const ExchangeLayout layout{{5000, 70, 900}, {{}, {}, {}}, 4};
+  const Assignment assignment = place_shards(std::vector<int>{2, 2});
+  run_in_threads(2, [&](Communicator& ranks) {
+    FakeGpu gpu;
+    const auto worker = gpu.make_stream();
+    auto messages = std::make_unique<NotingMessages>(ranks, gpu);
+    NotingMessages& noting = *messages;
+    GpuExchange exchange(ranks, layout, {.timeout = 60s}, gpu, std::move(messages));
+    exchange.begin_step(5, assignment);
+    for (int bucket = 0; bucket < 3; ++bucket) {
+      if (bucket == 2) gpu.stall(worker);
+      for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(ranks.rank())]) {
+        const auto values = gradient(5, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        const Leaf leaf = exchange.leaf(shard, bucket);
+        gpu.wait(worker, leaf.free);
+        gpu.kernel_writes(worker, backend::bytes_of(leaf.memory), values.size() * sizeof(float));
+        fill(leaf, values);
+        gpu.record(leaf.written, worker);
+        exchange.ready(shard, bucket);
+      }
+    }
+    EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, false}));
+    gpu.resume();
+    exchange.finish();
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::comm
