@@ -71,6 +71,24 @@ TEST(Agreement, ALongStoryIsCut) {
   EXPECT_EQ(found, std::vector<std::string>(2, "rank 0: " + std::string(kMostOfAFailure, 'x')));
 }
 
+TEST(Agreement, ARankThatEndsBeforeItSaysAnythingEndsTheWait) {
+  const auto start = Clock::now();
+  std::string end;
+  EXPECT_THROW(run_in_threads(2,
+                              [&](Communicator& ranks) {
+                                if (ranks.rank() == 1) throw Error(ExitCode::internal, "gone");
+                                try {
+                                  (void)agree(
+                                      ranks, [] { return ""; }, {"the start of a test", 0, 600s}, 10s);
+                                } catch (const Error& error) {
+                                  end = error.what();
+                                }
+                              }),
+               Error);
+  EXPECT_EQ(end, "rank 0 (host a): rank 1 (host a) ended with an error");
+  EXPECT_LT(seconds_since(start), 30);
+}
+
 TEST(Agreement, WhoWaitsForASilentRankNamesIt) {
   const auto found = ends(
       3, [](int) { return ""; }, 100ms, 100ms, 2);

@@ -1,5 +1,5 @@
 // Messages that go wrong at a step: what this rank's GPU has to do from there on does not end, until they are aborted.
-// That is found out by nobody, or by check(). What other ranks are sent still comes to them.
+// That is found out by nobody, or by check(), which sees nothing else. What other ranks are sent still comes to them.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,6 @@ class FaultyMessages final : public GpuMessages {
   void check(const Operation& operation) override {
     ++fault_->checks;
     fault_->asked = operation;
-    messages_->check(operation);
     if (broken_ && !fault_->found.empty()) throw Error(ExitCode::infrastructure, fault_->found);
   }
   void abort() noexcept override {
