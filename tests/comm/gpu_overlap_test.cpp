@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "backend/fake_gpu.hpp"
 #include "comm/exchange_cases.hpp"
@@ -38,11 +39,12 @@ class NotingMessages final : public GpuMessages {
   void check(const Operation& operation) override { messages_.check(operation); }
   void abort() noexcept override { messages_.abort(); }
 
+  /// Of so many buckets since the last time.
   [[nodiscard]] std::vector<bool> wait_for(std::size_t buckets) {
     while (true) {
       {
         const std::lock_guard lock(mutex_);
-        if (done_.size() == buckets) return done_;
+        if (done_.size() == buckets) return std::exchange(done_, {});
       }
       std::this_thread::sleep_for(1ms);
     }
@@ -64,11 +66,9 @@ TEST(GpuExchange, ABucketDoesNotWaitForLaterKernels) {
     auto messages = std::make_unique<NotingMessages>(ranks, gpu);
     NotingMessages& noting = *messages;
     GpuExchange exchange(ranks, layout, {.timeout = 60s}, gpu, std::move(messages));
-    exchange.begin_step(5, assignment);
-    for (int bucket = 0; bucket < 3; ++bucket) {
-      if (bucket == 2) gpu.stall(worker);
+    const auto compute = [&](std::uint64_t step, int bucket) {
       for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(ranks.rank())]) {
-        const auto values = gradient(5, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        const auto values = gradient(step, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
         const Leaf leaf = exchange.leaf(shard, bucket);
         gpu.wait(worker, leaf.free);
         gpu.kernel_writes(worker, backend::bytes_of(leaf.memory), values.size() * sizeof(float));
@@ -76,7 +76,17 @@ TEST(GpuExchange, ABucketDoesNotWaitForLaterKernels) {
         gpu.record(leaf.written, worker);
         exchange.ready(shard, bucket);
       }
-    }
+    };
+    exchange.begin_step(5, assignment);  // the first one allocates, and waits for that
+    for (int bucket = 0; bucket < 3; ++bucket) compute(5, bucket);
+    exchange.finish();
+    EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, true}));
+
+    exchange.begin_step(6, assignment);
+    compute(6, 0);
+    compute(6, 1);
+    gpu.stall(worker);
+    compute(6, 2);
     EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, false}));
     gpu.resume();
     exchange.finish();
