@@ -8,8 +8,8 @@
 
 namespace lockstep::cli {
 
-/// `device`: cpu, or cuda, which wants a GPU for each rank. Rank 0 prints. Throws Error on rank 0 where something is
+/// `wanted`: cpu, or cuda, which wants a GPU for each rank. Rank 0 prints. Throws Error on rank 0 where something is
 /// wrong, once the whole report is printed.
-int report_hosts(Communicator& communicator, const HostLimits& limits, const std::string& device);
+int report_hosts(Communicator& communicator, const HostLimits& limits, const std::string& wanted);
 
 }  // namespace lockstep::cli

@@ -3,6 +3,7 @@ stand-in for the driver, and one for the CUDA module, whose GPU is the host.
 
     gpu_launch_test.py MODULE_WITH_THE_CPUS_KERNELS DRIVER_FOLDER
 """
+import json
 import os
 import pathlib
 import signal
@@ -53,15 +54,15 @@ class Faults(unittest.TestCase):
         dump = (launch.directory / "logs/attempt-1/rank-0.json").read_text(encoding="utf-8")
         self.assertIn('"peer": 1', dump)
 
-    def test_a_gpu_that_does_not_get_done(self):
-        """Until the deadline; the flight recorder is beside the rank's log. It comes back each time, so it is given up."""
-        launch = self.launch("--max-restarts", "1", "timeout=1", STAND_IN_HANGS="0:3")
+    def test_messages_that_fail(self):
+        """They fail each time, so it is given up; what the rank was in lies beside its log."""
+        launch = self.launch("--max-restarts", "1", STAND_IN_FAILS="1:3")
         launch.end(1)
-        self.assertEqual({reason for reason, _ in self.restarts(launch)}, {"error", "given up"})
-        self.assertIn("slices of gradients have not come to its GPU", launch.output())
-        for attempt in (1, 2):
-            dump = (launch.directory / f"logs/attempt-{attempt}/rank-0.json").read_text(encoding="utf-8")
-            self.assertIn('"missing": "slices of gradients on GPUs"', dump)
+        self.assertEqual(self.restarts(launch), [("error", 1), ("given up", 1)])
+        for attempt, event in enumerate((e for e in launch.events("restart") if "reason" in e), 1):
+            self.assertRegex(event["message"], r"rank 1, GPU 1 \(Stand-in, \S+\): the messages of step 3 failed$")
+            dump = json.loads((launch.directory / f"logs/attempt-{attempt}/rank-1.json").read_text(encoding="utf-8"))
+            self.assertEqual((dump["activity"]["name"], dump["activity"]["step"]), ("exchange", 3))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,9 @@ TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
       backend::HostGpu gpu;  // nothing is asked of it
       const comm::NcclGroup group(ranks, gpu, kPlace, milliseconds(20'000));
     });
-    EXPECT_TRUE(message.starts_with(std::string(kWhere) + "ncclCommInitRankConfig failed with ")) << message;
+    EXPECT_TRUE(message.starts_with(kWhere)) << message;  // this rank's failure, or that of the other
+    EXPECT_TRUE(message.find(std::string(kWhere) + "ncclCommInitRankConfig failed with ") != std::string::npos)
+        << message;
   });
 }
 
