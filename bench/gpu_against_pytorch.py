@@ -4,7 +4,7 @@
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [shards]
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
-PYTHON has PyTorch 2.11. `gpt2` is GPT-2 124M with a context of 1,024, `resnet50` images of 224 x 224: throughput, on
+PYTHON has PyTorch 2.11; $LOCKSTEP is the program, else that of build/release. `gpt2` is GPT-2 124M with a context of 1,024, `resnet50` images of 224 x 224: throughput, on
 made-up data. Both are also told as a share of the card's own rate of bf16 products. `shards` trains with ever smaller
 shards: from which size on the card starves. Machines are noisy, so only the ratios mean something.
 
@@ -23,6 +23,7 @@ not a part of this; PYTHON then has torchvision, too): another network and recip
 
 import argparse
 import json
+import os
 import pathlib
 import random
 import statistics
@@ -34,6 +35,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "build" / "bench-data"
+PROGRAM = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
 WARM_UP = 10  # steps before the clock starts: kernels are loaded, launches recorded
 GPT2 = """
 job:
@@ -144,7 +146,7 @@ class Bench:
         job.write_text(({"gpt2": GPT2, "resnet50": RESNET50}[model] + BOTH).format(
             data=DATA, layers=self.layers, context=self.context, side=self.side, batch=self.batch[model], shards=shards,
             steps=WARM_UP + self.steps, device=self.device), encoding="utf-8")
-        done = subprocess.run([ROOT / "build/release/bin/lockstep", "train", job, "--log", "json"], cwd=DATA,
+        done = subprocess.run([PROGRAM, "train", job, "--log", "json"], cwd=DATA,
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"lockstep: {done.stderr}")
@@ -205,7 +207,7 @@ class Cifar10:
     def lockstep(self):
         # An interval longer than the run: it evaluates once, after the last step, when training's clock has stopped.
         lines, whole = finished("lockstep", [
-            ROOT / "build/release/bin/lockstep", "train", ROOT / "examples/cifar10-resnet9.yaml", "--log", "json",
+            PROGRAM, "train", ROOT / "examples/cifar10-resnet9.yaml", "--log", "json",
             f"data.train.cifar={self.folder}", f"data.validation.cifar={self.folder}", f"device={self.device}",
             "precision=bf16", "checkpoint=never", "evaluate.every=1000 epochs", f"seed={self.seed}", *self.job], DATA)
         events = {event["event"]: event for event in map(json.loads, lines)}
