@@ -4,9 +4,10 @@
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [shards]
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
-PYTHON has PyTorch 2.11; $LOCKSTEP is the program, else that of build/release. `gpt2` is GPT-2 124M with a context of 1,024, `resnet50` images of 224 x 224: throughput, on
-made-up data. Both are also told as a share of the card's own rate of bf16 products. `shards` trains with ever smaller
-shards: from which size on the card starves. Machines are noisy, so only the ratios mean something.
+PYTHON has PyTorch 2.11; $LOCKSTEP is the program, else that of build/release. `gpt2` is GPT-2 124M with a context of
+1,024, `resnet50` images of 224 x 224: throughput, on made-up data. Both are also told as a share of the card's own rate
+of bf16 products. `shards` trains with ever smaller shards: from which size on the card starves. Machines are noisy, so
+only the ratios mean something.
 
 `cifar10` is the whole way to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's 50,000 images
 and evaluated once, on its 10,000 for testing. DIR holds the official binary files (data_batch_1.bin to
