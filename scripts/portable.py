@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Packs what was built with all that it stands on, Open MPI too, for machines where nothing can be installed.
 
-    scripts/portable.py [--build build/release] [--program NAME ...]
+    scripts/portable.py [--build build/release] [--output build/release] [--program NAME ...]
 
-writes BUILD/lockstep-VERSION-portable.tar.gz, to be unpacked anywhere. Of the machine it takes the C library (of this
-machine's version or later), sh and readlink; for GPUs NVIDIA's driver and libraries. --program packs a program of BUILD/bin
+writes OUTPUT/lockstep-VERSION-portable.tar.gz, to be unpacked anywhere. Of the machine it takes the C library (of this
+machine's version or later), sh, readlink and dirname; for GPUs NVIDIA's driver and libraries. --program packs a program of BUILD/bin
 besides, such as a test's. Wants patchelf, and Open MPI 4 as Debian packs it.
 
     bin        sh scripts that start the programs below, knowing where Open MPI is now
@@ -34,8 +34,11 @@ START = """\
 here=$(dirname "$(dirname "$(readlink -f "$0")")")
 export OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_INSTALL_PREFIX="$here"
 export PATH="$here/bin:$PATH"
-command -v ssh >/dev/null || export OMPI_MCA_plm=isolated  # this host alone
-exec "$here/libexec/{name}" "$@"
+{more}exec "$here/libexec/{name}" "$@"
+"""
+# mpirun wants to know how to start programs on other hosts. Where nobody says so, it is for this host alone.
+WITHOUT_SSH = """\
+command -v ssh >/dev/null || [ -n "${OMPI_MCA_plm_rsh_agent:-}${OMPI_MCA_plm:-}" ] || export OMPI_MCA_plm=isolated
 """
 
 
@@ -49,12 +52,16 @@ def die(text):
 
 @functools.cache
 def libraries(file):
-    """The paths of all libraries that it needs, by their names; of none where the loader finds none."""
-    return dict(re.findall(r"^\s+(\S+) => (/\S+)", output("ldd", str(file)), re.MULTILINE))
+    """The paths of all libraries that it needs, by their names; "not" of those that are not found."""
+    return dict(re.findall(r"^\s+(\S+) => (/\S+|not)", output("ldd", str(file)), re.MULTILINE))
 
 
 def wanted(file):
-    return {name: path for name, path in libraries(file).items() if not C_LIBRARY.match(name) and not NVIDIA.match(name)}
+    """Those that are packed with it."""
+    found = {name: path for name, path in libraries(file).items() if not C_LIBRARY.match(name) and not NVIDIA.match(name)}
+    if missing := [name for name, path in found.items() if path == "not"]:
+        die(f"{file}: expected the libraries that it needs, found no {', '.join(missing)}")
+    return found
 
 
 def open_mpi():
@@ -92,7 +99,7 @@ class Folder:
         self.add(file, pathlib.Path("libexec") / name)
         start = self.top / "bin" / name
         start.parent.mkdir(exist_ok=True)
-        start.write_text(START.format(name=name))
+        start.write_text(START.format(name=name, more=WITHOUT_SSH if name == "mpirun" else ""))
         start.chmod(0o755)
 
     def add_parts(self, files, prefix):
@@ -116,10 +123,11 @@ def glibc(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--program", action="append", default=[])
     options = parser.parse_args()
     build = options.build.resolve()
-    for tool in ("patchelf", "strip", "objdump", "ompi_info"):
+    for tool in ("patchelf", "strip", "objdump", "ompi_info", "mpirun", "orted"):
         if not shutil.which(tool):
             die(f"expected {tool} in PATH, found none; scripts/install-dependencies.sh --portable installs it")
     version = output(build / "bin/lockstep", "version").split()[1]
@@ -144,7 +152,7 @@ def main():
                 shutil.copytree(prefix / texts, folder.top / texts)
         if pathlib.Path("/etc/openmpi").is_dir():
             shutil.copytree("/etc/openmpi", folder.top / "etc/openmpi")
-        archive = build / f"lockstep-{version}-portable.tar.gz"
+        archive = (options.output or build) / f"lockstep-{version}-portable.tar.gz"
         folder.pack(archive)
         print(f"{archive}: {archive.stat().st_size / 2**20:.0f} MiB, for machines with glibc {glibc(folder.top)} or later")
 

@@ -103,7 +103,7 @@ void print_ranks(const Topology& topology, const std::vector<RankFacts>& facts) 
              topology.host_names.size(), topology.host_names.size() == 1 ? "" : "s", "host", width);
   std::map<std::string, int> kinds;
   for (std::size_t r = 0; r < facts.size(); ++r) {
-    const std::string device = facts[r].problem.empty() ? facts[r].device : "no GPU";
+    const std::string device = facts[r].problem.empty() ? facts[r].device : "no usable GPU";
     fmt::print("{:>4}  {:<{}}  {}\n", r, facts[r].host, width, device);
     ++kinds[device];
   }

@@ -92,10 +92,17 @@ std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ran
     gradient += elements;
     largest = std::max(largest, elements);
   }
-  // Sums that wait for their siblings are at most one a level, beside those of each worker's shard.
+  // Memory is not given back when shares become smaller: roots are as many as any fewer shards may have.
+  const auto most_roots = [&](int count) {
+    return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
+  };
+  // Sums that wait for their siblings are at most one a level and worker, beside the workers' shards.
   const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
-  const std::int64_t blocks = std::max(1, std::min(shards, 1 + workers * (1 + levels)));
-  const std::int64_t others = ranks > 1 ? gradient + 2 * largest : 0;  // reduced; received: slices of all partial sums
+  const std::int64_t blocks = most_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
+  // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the ranks
+  // on its host, then of all hosts.
+  const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
+  const std::int64_t others = ranks > 1 ? gradient + 2 * most_roots(layout.shards) * slices : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
@@ -124,6 +131,7 @@ void GpuExchange::make_memory() {
   };
   for (int b = static_cast<int>(reduced_.size()); b < buckets(); ++b) reduced_.push_back(block(elements(b)));
   if (receive <= received_elements_) return;
+  received_ = {};              // before the larger one is allocated
   received_ = block(receive);  // finish() has waited for what the one before was used for
   received_elements_ = receive;
 }

@@ -113,7 +113,7 @@ std::string gpu_text(Fields fields, const Palette& palette) {
   if (const std::string memory = clock("memory_clock_mhz"); !memory.empty()) line.add("memory" + memory);
   line.add(fields.take("pci_bus"));
   const std::string version = fields.take("driver_version");
-  line.add(fmt::format("driver {}{}for CUDA {}", version, version.empty() ? "" : " ", fields.take("driver")));
+  line.add("driver " + driver_text(version, fields.take("driver")));
   line.add_rest(fields);
   return fmt::format("  {}{:<7}{}{}", palette.quiet, "gpu", line.text(), palette.reset);
 }

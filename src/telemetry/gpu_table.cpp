@@ -6,6 +6,7 @@
 #include <array>
 
 #include "telemetry/event_fields.hpp"
+#include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
 
@@ -41,9 +42,8 @@ Cells cells_of(const Record& record) {
   const std::string capability = fields.take("compute_capability"), processors = fields.take("multiprocessors");
   const double clock = fields.take_number("clock_mhz"), memory_clock = fields.take_number("memory_clock_mhz");
   const std::string place = fields.take("pci_bus");
-  Line driver(", "), rest;
-  driver.add(fields.take("driver_version"));
-  driver.add("for CUDA " + fields.take("driver"));
+  const std::string version = fields.take("driver_version"), cuda = fields.take("driver");
+  Line rest;
   rest.add_rest(fields);
   return {rank,
           host,
@@ -54,7 +54,7 @@ Cells cells_of(const Record& record) {
           megahertz(clock),
           megahertz(memory_clock),
           place,
-          driver.text(),
+          driver_text(version, cuda),
           rest.text()};
 }
 

@@ -104,6 +104,10 @@ std::string to_text(const std::string& name, const Field& field) {
   return std::visit(FieldText(name), field);
 }
 
+std::string driver_text(const std::string& version, const std::string& cuda) {
+  return fmt::format("{}{}for CUDA {}", version, version.empty() ? "" : ", ", cuda);
+}
+
 std::string spaced(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;

@@ -22,6 +22,8 @@ namespace lockstep::telemetry {
 /// Any field. The name says what a number is: "..._seconds..." and "..._bytes..." get their units. Maps are
 /// "a 1, b 2"; those "by_rank" are the values in order of the ranks, or their range where there are many.
 [[nodiscard]] std::string to_text(const std::string& name, const Field& field);
+/// A GPU's driver: its own version, where it is known, and the CUDA that it runs: "580.65.06, for CUDA 13.0"
+[[nodiscard]] std::string driver_text(const std::string& version, const std::string& cuda);
 /// "data_wait_seconds" -> "data wait seconds"
 [[nodiscard]] std::string spaced(std::string name);
 

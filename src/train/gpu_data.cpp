@@ -14,8 +14,7 @@ namespace lockstep::train {
 
 namespace {
 
-/// Of what is free, so much stays so where nobody asked for the data to be there: shares may move to this rank, and
-/// the driver loads kernels when they are first used.
+/// Of what is free, so much stays so where nobody asked for the data to be there: shares may move to this rank.
 constexpr std::size_t kSpareShare = 16;
 
 /// A set, and whether it is kept on the GPU.
@@ -57,8 +56,7 @@ struct Chooser {
   }
 
   /// Leaves to the host what does not fit on each rank's GPU, the first candidates first.
-  void fit(std::vector<Candidate>& all, const GpuRoom& room) const {
-    const std::size_t free = run.device.lanes->gpu().free_memory();
+  void fit(std::vector<Candidate>& all, const GpuRoom& room, std::size_t free) const {
     std::size_t used = exec::bytes_of(room.needs) + free / kSpareShare;
     std::vector<std::uint8_t> fits(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -122,7 +120,7 @@ GpuData put_gpu_data(const RunContext& run, const PreparedData& data, const Grap
   }
   const std::size_t free = gpu.free_memory();
   exec::require_gpu_memory(run.device.gpu_place.text(), free, needs, run.job.batch_size / run.job.shards, room.workers);
-  if (!must && !all.empty()) chooser.fit(all, room);
+  if (!must && !all.empty()) chooser.fit(all, room, free);
   for (const Candidate& of : all) {
     if (!must && of.obstacle.empty()) add_needs(needs, of);
   }

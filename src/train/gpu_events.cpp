@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "telemetry/text.hpp"
 #include "train/rank_gpu.hpp"
 
 namespace lockstep::train {
@@ -72,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> properties(const GpuAndDriver& 
 }  // namespace
 
 std::string driver_text(const std::string& version, int cuda_version) {
-  return fmt::format("{}{}for CUDA {}", version, version.empty() ? "" : ", ", backend::cuda_version_text(cuda_version));
+  return telemetry::driver_text(version, backend::cuda_version_text(cuda_version));
 }
 
 std::string differences(const std::vector<GpuAndDriver>& ranks) {

@@ -170,6 +170,7 @@ std::byte* FakeGpu::add_block(std::size_t bytes, bool pinned) {
   std::fill_n(block.bytes.get(), bytes, kJunk);
   block.size = bytes;
   block.pinned = pinned;
+  if (!pinned) most_bytes_ = std::max(most_bytes_, bytes_ += bytes);
   std::byte* memory = block.bytes.get();
   blocks_.emplace(number(memory), std::move(block));
   return memory;
@@ -184,6 +185,7 @@ void FakeGpu::remove(std::byte* memory, bool pinned) {
       throw Mistake("freed memory that " + name(past.timeline) + " may still use");
     }
   }
+  if (!pinned) bytes_ -= found->second.size;
   freed_.push_back(std::move(found->second.bytes));
   blocks_.erase(found);
 }

@@ -91,7 +91,7 @@ TEST(Agreement, ARankThatEndsBeforeItSaysAnythingEndsTheWait) {
 
 TEST(Agreement, WhoWaitsForASilentRankNamesIt) {
   const auto found = ends(
-      3, [](int) { return ""; }, 100ms, 100ms, 2);
+      3, [](int) { return ""; }, 1s, 1s, 2);
   EXPECT_EQ(
       found[0],
       "rank 0 on host a: waited some s for rank 2 (host a) in 'the start of a test' of step 0; look at that rank's "

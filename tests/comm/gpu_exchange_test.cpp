@@ -56,6 +56,7 @@ class FakeSide {
     return sums;
   }
   void have_read() { exchange_.release(reader_); }
+  [[nodiscard]] std::size_t most_bytes() const { return gpu_.most_bytes(); }
 
  private:
   FakeGpu gpu_;
@@ -213,9 +214,44 @@ TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
   EXPECT_EQ(step.fault->aborts, 1);
 }
 
+TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
+  for (const int ranks : {2, 5}) {
+    for (const int workers : {1, 2, 3}) {
+      Case c;
+      constexpr std::size_t kBuckets = 100;  // what is received of one counts little beside the sums
+      c.layout = {std::vector<std::int64_t>(kBuckets, 60), std::vector<std::vector<std::int64_t>>(kBuckets), 32};
+      c.ranks = ranks;
+      c.workers = workers;
+      std::vector<std::vector<int>> all = {comm::equal_counts(32, ranks)};
+      for (const int first : {16, 15, 7, 1, 31, 30}) {  // what the other ranks do not have
+        all.push_back(comm::equal_counts(32 - first, ranks - 1));
+        all.back().insert(all.back().begin(), first);
+      }
+      run_in_threads(ranks, [&](Communicator& communicator) {
+        FakeSide side(communicator, c, kOptions);
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        Assignment assignment;
+        std::size_t most = 0;
+        for (std::size_t s = 0; s < all.size(); ++s) {
+          assignment = place_shards(all[s], assignment, communicator.topology().host_of);
+          const auto& mine = assignment.shards_of_rank[rank];
+          most = std::max(most, mine.size());
+          side.exchange().begin_step(s, assignment);
+          compute(side, c, s, mine, static_cast<unsigned>(s + rank));
+          side.exchange().finish();
+          (void)side.read(0);
+          side.have_read();
+          EXPECT_LE(side.most_bytes(), GpuExchange::bytes(c.layout, static_cast<int>(most), ranks, workers))
+              << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
+        }
+      });
+    }
+  }
+}
+
 TEST(GpuExchange, NeedsMemoryForRootsShardsAndWaitingSums) {
   EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
-  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 100) * 4U);  // and what others send
+  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
   EXPECT_EQ(GpuExchange::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
 }
 

@@ -41,13 +41,15 @@ class NotingMessages final : public GpuMessages {
 
   /// Of so many buckets since the last time.
   [[nodiscard]] std::vector<bool> wait_for(std::size_t buckets) {
-    while (true) {
+    for (const auto end = Clock::now() + 60s; Clock::now() < end;) {
       {
         const std::lock_guard lock(mutex_);
         if (done_.size() == buckets) return std::exchange(done_, {});
       }
       std::this_thread::sleep_for(1ms);
     }
+    ADD_FAILURE() << "the buckets have not come to be whole";
+    return {};
   }
 
  private:

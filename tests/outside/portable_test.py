@@ -12,12 +12,19 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["LOCKSTEP_BUILD"])
-JOB = ["train", "--ranks", "2", "--log", "json", "data.train.digits.count=256", "data.validation.digits.count=64",
-       "epochs=1", "run_directory=run"]
+JOB = ["train", "--log", "json", "data.train.digits.count=256", "data.validation.digits.count=64",
+       "epochs=1"]
 TOOLS = ["sh", "dirname", "readlink"]
 INSIDE = """
 for part in proc sys dev; do mount --rbind /$part {0}/$part || exit; done; cd {0} && exec env -i HOME=/tmp PATH=/usr/bin:/usr/sbin \\
 chroot {0} /usr/bin/sh -c 'cd /tmp && exec "$@"' sh "$@"
+"""
+# Notes what it is asked, and does it here; but starts no daemon.
+AGENT = """#!/bin/sh
+echo "$@" >>/tmp/asked
+shift
+case "$*" in *orted*) exit 1 ;; esac
+exec sh -c "$*"
 """
 
 
@@ -55,19 +62,30 @@ def trained(done):
 
 class Portable(unittest.TestCase):
     def test_trains_where_there_is_nothing_else(self):
-        packed = run(sys.executable, str(ROOT / "scripts/portable.py"), "--build", str(BUILD))
-        self.assertEqual(packed.returncode, 0, packed.stderr)
-        self.assertRegex(packed.stdout, r"-portable\.tar\.gz: \d+ MiB, for machines with glibc 2\.\d+ or later\n$")
         with tempfile.TemporaryDirectory() as temporary:
+            packed = run(sys.executable, str(ROOT / "scripts/portable.py"), "--build", str(BUILD), "--output", temporary)
+            self.assertEqual(packed.returncode, 0, packed.stderr)
+            self.assertRegex(packed.stdout, r"-portable\.tar\.gz: \d+ MiB, for machines with glibc 2\.\d+ or later\n$")
             root = bare_root(pathlib.Path(temporary) / "root")
             self.assertEqual(run("tar", "xf", packed.stdout.split(":")[0], "-C", str(root / "opt")).returncode, 0)
             unpacked = next(root.glob("opt/*"))
             unpacked.rename(root / "opt/moved")
-            done = run("unshare", "--map-root-user", "--mount", "sh", "-c", INSIDE.format(root), "sh",
-                       "/opt/moved/bin/lockstep", *JOB)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            here = run(os.environ["LOCKSTEP"], *JOB, cwd=temporary)
-            self.assertEqual(trained(done), trained(here))
+
+            def inside(*words):
+                return run("unshare", "--map-root-user", "--mount", "sh", "-c", INSIDE.format(root), "sh", *words)
+            expected = trained(run(os.environ["LOCKSTEP"], *JOB, "--ranks", "2", cwd=temporary))
+            for ranks in ("1", "2"):
+                done = inside("/opt/moved/bin/lockstep", *JOB, "--ranks", ranks, f"run_directory=run{ranks}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(trained(done), expected)
+
+            agent = root / "opt/agent"  # what starts programs on other hosts, in ssh's place
+            agent.write_text(AGENT)
+            agent.chmod(0o755)
+            done = inside("/opt/moved/bin/lockstep", "launch", "--agent", "/opt/agent", "--hosts", "one:1,two:1",
+                          "--max-restarts", "0", "steps=1", "run_directory=run3")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("/opt/moved/bin/orted", (root / "tmp/asked").read_text())
 
 
 def missing():

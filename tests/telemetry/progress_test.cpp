@@ -329,7 +329,7 @@ TEST_F(ProgressTest, GpusAreATable) {
             "0000:3b:00.0  for CUDA 13.0\n");
   EXPECT_EQ(event_text("gpu", gpu(0, "b", "A", 8, "1"), {}),  // one alone, as reports have them
             "  gpu    rank 0 on b: A, 8.0 GiB, compute capability 9.0, 132 multiprocessors at 1980 MHz, 0000:3b:00.0, "
-            "driver 1 for CUDA 13.0");
+            "driver 1, for CUDA 13.0");
   auto other = gpu(0, "c", "A", 8, "1");
   other[7].second = std::int64_t{2619};
   other.emplace_back("color", std::string("green"));
