@@ -11,7 +11,8 @@
 //               from; and they: shard_seconds_by_rank, exchange_seconds, measured_seconds, predicted_before_seconds,
 //               predicted_seconds
 //   gpu         one for each rank, after start: rank, host, model, memory_bytes, compute_capability, multiprocessors,
-//               clock_mhz, memory_clock_mhz, pci_bus, driver (the CUDA that it runs), driver_version (its own, where NVML says it)
+//               clock_mhz, memory_clock_mhz, pci_bus, driver (the CUDA that it runs), driver_version (its own, where
+//               NVML says it)
 //   restart (step, path), warning (message)
 //   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
 #pragma once

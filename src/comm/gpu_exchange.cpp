@@ -99,8 +99,8 @@ std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ran
   // Sums that wait for their siblings are at most one a level and worker, beside the workers' shards.
   const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
   const std::int64_t blocks = most_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
-  // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the ranks
-  // on its host, then of all hosts.
+  // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the
+  // ranks on its host, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
   const std::int64_t others = ranks > 1 ? gradient + 2 * most_roots(layout.shards) * slices : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
