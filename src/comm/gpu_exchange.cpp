@@ -102,7 +102,7 @@ std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ran
   // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the
   // ranks on its host, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
-  const std::int64_t others = ranks > 1 ? gradient + 2 * most_roots(layout.shards) * slices : 0;
+  const std::int64_t others = ranks > 1 ? gradient + slices * 2 * most_roots(layout.shards) : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
