@@ -17,6 +17,7 @@
 #include "backend/cuda/nvrtc.hpp"
 #include "core/narrow.hpp"
 #include "cuda/described_gpu.hpp"
+#include "cuda/numerical_notes.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
@@ -111,8 +112,17 @@ class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
         EXPECT_FALSE(plan(question)) << question.name;
         kind.types = {DType::f32, DType::f32, true};
       }
-      EXPECT_TRUE(plan(question)) << question.name;
+      expect_plan(question, question.name);
     }
+  }
+
+  /// There is one, and cuDNN notes nothing of it that breaks our rules.
+  void expect_plan(const Question& question, const std::string& what) const {
+    const auto made = plan(question);
+    ASSERT_TRUE(made) << what;
+    const backend::ProductTypes& types = question.kind.types;
+    EXPECT_EQ(backend::unwanted_notes(made->plan(), is_narrow(types.factors) || types.tf32), "")
+        << what << ", " << made->name();
   }
 
   backend::CudnnTarget target_ = backend::describe(GetParam());
@@ -168,7 +178,7 @@ TEST_P(CudnnPlans, AReluBehindAConvolutionIsInItsPlan) {
       if (!question.kind.relu) continue;
       for (const bool bias : {true, false}) {
         question.kind.bias = bias;
-        EXPECT_TRUE(plan(question)) << question.name << ", " << name_of(precision.dtype) << ", bias " << bias;
+        expect_plan(question, fmt::format("{}, {}, bias {}", question.name, name_of(precision.dtype), bias));
         ++asked;
       }
     }
@@ -189,6 +199,13 @@ TEST_P(CudnnPlans, DepthwiseInBfloat16HasNeitherBiasNorRelu) {
       EXPECT_EQ(plan(question).has_value(), !bias && !relu) << "bias " << bias << ", relu " << relu;
     }
   }
+}
+
+TEST_P(CudnnPlans, CudnnNotesTensorCores) {
+  const auto rounds = plan(questions(kResNet20, {DType::f32, true}).back());
+  ASSERT_TRUE(rounds);
+  EXPECT_EQ(backend::unwanted_notes(rounds->plan(), true), "");
+  EXPECT_EQ(backend::unwanted_notes(rounds->plan(), false), "CUDNN_NUMERICAL_NOTE_TENSOR_CORE") << rounds->name();
 }
 
 TEST_P(CudnnPlans, APlanIsTakenByItsName) {
@@ -271,10 +288,13 @@ TEST_P(CudnnPlans, AttentionInTwoBytes) {
     const auto make = [&](CudnnAttention::Direction direction, bool with_log_sums) {
       return CudnnAttention::make(target_, kPlace, direction, layout, with_log_sums, {"first", ""});
     };
-    EXPECT_TRUE(make(CudnnAttention::Direction::output, false));
-    EXPECT_TRUE(make(CudnnAttention::Direction::output, true));
+    const auto alone = make(CudnnAttention::Direction::output, false);
+    const auto output = make(CudnnAttention::Direction::output, true);
     const auto gradients = make(CudnnAttention::Direction::gradients, true);
-    ASSERT_TRUE(gradients);
+    for (const auto* made : {&alone, &output, &gradients}) {
+      ASSERT_TRUE(*made);
+      EXPECT_EQ(backend::unwanted_notes((*made)->plan(), true), "") << (*made)->name();
+    }
     EXPECT_LT(gradients->workspace_bytes(), std::size_t{202} << 20);  // of GPT-2's
   }
 }

@@ -96,7 +96,8 @@ if(LOCKSTEP_CUDA_FOUND)
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/idle-driver)
   target_link_libraries(idle_driver PRIVATE lockstep_flags)
   add_executable(cuda_plans_test ${CMAKE_CURRENT_LIST_DIR}/cudnn_plans_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/described_gpu.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/cudnn_fusions_test.cpp ${CMAKE_CURRENT_LIST_DIR}/described_gpu.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/numerical_notes.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp
     ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_attention.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_convolution.cpp
     ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_plan.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/handles.cpp
     ${CMAKE_SOURCE_DIR}/src/backend/cuda/nvrtc.cpp)

@@ -38,6 +38,7 @@ class CudnnConvolution {
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
   [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
+  [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
   /// Puts it on the queue's stream.
   void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
 

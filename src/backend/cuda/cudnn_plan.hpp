@@ -47,6 +47,7 @@ class CudnnPlan {
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan in it, to be asked more
   /// Puts it on the queue's stream; `call` is what errors name. Any thread, several at once.
   void run(const GpuQueue& queue, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;
