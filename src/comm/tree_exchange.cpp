@@ -161,13 +161,13 @@ void TreeExchange::ready(int shard, int bucket) {
 }
 
 void TreeExchange::publish(int root, int bucket) {
-  own_region().partial_ready(root, bucket).store(epoch_, std::memory_order_release);
-  ring_peers();
-  shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
-  if (trace_ != nullptr) {
+  if (trace_ != nullptr) {  // before others may see it: a sum can be whole a moment later
     const std::lock_guard lock(published_mutex_);
     published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
   }
+  own_region().partial_ready(root, bucket).store(epoch_, std::memory_order_release);
+  ring_peers();
+  shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   ++partials_sent_;
   ++published_;

@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "comm/exchange_run.hpp"
+#include "core/trace.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -101,6 +104,32 @@ TEST(Exchange, PlainAllReduceWithARankWithoutShards) {
     compute(*exchange, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
     exchange->finish();
     EXPECT_EQ(reduced(*exchange, 0), tree_sum(1, 2, 0, 100));
+  });
+}
+
+TEST(Exchange, EveryBucketIsUnderWayOnceAStepForATimeline) {
+  const int steps = 300;
+  Case c;
+  c.layout = {{16, 16}, {}, 4};
+  const Assignment assignment = place_shards(equal_counts(4, 2));
+  run_in_threads(2, [&](Communicator& communicator) {
+    const auto exchange = make_exchange(communicator, c.layout);
+    TraceRecorder recorder;
+    exchange->trace(&recorder);
+    for (int step = 0; step < steps; ++step) {
+      exchange->begin_step(static_cast<std::uint64_t>(step), assignment);
+      compute(*exchange, c, static_cast<std::uint64_t>(step),
+              assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      exchange->finish();
+    }
+    std::map<std::pair<std::uint64_t, int>, int> told;
+    for (const TraceSpan& span : recorder.take()) {
+      if (span.lane == kBucketLane) ++told[{span.step, span.item}];
+    }
+    EXPECT_EQ(told.size(), 2U * steps);
+    for (const auto& [bucket, times] : told) {
+      EXPECT_EQ(times, 1) << "step " << bucket.first << " bucket " << bucket.second;
+    }
   });
 }
 
