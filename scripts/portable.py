@@ -4,8 +4,8 @@
     scripts/portable.py [--build build/release] [--output build/release] [--program NAME ...]
 
 writes OUTPUT/lockstep-VERSION-portable.tar.gz, to be unpacked anywhere. Of the machine it takes the C library (of this
-machine's version or later), sh, readlink and dirname; for GPUs NVIDIA's driver and libraries. --program packs a program of BUILD/bin
-besides, such as a test's. Wants patchelf, and Open MPI 4 as Debian packs it.
+machine's version or later), sh, readlink and dirname; for GPUs NVIDIA's driver and libraries. --program packs a program
+of BUILD/bin besides, such as a test's. Wants patchelf, and Open MPI 4 as Debian packs it.
 
     bin        sh scripts that start the programs below, knowing where Open MPI is now
     libexec    lockstep, mpirun, orted
@@ -79,7 +79,6 @@ class Folder:
 
     def __init__(self, top):
         self.top = top
-        self.lib = top / "lib"
 
     def add(self, file, place, search=()):
         """The file, which finds the libraries it needs wherever the folder is; they come along. `search`: folders, from
@@ -90,7 +89,7 @@ class Folder:
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(os.path.realpath(file), to)
         subprocess.run(["strip", "--strip-unneeded", to], check=True)
-        folders = [os.path.relpath(self.lib, to.parent), *search]
+        folders = [os.path.relpath(self.top / "lib", to.parent), *search]
         subprocess.run(["patchelf", "--set-rpath", ":".join(f"$ORIGIN/{name}" for name in folders), to], check=True)
         for name, path in wanted(file).items():
             self.add(pathlib.Path(path), pathlib.Path("lib") / name)

@@ -20,6 +20,7 @@
 #include "comm/exchange_cases.hpp"
 #include "comm/expected_bytes.hpp"
 #include "core/digest.hpp"
+#include "seeds.hpp"
 
 namespace lockstep::comm {
 
@@ -40,6 +41,20 @@ struct Case {
         layout.shards, layout.bucket_elements, ranks, hosts, workers, fmt::join(shares, " "));
   }
 };
+
+/// Of everything, for an exchange between GPUs.
+inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
+  std::mt19937 random(seed);
+  Case c;
+  c.layout = random_layout(random, between(random, 1, 24));
+  c.ranks = between(random, least_ranks, most_ranks);
+  c.workers = between(random, 1, 3);
+  c.hosts = random_hosts(random, c.ranks, 3);
+  c.order = static_cast<unsigned>(random());
+  const int steps = between(random, 1, 3);
+  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
+  return c;
+}
 
 /// A rank whose gradients are in the host's memory: the exchange, and how a test writes leaves and reads sums.
 class HostSide {

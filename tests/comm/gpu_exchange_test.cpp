@@ -65,22 +65,9 @@ class FakeSide {
   std::vector<FakeGpu::Stream> streams_;
 };
 
-Case random_case(unsigned seed) {
-  std::mt19937 random(seed);
-  Case c;
-  c.layout = random_layout(random, between(random, 1, 24));
-  c.ranks = between(random, 1, 5);
-  c.workers = between(random, 1, 3);
-  c.hosts = random_hosts(random, c.ranks, 3);
-  c.order = static_cast<unsigned>(random());
-  const int steps = between(random, 1, 3);
-  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
-  return c;
-}
-
 TEST(GpuExchange, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
   for (const unsigned seed : seeds(kSeeds)) {
-    const Case c = random_case(seed);
+    const Case c = random_case(seed, 1, 5);
     ASSERT_EQ(wrong<FakeSide>(c, expected_of(c), kOptions), "")
         << "seed " << seed << ": " << c.text() << "\n  " << rerun(seed, "comm_test");
   }

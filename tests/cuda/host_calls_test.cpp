@@ -8,6 +8,7 @@
 #include "backend/gpu/driver.hpp"
 #include "comm/nccl_group.hpp"
 #include "cuda/host_gpu.hpp"
+#include "cuda/refusal.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -25,17 +26,6 @@ class HostCalls : public testing::Test {
     if (backend::ask_driver().state == backend::DriverState::ready) GTEST_SKIP() << "there is a GPU";
   }
 };
-
-template <class Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::infrastructure);
-    return error.what();
-  }
-  return "none";
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_gpu.hpp"
 #include "backend/cuda/lt_product.hpp"
 #include "backend/gpu/plan_parts.hpp"
+#include "cuda/refusal.hpp"
 #include "cuda/scripted_cuda.hpp"
 #include "lockstep/error.hpp"
 
@@ -30,17 +31,6 @@ class LibraryCalls : public testing::Test {
 
   /// Those since the last time.
   static Calls calls() { return std::exchange(scripted_cuda().calls, {}); }
-
-  template <class Call>
-  static std::string message_of(const Call& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::infrastructure);
-      return error.what();
-    }
-    return "no error";
-  }
 };
 
 }  // namespace
@@ -82,7 +72,7 @@ TEST_F(LibraryCalls, AGraphThatCannotBeMadeNamesTheOp) {
   const auto stream = gpu.make_kernel_stream();
   gpu.enter(stream, 2, "conv 'stem' ... relu 'last'");
   scripted_cuda().answers["cudaGraphInstantiate"] = cudaErrorMemoryAllocation;
-  EXPECT_EQ(message_of([&] { (void)gpu.capture(stream, [] {}); }),
+  EXPECT_EQ(refusal([&] { (void)gpu.capture(stream, [] {}); }),
             std::string(kWhere) +
                 ", step 2, conv 'stem' ... relu 'last': cudaGraphInstantiate(&runnable, graph.get(), 0) "
                 "failed with 2: some error");
@@ -95,12 +85,12 @@ TEST_F(LibraryCalls, AFaultNamesWhatMayHaveMadeIt) {
   scripted_cuda().answers["cudaEventSynchronize"] = cudaErrorIllegalAddress;
   const std::string failed =
       ": cudaEventSynchronize(at(event)) failed with 700: an illegal memory access was encountered";
-  EXPECT_EQ(message_of([&] { gpu.wait(event); }), kWhere + failed);
+  EXPECT_EQ(refusal([&] { gpu.wait(event); }), kWhere + failed);
   gpu.enter(one, 119, "relu 'a'");
   gpu.enter(other, 120, "conv 'b'");
-  EXPECT_EQ(message_of([&] { gpu.wait(event); }), std::string(kWhere) + ", step 120, conv 'b'" + failed);
+  EXPECT_EQ(refusal([&] { gpu.wait(event); }), std::string(kWhere) + ", step 120, conv 'b'" + failed);
   gpu.enter(one, 120, "relu 'a'");
-  EXPECT_EQ(message_of([&] { gpu.wait(event); }), std::string(kWhere) + ", step 120, relu 'a' or conv 'b'" + failed);
+  EXPECT_EQ(refusal([&] { gpu.wait(event); }), std::string(kWhere) + ", step 120, relu 'a' or conv 'b'" + failed);
 }
 
 TEST_F(LibraryCalls, AnEventThatIsNotDoneLeavesNoErrorBehind) {
@@ -110,7 +100,7 @@ TEST_F(LibraryCalls, AnEventThatIsNotDoneLeavesNoErrorBehind) {
   EXPECT_FALSE(gpu.done(event));
   EXPECT_EQ(scripted_cuda().last_error, 0);  // which the next launch's check would take for its own
   scripted_cuda().answers["cudaEventQuery"] = cudaErrorIllegalAddress;
-  EXPECT_NE(message_of([&] { (void)gpu.done(event); }).find("cudaEventQuery"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)gpu.done(event); }).find("cudaEventQuery"), std::string::npos);
   scripted_cuda().answers.clear();
   EXPECT_TRUE(gpu.done(event));
 }
@@ -157,7 +147,7 @@ TEST_F(ScriptedProducts, HasNoneWhereTheLibraryHasNone) {
   EXPECT_FALSE(product());
   EXPECT_FALSE(product(std::string(kOwnKernel)));
   scripted_cuda().proposes = CUBLAS_STATUS_INTERNAL_ERROR;
-  EXPECT_NE(message_of([&] { (void)product(); }).find("failed with 14: some status"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)product(); }).find("failed with 14: some status"), std::string::npos);
 }
 
 }  // namespace lockstep::backend

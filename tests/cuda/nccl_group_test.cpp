@@ -14,6 +14,7 @@
 #include "comm/gpu_exchange.hpp"
 #include "core/spans.hpp"
 #include "cuda/host_gpu.hpp"
+#include "cuda/refusal.hpp"
 #include "cuda/scripted_nccl.hpp"
 #include "lockstep/error.hpp"
 #include "seeds.hpp"
@@ -79,16 +80,6 @@ class NcclGroupTest : public testing::Test {
 
   ScriptedNccl nccl;
 };
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::infrastructure);
-    return error.what();
-  }
-  return "";
-}
 
 std::vector<float> numbers(int from, int count) {
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -160,14 +151,14 @@ TEST_F(NcclGroupTest, AnErrorWhileTheGpuIsWaitedForNamesTheStep) {
     const Operation operation{"exchange", 7, 60s};
     group.check(operation);  // in progress is no error
     group.enter(7);
-    const std::string message = message_of([&] { group.check(operation); });
+    const std::string message = refusal([&] { group.check(operation); });
     EXPECT_EQ(message, "node7, rank 0, GPU 0, step 7: exchange failed with 6: a remote error (as the script says)");
     group.abort();
     group.abort();
-    EXPECT_EQ(message_of([&] { group.check(operation); }),
+    EXPECT_EQ(refusal([&] { group.check(operation); }),
               "node7, rank 0, GPU 0, step 7: exchange after the group was aborted");
     float value = 0;
-    EXPECT_EQ(message_of([&] { group.all_reduce_sum(&value, 1, {}); }),
+    EXPECT_EQ(refusal([&] { group.all_reduce_sum(&value, 1, {}); }),
               "node7, rank 0, GPU 0, step 7: the all-reduce after the group was aborted");
   });
   EXPECT_EQ(ends, Strings(1));
@@ -193,7 +184,7 @@ TEST_F(NcclGroupTest, AGroupOfCallsThatIsNotTakenEndsAtTheDeadline) {
   const auto ends = run(1, 200ms, [&](Communicator&, NcclGroup& group) {
     group.enter(4);
     float value = 3;
-    EXPECT_EQ(message_of([&] { group.all_reduce_sum(&value, 1, {}); }),
+    EXPECT_EQ(refusal([&] { group.all_reduce_sum(&value, 1, {}); }),
               "node7, rank 0, GPU 0, step 4: the all-reduce is not done after 0.2 s; a rank is gone or late, or NCCL's "
               "network settings do not fit (NCCL_DEBUG=INFO tells more)");
     group.abort();
@@ -209,11 +200,9 @@ TEST_F(NcclGroupTest, AGroupOfCallsThatFailsIsClosed) {
     group.enter(4);
     float value = 3;
     const auto sum = [&] { group.all_reduce_sum(&value, 1, {}); };
-    EXPECT_EQ(message_of(sum),
-              "node7, rank 0, GPU 0, step 4: ncclGroupEnd failed with 2: an error (as the script says)");
-    EXPECT_EQ(message_of(sum),
-              "node7, rank 0, GPU 0, step 4: ncclAllReduce failed with 4: an error (as the script says)");
-    EXPECT_EQ(message_of(sum), "");  // not inside the group before
+    EXPECT_EQ(refusal(sum), "node7, rank 0, GPU 0, step 4: ncclGroupEnd failed with 2: an error (as the script says)");
+    EXPECT_EQ(refusal(sum), "node7, rank 0, GPU 0, step 4: ncclAllReduce failed with 4: an error (as the script says)");
+    EXPECT_EQ(refusal(sum), "");  // not inside the group before
   });
   EXPECT_EQ(ends, Strings(1));
 }
@@ -294,22 +283,9 @@ class NcclSide {
   GpuExchange exchange_;
 };
 
-Case random_case(unsigned seed) {
-  std::mt19937 random(seed);
-  Case c;
-  c.layout = random_layout(random, between(random, 1, 24));
-  c.ranks = between(random, 2, 6);
-  c.workers = between(random, 1, 3);
-  c.hosts = random_hosts(random, c.ranks, 3);
-  c.order = static_cast<unsigned>(random());
-  const int steps = between(random, 1, 3);
-  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
-  return c;
-}
-
 TEST(NcclExchange, HasTheTreesBitsAndOneOrderOfCallsOnAllRanks) {
   for (const unsigned seed : seeds(25)) {
-    const Case c = random_case(seed);
+    const Case c = random_case(seed, 2, 6);
     for (const bool exact : {true, false}) {
       ScriptedNccl nccl;
       const std::string found = wrong<NcclSide>(c, expected_of(c), {.exact = exact, .timeout = 60s});

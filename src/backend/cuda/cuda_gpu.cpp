@@ -18,7 +18,7 @@ class CapturedGraph final : public GpuGraph {
 
 }  // namespace
 
-CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(place), trail_(std::move(place)) {
+CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), trail_(std::move(place)) {
   make_current();
 }
 
@@ -27,19 +27,19 @@ void CudaGpu::make_current() {
 }
 
 Gpu::Stream CudaGpu::make_stream() {
-  streams_.push_back(backend::make_stream(place_));
+  streams_.push_back(backend::make_stream(trail_.place()));
   queues_.emplace_back();
   return static_cast<Stream>(streams_.size() - 1);
 }
 
 Gpu::Stream CudaGpu::make_kernel_stream() {
   const Stream stream = make_stream();
-  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_, cudnn_plans_);
+  queues_.back() = std::make_unique<GpuQueue>(at(stream), trail_.place(), cudnn_plans_);
   return stream;
 }
 
 Gpu::Event CudaGpu::make_event() {
-  CudaEvent event = backend::make_event(place_);
+  CudaEvent event = backend::make_event(trail_.place());
   const auto address = reinterpret_cast<std::uintptr_t>(event.get());
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
