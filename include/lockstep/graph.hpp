@@ -45,6 +45,7 @@ struct Value {
   Initializer initializer;     ///< parameters and states
   bool decay = true;           ///< parameters: weight decay applies by default (not for norms and biases)
   bool frozen = false;         ///< parameters: no gradient, no update
+  bool channels_last = false;  ///< parameters [f, c, h, w]: the device keeps them, and their gradients, as [f, h, w, c]
   double momentum = 0;         ///< states: new = (1 - momentum) * old + momentum * mean over shards
 };
 

@@ -71,6 +71,7 @@ struct KernelRequest {
   std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
   DType products = DType::f32;  ///< of Node
   bool tf32 = false;            ///< of Node
+  bool channels_last = false;   ///< of parameter 0, and so of its gradient (Value); `parameters` has the model's shape
   /// Of a GPU: plan() of the first rank's kernel: to be taken here, too, or refused by Error(usage). Empty: any.
   std::string plan;
   /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
@@ -170,6 +171,9 @@ class OpDef {
   /// Whose factories are given requests with narrow tensors (bf16, f16), too, and return null for those that they have
   /// no kernel for. All others are given float32 only, and what is narrow is cast before and after.
   std::set<DeviceKind> takes_narrow;
+  /// Whose kernels would rather have parameter 0, a weight [f, c, h, w], and its gradient with channels last, and take
+  /// both ways.
+  std::set<DeviceKind> channels_last;
   /// Names of ops that the kernels can apply to output 0 on the way, with the bits of both run one after the other.
   /// backward then gets the gradient of what the epilogue made, and sees that as output 0. Where the op
   /// `passes_gradient`, its kernel's backward makes the gradient of input 0, which is that of all inputs.

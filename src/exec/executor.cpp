@@ -5,6 +5,7 @@
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
+#include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exec {
@@ -87,16 +88,21 @@ void Executor::use(const ModelValues& model) {
 
 std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) const {
   auto needs = gpu_needs();
-  const auto of_parameters = GpuParameters::needs(model.parameters, model.states, narrow_copies(graph_));
+  const auto of_parameters = GpuParameters::needs(graph_, model.parameters, model.states);
   needs.insert(needs.begin(), of_parameters.begin(), of_parameters.end());
   backend::Gpu& gpu = device_.lanes->gpu();
   gpu.make_current();
   require_gpu_memory(device_.gpu_place.text(), gpu.free_memory(), needs, shard_samples(), pool_.size());
-  return std::make_shared<GpuParameters>(gpu, model.parameters, model.states, narrow_copies(graph_));
+  return std::make_shared<GpuParameters>(gpu, graph_, model.parameters, model.states);
 }
 
 void Executor::use_gpu() {
   const GpuTensors &parameters = gpu_parameters_->parameters(), &states = gpu_parameters_->states();
+  const std::vector<bool> channels_last = kept_channels_last(graph_);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    LOCKSTEP_CHECK(parameters.order(i).orders_differ() == channels_last[i],
+                   "a GPU keeps weights as its kernels read them");
+  }
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i));
   for (std::size_t i = 0; i < parameters.size(); ++i) narrow_.push_back(gpu_parameters_->copies().at(i));
   for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i));

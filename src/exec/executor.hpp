@@ -69,6 +69,8 @@ class Executor {
            const ExecutorOptions& options = {});
 
   [[nodiscard]] const Program& program() const { return program_; }
+  /// As it is computed: lowered. Its parameters and states are those of the graph that it was made of.
+  [[nodiscard]] const Graph& graph() const { return graph_; }
   /// KernelSet::plans(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& plans() const { return plans_; }
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.

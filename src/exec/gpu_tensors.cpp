@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/precision.hpp"
+#include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exec {
@@ -21,6 +23,14 @@ std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts
   return at;
 }
 
+std::vector<FilterSizes> orders_of(const TensorBlock& block, const std::vector<bool>& channels_last) {
+  std::vector<FilterSizes> orders(block.size());
+  for (std::size_t i = 0; i < channels_last.size(); ++i) {
+    if (channels_last[i]) orders.at(i) = filter_sizes(block.shape(i));
+  }
+  return orders;
+}
+
 /// copy(bytes of the tensor, where they are on the GPU, how many) for pieces that fit into the staging memory.
 template <class Copy>
 void in_pieces(std::span<float> tensor, float* device, const Copy& copy) {
@@ -37,10 +47,11 @@ std::size_t GpuTensors::bytes(const TensorBlock& like) {
   return static_cast<std::size_t>(lay_out(like, starts)) * sizeof(float);
 }
 
-GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like)
+GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like, const std::vector<bool>& channels_last)
     : gpu_(gpu),
       stream_(stream),
       copied_(gpu.make_event()),
+      orders_(orders_of(like, channels_last)),
       elements_(lay_out(like, starts_)),
       device_(gpu, static_cast<std::size_t>(elements_) * sizeof(float)) {
   if (elements_ > 0) gpu.clear(stream, device_.get(), static_cast<std::size_t>(elements_) * sizeof(float));
@@ -57,8 +68,15 @@ GpuTensors::~GpuTensors() {
 
 void GpuTensors::upload(const TensorBlock& block) {
   const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  std::vector<float> ordered;
   for (std::size_t i = 0; i < size(); ++i) {
-    in_pieces(block.at(i), at(i), [&](const std::byte* host, std::byte* device, std::size_t bytes) {
+    std::span<float> tensor = block.at(i);
+    if (orders_[i].orders_differ()) {
+      ordered.resize(tensor.size());
+      for (std::size_t e = 0; e < tensor.size(); ++e) ordered[e] = tensor[in_model(i, e)];
+      tensor = ordered;
+    }
+    in_pieces(tensor, at(i), [&](const std::byte* host, std::byte* device, std::size_t bytes) {
       gpu_.fill(staging.get(), host, bytes);
       gpu_.copy_in(stream_, device, staging.get(), bytes);
       gpu_.record(copied_, stream_);
@@ -69,24 +87,29 @@ void GpuTensors::upload(const TensorBlock& block) {
 
 void GpuTensors::download(TensorBlock& block) {
   const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  std::vector<float> ordered;
   for (std::size_t i = 0; i < size(); ++i) {
-    in_pieces(block.at(i), at(i), [&](std::byte* host, const std::byte* device, std::size_t bytes) {
+    const std::span<float> tensor = block.at(i);
+    const bool differs = orders_[i].orders_differ();
+    if (differs) ordered.resize(tensor.size());
+    in_pieces(differs ? ordered : tensor, at(i), [&](std::byte* host, const std::byte* device, std::size_t bytes) {
       gpu_.copy_out(stream_, staging.get(), device, bytes);
       gpu_.record(copied_, stream_);
       gpu_.wait(copied_);
       gpu_.reads(staging.get(), bytes);
       std::copy_n(staging.get(), bytes, host);
     });
+    if (!differs) continue;
+    for (std::size_t e = 0; e < tensor.size(); ++e) tensor[in_model(i, e)] = ordered[e];
   }
 }
 
-GpuParameters::GpuParameters(Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states,
-                             const std::vector<DType>& narrow)
+GpuParameters::GpuParameters(Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states)
     : gpu_(gpu),
       stream_(gpu.make_kernel_stream()),
       changed_(gpu.make_event()),
-      copies_(gpu, parameters, narrow),
-      parameters_(gpu, stream_, parameters),
+      copies_(gpu, parameters, narrow_copies(graph)),
+      parameters_(gpu, stream_, parameters, kept_channels_last(graph)),
       states_(gpu, stream_, states) {
   upload(parameters, states);
 }
@@ -107,11 +130,11 @@ void GpuParameters::download(TensorBlock& parameters, TensorBlock& states) {
   states_.download(states);
 }
 
-std::vector<MemoryNeed> GpuParameters::needs(const TensorBlock& parameters, const TensorBlock& states,
-                                             const std::vector<DType>& narrow) {
+std::vector<MemoryNeed> GpuParameters::needs(const Graph& graph, const TensorBlock& parameters,
+                                             const TensorBlock& states) {
   std::vector<MemoryNeed> needs = {
       {"parameters and states", GpuTensors::bytes(parameters) + GpuTensors::bytes(states)}};
-  if (const std::size_t bytes = NarrowCopies::bytes(parameters, narrow); bytes > 0) {
+  if (const std::size_t bytes = NarrowCopies::bytes(parameters, narrow_copies(graph)); bytes > 0) {
     needs.push_back({"parameters in 2 bytes", bytes});
   }
   return needs;

@@ -1,4 +1,5 @@
-// Tensors on a GPU: a block that is laid out as a TensorBlock of the host is, and copied from there and back.
+// Tensors on a GPU: a block that is laid out as a TensorBlock of the host is, and copied from there and back. Weights
+// of convolutions may lie with channels last there.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 
 #include "backend/gpu/gpu.hpp"
 #include "backend/gpu/gpu_block.hpp"
+#include "core/filter_sizes.hpp"
 #include "exec/gpu_memory.hpp"
 #include "exec/narrow_copies.hpp"
 #include "exec/parameters.hpp"
@@ -20,8 +22,10 @@ class GpuTensors {
   static constexpr std::int64_t kPart = 64;
   static constexpr std::int64_t parts_of(std::int64_t elements) { return (elements + kPart - 1) / kPart; }
 
-  /// Zeros, when the stream is there. The Gpu outlives it; `like` need not.
-  GpuTensors(backend::Gpu& gpu, backend::Gpu::Stream stream, const TensorBlock& like);
+  /// Zeros, when the stream is there. `channels_last`: by tensor (graph/weight_order.hpp); empty: none does. The Gpu
+  /// outlives it; `like` need not.
+  GpuTensors(backend::Gpu& gpu, backend::Gpu::Stream stream, const TensorBlock& like,
+             const std::vector<bool>& channels_last = {});
   GpuTensors(const GpuTensors&) = delete;
   GpuTensors& operator=(const GpuTensors&) = delete;
   ~GpuTensors();
@@ -33,6 +37,8 @@ class GpuTensors {
   [[nodiscard]] std::size_t size() const { return starts_.size(); }
   /// Of tensor i, in floats.
   [[nodiscard]] std::int64_t start(std::size_t i) const { return starts_[i]; }
+  /// Element e of the host's tensor i is element order(i).place(e) here.
+  [[nodiscard]] const FilterSizes& order(std::size_t i) const { return orders_[i]; }
   [[nodiscard]] float* data() const { return device_.as<float>(); }
   [[nodiscard]] float* at(std::size_t i) const { return data() + starts_[i]; }
   /// Of all tensors, with what is between them.
@@ -40,10 +46,15 @@ class GpuTensors {
   [[nodiscard]] static std::size_t bytes(const TensorBlock& like);
 
  private:
+  [[nodiscard]] std::size_t in_model(std::size_t tensor, std::size_t element) const {
+    return static_cast<std::size_t>(orders_[tensor].of(static_cast<std::int64_t>(element)));
+  }
+
   backend::Gpu& gpu_;
   backend::Gpu::Stream stream_;
   backend::Gpu::Event copied_;
   std::vector<std::int64_t> starts_;
+  std::vector<FilterSizes> orders_;
   std::int64_t elements_ = 0;
   backend::GpuBlock device_;
 };
@@ -51,10 +62,9 @@ class GpuTensors {
 /// The parameters and states that kernels read.
 class GpuParameters {
  public:
-  /// As the host has them, and the copies of `narrow`, a type for each parameter (graph/precision.hpp). The Gpu
-  /// outlives it.
-  GpuParameters(backend::Gpu& gpu, const TensorBlock& parameters, const TensorBlock& states,
-                const std::vector<DType>& narrow);
+  /// What the host has, as the graph's device keeps it: its narrow copies (graph/precision.hpp), the order of its
+  /// weights (graph/weight_order.hpp). The Gpu outlives it.
+  GpuParameters(backend::Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states);
   /// What uses it is done.
   ~GpuParameters() = default;
   GpuParameters(const GpuParameters&) = delete;
@@ -71,8 +81,8 @@ class GpuParameters {
   [[nodiscard]] backend::Gpu::Stream stream() const { return stream_; }
   [[nodiscard]] backend::Gpu::Event changed() const { return changed_; }
   void record_change() { gpu_.record(changed_, stream_); }
-  [[nodiscard]] static std::vector<MemoryNeed> needs(const TensorBlock& parameters, const TensorBlock& states,
-                                                     const std::vector<DType>& narrow);
+  [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
+                                                     const TensorBlock& states);
 
  private:
   backend::Gpu& gpu_;

@@ -158,6 +158,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     request.products = node.products;
     request.tf32 = node.tf32;
+    request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
     request.queue = queue;
     request.plan = plan_of(plans, labels_.back());
     kernels_.push_back(ops::make_kernel(maker_of(*node.op, device, labels_.back()), request, casts));

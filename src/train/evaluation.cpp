@@ -22,12 +22,13 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
 }
 
 std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& communicator,
-                                              const exec::Device& device, exec::WorkerPool& pool, bool alike) {
+                                              const exec::Device& device, exec::WorkerPool& pool,
+                                              const EvaluationOptions& options) {
   const auto make = [&](const std::vector<std::string>& plans) {
     return std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0,
-                                            exec::ExecutorOptions{.plans = plans});
+                                            exec::ExecutorOptions{.lowered = options.lowered, .plans = plans});
   };
-  return alike ? make_with_plans_of_first_rank(communicator, make) : make({});
+  return options.alike ? make_with_plans_of_first_rank(communicator, make) : make({});
 }
 
 int shards_for(std::int64_t samples, std::int64_t shard_samples) {
@@ -52,7 +53,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       options_(options),
       samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
-      executor_(make_executor(graph, communicator, device, pool, options.alike)),
+      executor_(make_executor(graph, communicator, device, pool, options)),
       loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
       source_(loader_, graph, communicator.recorder()) {
   executor_->fill_inputs(options.filler);

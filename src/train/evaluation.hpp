@@ -19,6 +19,7 @@ struct EvaluationOptions {
   std::chrono::milliseconds timeout{60'000};
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
   bool alike = false;                                    ///< all ranks compute by rank 0's plans (agreed_plans.hpp)
+  bool lowered = true;                                   ///< of exec::ExecutorOptions; as the model's GPU keeps it
 };
 
 class Evaluation {

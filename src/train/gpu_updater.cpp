@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "graph/precision.hpp"
+#include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -42,7 +42,7 @@ GpuUpdater::~GpuUpdater() {
 
 std::vector<exec::MemoryNeed> GpuUpdater::gpu_needs(const Model& model) const {
   const std::size_t each = GpuTensors::bytes(model.parameters);
-  auto needs = exec::GpuParameters::needs(model.parameters, model.states, narrow_copies(graph_));
+  auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
   needs.push_back({"gradient", each});
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   return needs;
@@ -50,13 +50,14 @@ std::vector<exec::MemoryNeed> GpuUpdater::gpu_needs(const Model& model) const {
 
 void GpuUpdater::begin(const Model& model) {
   gpu_.make_current();
-  parameters_ = std::make_shared<exec::GpuParameters>(gpu_, model.parameters, model.states, narrow_copies(graph_));
+  parameters_ = std::make_shared<exec::GpuParameters>(gpu_, graph_, model.parameters, model.states);
+  const std::vector<bool> channels_last = kept_channels_last(graph_);
   optimizer_state_.clear();
   for (const exec::TensorBlock& state : model.optimizer) {
-    optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state));
+    optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state, channels_last));
     optimizer_state_.back()->upload(state);
   }
-  device_gradient_ = std::make_unique<GpuTensors>(gpu_, parameters_->stream(), model.parameters);
+  device_gradient_ = std::make_unique<GpuTensors>(gpu_, parameters_->stream(), model.parameters, channels_last);
 }
 
 void GpuUpdater::fetch(Model& model) {
@@ -120,7 +121,8 @@ std::vector<StatePart> GpuUpdater::state_parts() const {
 std::vector<NormChunk> GpuUpdater::norm_chunks() const {
   std::vector<NormChunk> chunks;
   for (const Piece& piece : pieces_) {
-    chunks.push_back({parameters_->parameters().start(piece.parameter) + piece.first, piece.elements});
+    const GpuTensors& block = parameters_->parameters();
+    chunks.push_back({block.start(piece.parameter), piece.first, piece.elements, block.order(piece.parameter)});
   }
   return chunks;
 }

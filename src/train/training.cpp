@@ -65,7 +65,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
   first_step_ = progress_.step;
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
-  validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_);
+  validation_ = std::make_unique<Validation>(context_, data_, graph_, *pool_, options_.lowered);
   put_model();
   const bool recorded = resumed_ && context_.leads();
   balancing_.start(*executor_, layout_, workload_of(graph_),
@@ -87,12 +87,8 @@ void Training::make_executor() {
 }
 
 void Training::make_step() {
-  const UpdaterSetup setup{graph_,
-                           executor_->program(),
-                           layout_,
-                           job_.optimizer,
-                           job_.clip_norm,
-                           static_cast<int>(job_.shards),
+  const UpdaterSetup setup{executor_->graph(),      executor_->program(), layout_,
+                           job_.optimizer,          job_.clip_norm,       static_cast<int>(job_.shards),
                            job_.precision == "fp16"};
   if (device_.is_gpu()) {
     GpuStep step = make_gpu_step(context_, setup, exchange_layout_);

@@ -9,6 +9,7 @@
 #include "backend/float_math.hpp"
 #include "backend/gpu/grid.hpp"
 #include "backend/row_blocks.hpp"
+#include "core/filter_sizes.hpp"
 #include "core/host_device.hpp"
 #include "core/narrow.hpp"
 #include "exec/gpu_tensors.hpp"
@@ -63,10 +64,16 @@ struct GatherBody {
   }
 };
 
-/// A chunk of a tensor; the norm adds the chunks' squares as rows are added (backend/row_blocks.hpp).
+/// A chunk of a tensor, of elements that are neighbours in the model; the norm adds the chunks' squares as rows are
+/// added (backend/row_blocks.hpp).
 struct NormChunk {
-  std::int64_t first = 0;
+  std::int64_t tensor = 0;  ///< where it starts
+  std::int64_t first = 0;   ///< of the tensor's elements
   std::int64_t elements = 0;
+  FilterSizes order;  ///< of GpuTensors
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
+    return tensor + order.place(first + i);
+  }
 };
 
 /// squares[c] = the squares of chunk c: eight lanes, added one after the other.
@@ -83,7 +90,7 @@ struct SquaresBody {
     group.each(kLanes, [&](std::int64_t lane) {
       double sum = 0;
       for (std::int64_t i = lane; i < chunk.elements; i += kLanes) {
-        const auto value = static_cast<double>(gradient[chunk.first + i]);
+        const auto value = static_cast<double>(gradient[chunk.place(i)]);
         sum += value * value;
       }
       mine[lane] = sum;

@@ -27,7 +27,7 @@ struct Model {
 
 /// What an updater is made for; references must outlive it.
 struct UpdaterSetup {
-  const Graph& graph;
+  const Graph& graph;  ///< of the executor, as is the program
   const Program& program;
   const exec::GradientLayout& layout;
   const OptimizerOptions& options;

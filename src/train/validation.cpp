@@ -19,8 +19,9 @@ bool is_better(double value, double than, bool higher) {
 
 }  // namespace
 
-Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool)
-    : run_(run), data_(data), graph_(graph), pool_(pool) {}
+Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool,
+                       bool lowered)
+    : run_(run), data_(data), graph_(graph), pool_(pool), lowered_(lowered) {}
 
 exec::MemoryNeed Validation::gpu_needs(const Graph& graph, int workers) {
   return {kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
@@ -37,7 +38,7 @@ bool Validation::run(const exec::ModelValues& model, Progress& progress) {
         graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
         run_.communicator, run_.device, pool_,
         EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
-                          run_.timeout(), filler_, computes_alike(job, run_.device)});
+                          run_.timeout(), filler_, computes_alike(job, run_.device), lowered_});
   }
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;

@@ -15,8 +15,8 @@ namespace lockstep::train {
 
 class Validation {
  public:
-  /// References must outlive it. Nothing is read before the first run().
-  Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool);
+  /// References must outlive it. Nothing is read before the first run(). `lowered`: as the training is.
+  Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool, bool lowered);
 
   /// Memory of a GPU that evaluations take beside what training does; activations are in one block.
   [[nodiscard]] static exec::MemoryNeed gpu_needs(const Graph& graph, int workers);
@@ -35,6 +35,7 @@ class Validation {
   const PreparedData& data_;
   const Graph& graph_;
   exec::WorkerPool& pool_;
+  bool lowered_;
   std::shared_ptr<const exec::InputFiller> filler_;
   std::unique_ptr<Evaluation> evaluation_;
 };

@@ -81,7 +81,7 @@ namespace {
 
 class KeptKernels final : public GpuGraph {
  public:
-  KeptKernels(std::vector<std::function<void()>> kernels, std::size_t& launched)
+  KeptKernels(std::vector<std::function<void()>> kernels, std::atomic<std::size_t>& launched)
       : kernels_(std::move(kernels)), launched_(launched) {}
   void launch() override {
     for (const auto& kernel : kernels_) kernel();
@@ -90,7 +90,7 @@ class KeptKernels final : public GpuGraph {
 
  private:
   std::vector<std::function<void()>> kernels_;
-  std::size_t& launched_;
+  std::atomic<std::size_t>& launched_;
 };
 
 }  // namespace

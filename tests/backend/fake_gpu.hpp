@@ -6,6 +6,7 @@
 // Mistakes throw FakeGpu::Mistake, and copies really copy. Threads may use it; to the clocks they are all one host.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <initializer_list>
 #include <map>
@@ -138,7 +139,7 @@ class FakeGpu final : public Gpu {
   std::string entered_;
   Stalls stalls_;
   std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now
-  std::size_t graphs_launched_ = 0;
+  std::atomic<std::size_t> graphs_launched_ = 0;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream
   std::vector<Clock> clocks_;                      ///< by timeline
   std::vector<Clock> events_;

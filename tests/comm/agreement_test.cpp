@@ -21,6 +21,7 @@ using Says = std::function<std::optional<std::string>(int rank)>;
 std::vector<std::string> ends(int size, const Says& says, std::chrono::milliseconds timeout = 60s,
                               std::chrono::milliseconds patience = 10s, int silent = -1) {
   std::vector<std::string> found(static_cast<std::size_t>(size));
+  const std::regex waited("waited [0-9.]+ s");
   run_in_threads(size, [&](Communicator& ranks) {
     if (ranks.rank() == silent) return;
     std::string& end = found[static_cast<std::size_t>(ranks.rank())];
@@ -30,7 +31,7 @@ std::vector<std::string> ends(int size, const Says& says, std::chrono::milliseco
       end = failure ? fmt::format("rank {}: {}", failure->rank, failure->what) : "well";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::infrastructure);
-      end = std::regex_replace(error.what(), std::regex("waited [0-9.]+ s"), "waited some s");
+      end = std::regex_replace(error.what(), waited, "waited some s");
     }
   });
   return found;

@@ -15,6 +15,7 @@
 #include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
 #include "ops/relu_after.hpp"
+#include "ops/reordered.hpp"
 
 namespace lockstep::ops {
 
@@ -205,6 +206,12 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     const Results first = compute(problem, *on_gpu);
     EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << title(problem) << ", " << one.name << ", again";
     ++compared;
+    if (problem.op->channels_last.contains(DeviceKind::cuda)) {
+      const auto last = problem.make_kernel(
+          with_channels_last([&](const KernelRequest& request) { return gpu.make(*made, request); }));
+      EXPECT_EQ(difference(first, compute(problem, *last), 0), "")
+          << title(problem) << ", case " << one.name << ", channels last: " << last->plan();
+    }
     if (own) return;
     // Another rank takes the algorithms by their names.
     const auto told = problem.make_kernel([&](KernelRequest request) {

@@ -12,6 +12,7 @@
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
 #include "ops/relu_after.hpp"
+#include "ops/reordered.hpp"
 
 extern "C" const char* lockstep_cuda_build_id() {
   return STAND_IN_BUILD_ID;
@@ -61,6 +62,7 @@ extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
   for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel, true);
   for (const OpDef* op : cpu.all()) {
     if (!op->kernels.contains(DeviceKind::cpu) || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
-    registry.add_kernel(op->name, DeviceKind::cuda, stand_in_kernel(ops::with_epilogues_of_gpus(*op)));
+    const KernelFactory of_cpu = ops::by_models_order(ops::with_epilogues_of_gpus(*op));
+    registry.add_kernel(op->name, DeviceKind::cuda, stand_in_kernel(of_cpu));
   }
 }

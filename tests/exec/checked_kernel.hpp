@@ -9,6 +9,7 @@
 #include "backend/fake_gpu.hpp"
 #include "lockstep/op.hpp"
 #include "ops/relu_after.hpp"
+#include "ops/reordered.hpp"
 
 namespace lockstep::exec {
 
@@ -139,7 +140,7 @@ inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) 
   for (const OpDef* op : cpu.all()) {
     OpDef& copy = kernels->add(*op);
     if (!op->kernels.contains(DeviceKind::cpu)) continue;
-    copy.kernels[DeviceKind::cuda] = checked(ops::with_epilogues_of_gpus(*op));
+    copy.kernels[DeviceKind::cuda] = checked(ops::by_models_order(ops::with_epilogues_of_gpus(*op)));
   }
   return kernels;
 }

@@ -167,7 +167,10 @@ struct Bench {
         const auto sum = exchange->reduced(layout.slots[s].bucket)
                              .subspan(static_cast<std::size_t>(layout.slots[s].offset),
                                       static_cast<std::size_t>(training.program().slots[s].elements));
-        results.gradients.insert(results.gradients.end(), sum.begin(), sum.end());
+        const FilterSizes order = order_of(training, training.program().slots[s]);
+        for (Int i = 0; i < std::ssize(sum); ++i) {
+          results.gradients.push_back(sum[static_cast<std::size_t>(order.place(i))]);
+        }
       }
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         for (float& value : parameters.at(i)) value *= 0.5F;
@@ -179,6 +182,12 @@ struct Bench {
       evaluate(evaluation, source, results);
     }
     return results;
+  }
+
+  static FilterSizes order_of(const Executor& executor, const Slot& slot) {
+    if (slot.kind != Slot::Kind::gradient) return {};
+    const Value& value = executor.graph().at(executor.graph().parameters[static_cast<std::size_t>(slot.target)]);
+    return value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
   }
 
   std::unique_ptr<comm::Exchange> make_exchange(const Device& device, Communicator& communicator,

@@ -256,6 +256,61 @@ TEST_F(FuseGelu, WhereThereIsNoGelu) {
   EXPECT_EQ(ops_of(gelu(linear(x_, "last"))), (Names{"up linear", "down linear", "last linear", "gelu1 gelu"}));
 }
 
+/// A "conv" of 2 channels has channels last on GPUs, a "twin" never.
+class OrderWeights : public testing::Test {
+ protected:
+  OrderWeights() {
+    for (const char* name : {"conv", "twin"}) {
+      OpDef op = toy(name, 1);
+      op.attributes = {{.name = "taps", .kind = AttributeKind::integer, .doc = "a side of the kernel"}};
+      op.infer = [](const Attributes& attributes, std::span<const TensorSpec> in) {
+        Signature signature;
+        signature.outputs = {in[0]};
+        const std::int64_t taps = attributes.integer("taps");
+        signature.parameters = {{"weight", {4, 2, taps, taps}, Initializer::ones()},
+                                {"bias", {4}, Initializer::zeros()}};
+        return signature;
+      };
+      if (op.name == "conv") op.channels_last = {DeviceKind::cuda};
+      ops_.add(std::move(op));
+    }
+  }
+  ValueId apply(const char* op, const char* name, std::int64_t taps) {
+    return builder_.apply(op, {builder_.graph().inputs[0]}, Attributes({{"taps", taps}}), name);
+  }
+  std::vector<std::string> ordered(DeviceKind device = DeviceKind::cuda) {
+    const Graph graph = lower(builder_.graph(), {device, &ops_});
+    std::vector<std::string> found;
+    for (const ValueId id : graph.parameters) {
+      if (graph.at(id).channels_last) found.push_back(graph.at(id).name);
+    }
+    return found;
+  }
+
+  OpRegistry ops_;
+  GraphBuilder builder_{ops_, 2};
+  ValueId x_ = builder_.input("x", {DType::f32, {3}});
+};
+
+TEST_F(OrderWeights, OfConvolutionsWithSeveralTapsOnGpus) {
+  (void)apply("conv", "three", 3);
+  (void)apply("conv", "one", 1);
+  (void)apply("twin", "other", 3);
+  EXPECT_EQ(ordered(), (Names{"three.weight"}));
+  EXPECT_EQ(ordered(DeviceKind::cpu), Names{});
+}
+
+TEST_F(OrderWeights, OfWhatAllReadersWantSo) {
+  (void)apply("conv", "both", 3);
+  (void)apply("conv", "mixed", 3);
+  auto& nodes = builder_.graph().nodes;
+  Node again = nodes[0], twin = nodes[1];
+  twin.op = &ops_.at("twin");
+  nodes.push_back(again);
+  nodes.push_back(twin);
+  EXPECT_EQ(ordered(), (Names{"both.weight"}));
+}
+
 }  // namespace
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "ops/finite_difference.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
+#include "ops/reordered.hpp"
 
 namespace lockstep::ops {
 
@@ -110,6 +111,9 @@ class OpCaseTest : public testing::TestWithParam<Parameter> {
     const auto grids = host_grid_kernels();
     if (const auto grid = grids.find(problem_.op->name); grid != grids.end()) {
       list.push_back({"the GPU's kernel", grid->second, DeviceKind::cuda});
+      if (problem_.op->channels_last.contains(DeviceKind::cuda)) {
+        list.push_back({"the GPU's kernel, channels last", with_channels_last(grid->second), DeviceKind::cuda});
+      }
     }
     return list;
   }
@@ -353,6 +357,19 @@ TEST_P(OpCaseTest, TakesAnEmptyBatch) {
         ASSERT_EQ(value, 0) << "gradient of parameter " << i;
       }
     }
+  }
+}
+
+TEST_P(OpCaseTest, TheGpuKernelMakesTheSameOfAWeightWithChannelsLast) {
+  if (!problem_.op->channels_last.contains(DeviceKind::cuda)) GTEST_SKIP() << "it takes one order";
+  for (const std::string& epilogue : epilogues_of(*problem_.op, DeviceKind::cuda)) {
+    problem_.epilogue = epilogue;
+    const KernelFactory factory = host_grid_kernels().at(problem_.op->name);
+    const auto first = problem_.make_kernel(factory), last = problem_.make_kernel(with_channels_last(factory));
+    KernelRun expected(problem_), found(problem_);
+    compute(*first, expected, problem_);
+    compute(*last, found, problem_);
+    EXPECT_TRUE(results(found, problem_) == results(expected, problem_)) << epilogue;
   }
 }
 

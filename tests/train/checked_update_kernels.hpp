@@ -26,8 +26,11 @@ class CheckedUpdateKernels final : public UpdateKernels {
   }
   void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const override {
     kernel_reads(queue, body.chunks, chunks);
-    for (std::int64_t c = 0; c < chunks; ++c)
-      kernel_reads(queue, body.gradient + body.chunks[c].first, body.chunks[c].elements);
+    for (const NormChunk* chunk = body.chunks; chunk < body.chunks + chunks; ++chunk) {
+      const bool together = !chunk->order.orders_differ();
+      const std::int64_t reads = together ? 1 : chunk->elements, of_read = together ? chunk->elements : 1;
+      for (std::int64_t i = 0; i < reads; ++i) kernel_reads(queue, body.gradient + chunk->place(i), of_read);
+    }
     kernel_writes(queue, body.lanes, chunks * SquaresBody::kLanes);
     kernel_writes(queue, body.squares, chunks);
     grids_.put(queue, chunks, body);

@@ -3,15 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "backend/gpu/gpu_block.hpp"
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
+#include "graph/weight_order.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 #include "train/cpu_updater.hpp"
@@ -21,11 +25,14 @@ namespace lockstep::train {
 
 inline constexpr int kUpdaterShards = 3, kUpdaterSteps = 3;
 
-// Every kind of parameter: used twice, without decay, longer than a chunk, shorter than a part; and statistics.
+// Every kind of parameter: kept in another order on a GPU, used twice, without decay, longer than a chunk, shorter than
+// a part; and statistics.
 inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
   GraphBuilder b(ops, 2);
-  ValueId x = b.input("image", {DType::f32, {width}});
+  ValueId x = b.input("image", {DType::f32, {5, 5, 9}});
   const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("conv", {x}, Attributes({{"filters", std::int64_t{70}}, {"kernel", std::int64_t{3}}}));
+  x = b.apply("linear", {b.apply("global_pool", {x})}, Attributes({{"features", width}}));
   x = b.apply("linear", {x}, Attributes({{"features", width}}), "twice");
   x = b.apply("batch_norm", {x});
   x = b.apply("linear", {x}, Attributes({{"features", width}, {"tied", std::string("twice")}}));
@@ -50,6 +57,7 @@ class UpdaterBench {
     ops::add_built_in(registry_);
     graph_ = updater_net(registry_, width);
     set_precision(graph_, precision);
+    graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
     layout_ = exec::make_gradient_layout(executor_->program(), 8192);
   }
@@ -65,11 +73,12 @@ class UpdaterBench {
 
   Result on_host(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
     const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards));
-    CpuUpdater updater(setup(options, clip_norm, scaling), *exchange, pool_);
-    return run(updater, *exchange, scaling, [](const comm::Leaf& leaf, const std::vector<float>& values) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
-    });
+    CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *exchange, pool_);
+    return run(updater, *exchange, scaling,
+               [](int /*bucket*/, const comm::Leaf& leaf, const std::vector<float>& values) {
+                 for (std::size_t i = 0; i < values.size(); ++i)
+                   leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+               });
   }
 
   /// `after`: called with the updater at the end.
@@ -78,9 +87,10 @@ class UpdaterBench {
                 double clip_norm, const SumsScaling& scaling, const After& after) {
     const auto worker = gpu.make_stream();
     comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
-    GpuUpdater updater(setup(options, clip_norm, scaling), gpu, exchange, std::move(kernels));
+    GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, exchange, std::move(kernels));
     std::vector<backend::PinnedBlock> sums;  // read until the last update has been fetched
-    auto result = run(updater, exchange, scaling, [&](const comm::Leaf& leaf, const std::vector<float>& values) {
+    auto result = run(updater, exchange, scaling, [&](int bucket, const comm::Leaf& leaf, std::vector<float> values) {
+      to_gpus_order(bucket, values);
       const std::size_t bytes = values.size() * sizeof(float);
       const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
       gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
@@ -103,16 +113,37 @@ class UpdaterBench {
       ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
       if (!copied) continue;
       std::vector<std::uint16_t> expected(model.parameters.at(i).size());
-      narrow(precision_, model.parameters.at(i).data(), expected.data(), std::ssize(expected));
+      const std::vector<float> values = in_gpus_order(i, model.parameters.at(i));
+      narrow(precision_, values.data(), expected.data(), std::ssize(expected));
       EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
           << model.parameters.name(i);
     }
   }
 
  private:
-  [[nodiscard]] UpdaterSetup setup(const OptimizerOptions& options, double clip_norm,
+  [[nodiscard]] UpdaterSetup setup(const Graph& graph, const OptimizerOptions& options, double clip_norm,
                                    const SumsScaling& scaling) const {
-    return {graph_, executor_->program(), layout_, options, clip_norm, kUpdaterShards, scaling.on};
+    return {graph, executor_->program(), layout_, options, clip_norm, kUpdaterShards, scaling.on};
+  }
+
+  [[nodiscard]] std::vector<float> in_gpus_order(std::size_t parameter, std::span<const float> values) const {
+    const Value& value = graph_on_gpu_.at(graph_on_gpu_.parameters[parameter]);
+    const FilterSizes sizes = value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
+    std::vector<float> ordered(values.size());
+    for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+      ordered[static_cast<std::size_t>(sizes.place(i))] = values[static_cast<std::size_t>(i)];
+    }
+    return ordered;
+  }
+
+  void to_gpus_order(int bucket, std::vector<float>& values) const {
+    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+      const Slot& slot = executor_->program().slots[s];
+      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      const auto elements = std::span(values).subspan(static_cast<std::size_t>(layout_.slots[s].offset),
+                                                      static_cast<std::size_t>(slot.elements));
+      std::ranges::copy(in_gpus_order(static_cast<std::size_t>(slot.target), elements), elements.begin());
+    }
   }
 
   template <class Write>
@@ -127,7 +158,7 @@ class UpdaterBench {
       exchange.begin_step(static_cast<std::uint64_t>(step), assignment);
       for (int shard = 0; shard < kUpdaterShards; ++shard) {
         for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
-          write(exchange.leaf(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
+          write(b, exchange.leaf(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
           exchange.ready(shard, b);
         }
       }
@@ -169,7 +200,7 @@ class UpdaterBench {
 
   DType precision_;
   OpRegistry registry_;
-  Graph graph_;
+  Graph graph_, graph_on_gpu_;
   exec::WorkerPool pool_{1};
   std::unique_ptr<exec::Executor> executor_;
   exec::GradientLayout layout_;

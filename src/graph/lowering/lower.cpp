@@ -7,6 +7,8 @@ const std::vector<LoweringPass>& lowering_passes() {
       {"fuse_epilogues", "an op that is applied to another's output only is computed by the other's kernel",
        fuse_epilogues},
       {"fuse_gelu", "gelu between two linear layers is computed by their kernels, on GPUs", fuse_gelu},
+      {"order_weights", "weights lie as the device's convolutions want them, on GPUs with channels last",
+       order_weights},
   };
   return kPasses;
 }

@@ -32,5 +32,6 @@ struct LoweringPass {
 /// Passes
 int fuse_epilogues(Graph& graph, const LoweringTarget& target);
 int fuse_gelu(Graph& graph, const LoweringTarget& target);
+int order_weights(Graph& graph, const LoweringTarget& target);
 
 }  // namespace lockstep

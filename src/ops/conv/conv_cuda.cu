@@ -1,6 +1,6 @@
 // conv by cuDNN, each direction with a plan of its own; where there is none, and for the bias's gradient, by kernels
-// over a Grid. The workspace holds the weight, or its gradient, with channels last, behind it wide copies of the
-// factors where they are needed, and then cuDNN's own.
+// over a Grid. The workspace holds the weight, or its gradient, with channels last where it lies otherwise, behind it
+// wide copies of the factors where they are needed, and then cuDNN's own.
 //
 // Of narrow factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in fp32.
 // It is given them widened, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16 is a
@@ -44,7 +44,7 @@ class CudnnConv final : public LayerProducts {
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()),
         output_type_(request.outputs[0].dtype),
-        filter_{shape.image.channels / shape.groups, shape.window.height.kernel * shape.window.width.kernel} {
+        filter_(filter_sizes(shape)) {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
     const auto wanted = backend::PlanParts::of(request.plan);
     const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
@@ -158,7 +158,8 @@ class CudnnConv final : public LayerProducts {
 std::unique_ptr<Kernel> make_conv_cuda(const KernelRequest& request) {
   auto products = make_conv_products<CudaGrid>(request);
   if (products != nullptr && request.queue != nullptr && request.outputs[0].elements() > 0) {
-    const ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
+    ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
+    shape.channels_last = request.channels_last;
     products = std::make_unique<CudnnConv>(request, shape, std::move(products));
   }
   return make_conv_layer<CudaGrid>(request, std::move(products));

@@ -21,12 +21,14 @@ struct ConvGroup {
   LOCKSTEP_HOST_DEVICE explicit ConvGroup(const ConvShape& s)
       : channels(s.image.channels / s.groups),
         filters(s.filters / s.groups),
-        taps(s.window.height.kernel * s.window.width.kernel) {}
+        taps(s.window.height.kernel * s.window.width.kernel),
+        channels_last(s.channels_last) {}
   std::int64_t channels, filters, taps;
-  /// Element of the weight [all filters, channels, taps].
+  bool channels_last;
+  /// Element of the weight [all filters, channels, taps], or [all filters, taps, channels].
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel,
                                                          std::int64_t tap) const {
-    return (filter * channels + channel) * taps + tap;
+    return channels_last ? (filter * taps + tap) * channels + channel : (filter * channels + channel) * taps + tap;
   }
 };
 
@@ -91,8 +93,10 @@ struct ConvWeightGradientBody {
     const WindowShape image = shape.image;
     const WindowAxis height = shape.window.height, width = shape.window.width;
     const ConvGroup group(shape);
-    const std::int64_t tap = i % group.taps, filter = i / group.taps / group.channels, filters = shape.filters;
-    const std::int64_t channel = filter / group.filters * group.channels + i / group.taps % group.channels;
+    const std::int64_t filter = i / (group.taps * group.channels), of_filter = i % (group.taps * group.channels);
+    const std::int64_t tap = group.channels_last ? of_filter / group.channels : of_filter % group.taps;
+    const std::int64_t of_group = group.channels_last ? of_filter % group.channels : of_filter / group.taps;
+    const std::int64_t channel = filter / group.filters * group.channels + of_group, filters = shape.filters;
     const T *xs = x, *dys = dy;
     const std::int64_t pixels = image.batch * image.out_height * image.out_width;
     const float sum = lanes.sum(pixels, [=](std::int64_t pixel) -> float {
@@ -116,7 +120,9 @@ class ConvProducts final : public LayerProducts {
         relu_(request.epilogue == "relu"),
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
-        weights_(request.parameters[0].elements()) {}
+        weights_(request.parameters[0].elements()) {
+    shape_.channels_last = request.channels_last;
+  }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return shape_.bias ? backend::row_sums_bytes(pixels(), shape_.filters) : 0;

@@ -1,8 +1,9 @@
 // conv as cuDNN sees it. Images lie there as ours do. The weight is given with channels last, as cuDNN's engines for
-// such images want it; ours is [filters, channels / groups, height, width] and is copied into that order first.
+// such images want it, and as lowering makes it lie.
 #pragma once
 
 #include "backend/gpu/convolution_layout.hpp"
+#include "core/filter_sizes.hpp"
 #include "ops/conv/conv_shape.hpp"
 
 namespace lockstep::ops {
@@ -18,9 +19,13 @@ inline backend::ConvolutionLayout convolution_layout(const ConvShape& s) {
           {h.dilation, w.dilation}};
 }
 
-/// Whether a weight with channels last lies in memory as ours does.
+inline FilterSizes filter_sizes(const ConvShape& s) {
+  return {s.image.channels / s.groups, s.window.height.kernel * s.window.width.kernel};
+}
+
+/// Whether the weight lies in memory as it is given; else it is copied first, and its gradient after.
 inline bool weight_needs_no_copy(const ConvShape& s) {
-  return s.image.channels == s.groups || s.window.height.kernel * s.window.width.kernel == 1;
+  return s.channels_last || !filter_sizes(s).orders_differ();
 }
 
 }  // namespace lockstep::ops

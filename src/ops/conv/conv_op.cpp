@@ -58,6 +58,7 @@ OpDef make_conv() {
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_conv_cpu;
   op.takes_narrow = {DeviceKind::cpu};
+  op.channels_last = {DeviceKind::cuda};
   op.epilogues[DeviceKind::cuda] = {"relu"};
   return op;
 }

@@ -10,6 +10,7 @@ struct ConvShape {
   WindowShape image;
   std::int64_t filters = 0, groups = 1;
   bool bias = true;
+  bool channels_last = false;  ///< of the weight and its gradient
 };
 
 /// Throws Error(configuration) if the input does not fit the attributes.

@@ -1,0 +1,29 @@
+// A convolution's weight lies on a GPU as its library wants it, with channels last, and so do its gradient and all that
+// the optimizer keeps of it. Else each shard would copy it there twice, and its gradient back.
+#include <algorithm>
+
+#include "core/filter_sizes.hpp"
+#include "graph/lowering/lower.hpp"
+#include "graph/weight_order.hpp"
+
+namespace lockstep {
+
+int order_weights(Graph& graph, const LoweringTarget& target) {
+  const auto takes = [&](const Node& node, ValueId id) {
+    return node.op->channels_last.contains(target.device) && node.parameters[0] == id;
+  };
+  int changes = 0;
+  for (const ValueId id : graph.parameters) {
+    Value& value = graph.values[static_cast<std::size_t>(id)];
+    const bool all = std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      const auto& read = node.parameters;
+      return std::find(read.begin(), read.end(), id) == read.end() || takes(node, id);
+    });
+    if (!all || !filter_sizes(value.spec.shape).orders_differ()) continue;
+    value.channels_last = true;
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+// Which parameters a device keeps in another order than the model has them in (lowering/order_weights.cpp). Files, the
+// host's copies and whatever people see have the model's.
+#pragma once
+
+#include <vector>
+
+#include "core/filter_sizes.hpp"
+#include "lockstep/graph.hpp"
+
+namespace lockstep {
+
+/// Of a weight [filters, channels, height, width]; of all else, sizes whose orders are the same.
+[[nodiscard]] FilterSizes filter_sizes(const Shape& shape);
+
+/// For each of Graph::parameters, whether it is kept with channels last.
+[[nodiscard]] std::vector<bool> kept_channels_last(const Graph& graph);
+
+}  // namespace lockstep
