@@ -280,6 +280,7 @@ void GpuExchange::finish() {
     gpu_.record(whole_, message_stream_);
     wait_until_whole();
   } catch (...) {
+    if (options_.before_abort) options_.before_abort();
     messages_->abort();  // else what is on the GPU would wait for ever, and so would whoever waits for the GPU
     throw;
   }

@@ -2,6 +2,7 @@
 
 #include "exec/gpu_memory.hpp"
 #include "lockstep/error.hpp"
+#include "train/flight.hpp"
 
 namespace lockstep::train {
 
@@ -26,9 +27,10 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
     messages = comm::make_gpu_messages(module, run.communicator, gpu, run.device.gpu_place, run.timeout());
   }
   GpuStep step;
-  step.exchange = std::make_unique<comm::GpuExchange>(
-      run.communicator, layout, comm::ExchangeOptions{.exact = run.job.exact != "never", .timeout = run.timeout()}, gpu,
-      std::move(messages));
+  const comm::ExchangeOptions options{.exact = run.job.exact != "never",
+                                      .timeout = run.timeout(),
+                                      .before_abort = [run] { write_flight(run.job, run.communicator); }};
+  step.exchange = std::make_unique<comm::GpuExchange>(run.communicator, layout, options, gpu, std::move(messages));
   step.updater = std::make_unique<GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));
   return step;
 }

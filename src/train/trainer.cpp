@@ -1,25 +1,13 @@
 #include "lockstep/trainer.hpp"
 
-#include "core/flight_recorder.hpp"
 #include "graph/models/zoo.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
 #include "train/catalogue.hpp"
+#include "train/flight.hpp"
 #include "train/training.hpp"
 
 namespace lockstep {
-
-namespace {
-
-// What the rank was in when a wait missed its deadline.
-void dump(const Job& job, Communicator& communicator) {
-  const auto recorder = communicator.recorder();
-  if (!recorder) return;
-  const int rank = communicator.rank();
-  (void)dump_flight(*recorder, job.run_directory + "/flight", rank, communicator.topology().host_name(rank));
-}
-
-}  // namespace
 
 Registries Registries::built_in() {
   Registries registries;
@@ -39,7 +27,7 @@ TrainResult train_job(const Job& job, Communicator& communicator, const Registri
   try {
     return train::Training(job, communicator, registries, options, data).run();
   } catch (const Error& error) {
-    if (error.code() == ExitCode::infrastructure && communicator.size() > 1) dump(job, communicator);
+    if (error.code() == ExitCode::infrastructure) train::write_flight(job, communicator);
     throw;
   }
 }

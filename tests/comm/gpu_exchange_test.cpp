@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using backend::FakeGpu;
 
-constexpr ExchangeOptions kOptions{.timeout = 60s};
+const ExchangeOptions kOptions{.timeout = 60s};
 constexpr unsigned kSeeds = 25;
 
 using backend::bytes_of;
@@ -124,8 +124,9 @@ struct FaultyStep {
   std::shared_ptr<MessageFault> fault = std::make_shared<MessageFault>();
   std::string message;  ///< what finish() threw
   ExitCode code = ExitCode::done;
-  double seconds = 0;  ///< that finish() took
-  Activity activity;   ///< by the flight recorder, afterwards
+  double seconds = 0;      ///< that finish() took
+  Activity activity;       ///< by the flight recorder, afterwards
+  int aborts_before = -1;  ///< when before_abort was called
 
   void run(std::chrono::milliseconds timeout, bool peer_goes) {
     Case c;
@@ -134,7 +135,8 @@ struct FaultyStep {
     fault->step = 5;
     const auto body = [&](Communicator& communicator) {
       const bool faulty = communicator.rank() == 0;
-      FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
+      const auto note = [&] { aborts_before = fault->aborts; };
+      FakeSide side(communicator, c, {.timeout = timeout, .before_abort = note}, faulty ? fault : nullptr);
       side.exchange().begin_step(5, assignment);
       compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       if (!faulty) return finish_there(side.exchange(), peer_goes);
@@ -170,6 +172,7 @@ TEST(GpuExchange, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
             "job.timeout)");
   EXPECT_EQ(step.code, ExitCode::infrastructure);
   EXPECT_GE(step.seconds, 0.2);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
   EXPECT_EQ(step.fault->aborts, 1);
   EXPECT_GT(step.fault->checks, 1);
   EXPECT_STREQ(step.fault->asked.name, "exchange");
@@ -187,6 +190,7 @@ TEST(GpuExchange, WhatMessagesFindOutEndsTheWaitAtOnce) {
   EXPECT_EQ(step.message, step.fault->found);
   EXPECT_EQ(step.code, ExitCode::infrastructure);
   EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
   EXPECT_EQ(step.fault->aborts, 1);
   EXPECT_EQ(step.fault->checks, 1);
   EXPECT_STREQ(step.activity.name, "exchange");
@@ -198,6 +202,7 @@ TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
   EXPECT_EQ(step.message, "rank 0 (host a): rank 1 (host a) ended with an error");
   EXPECT_EQ(step.code, ExitCode::infrastructure);
   EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
   EXPECT_EQ(step.fault->aborts, 1);
 }
 

@@ -154,6 +154,21 @@ TEST(LibraryCalls, AWeightThatNeedsNoCopyIsTheSameBothWays) {
   EXPECT_TRUE(weight_needs_no_copy(s));
 }
 
+TEST(LibraryAttention, GradientsAreNotTakenWhereTheyAreKnownToBeWrong) {
+  const auto holds = [](std::int64_t queries, std::int64_t keys, bool causal) {
+    AttentionSizes sizes(
+        Attributes({{"heads", std::int64_t{1}}, {"causal", causal}}),
+        std::vector<TensorSpec>{{DType::f32, {1, queries, 8}}, {DType::f32, {1, keys, 8}}, {DType::f32, {1, keys, 8}}});
+    return library_gradients_hold(sizes);
+  };
+  for (const std::int64_t keys : {64, 192, 704}) {
+    EXPECT_FALSE(holds(keys, keys, false)) << keys;
+    EXPECT_TRUE(holds(keys, keys, true)) << keys;
+  }
+  for (const std::int64_t keys : {63, 65, 128, 256, 1000}) EXPECT_TRUE(holds(7, keys, false)) << keys;
+  EXPECT_FALSE(holds(1, 128, false));
+}
+
 TEST(LibraryCalls, AttentionsLayoutIsWhereItsOwnKernelReads) {
   const TensorSpec packed{DType::f32, {2, 5, 3 * 6}}, q{DType::f32, {2, 4, 6}}, k{DType::f32, {2, 5, 6}};
   const std::vector<std::vector<TensorSpec>> kinds = {{packed}, {q, k, k}};

@@ -45,6 +45,7 @@ struct Setting {
   bool bias = true;
   std::int64_t in = 16, features = 24;
   bool wide_output = false;  ///< in fp32, whatever the type
+  bool tf32 = false;
 };
 
 class LibraryLinears : public testing::Test {
@@ -96,6 +97,7 @@ class LibraryLinears : public testing::Test {
   }
   static void complete(KernelRequest& request, const Setting& setting, const Problem& problem) {
     request.products = setting.type;
+    request.tf32 = setting.tf32;
     for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
   }
 
@@ -136,6 +138,7 @@ class LibraryLinears : public testing::Test {
           expect_own_bits({op, type, bias});
           expect_own_bits({op, type, bias, 6, 5});  // of no width that cuBLASLt takes for aux
           expect_own_bits({op, type, bias, 6, 5, true});
+          expect_own_bits({op, type, bias, 16, 24, false, true});
         }
       }
     }
@@ -155,12 +158,22 @@ bool is_plain(const ProductForm& form) {
 
 TEST_F(LibraryLinears, WithEveryEpilogue) {
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"linear_gelu"}),
+  EXPECT_EQ(plan({"linear_gelu", DType::f32, true, 16, 24, false, true}),
             "output: played, gelu with its input kept; input's gradient: played; weight's gradient: played, bias's "
             "gradient");
   EXPECT_EQ(plan({"gelu_linear", DType::bf16, false}),
             "output: played; input's gradient: played, gelu's gradient; weight's gradient: played");
+  EXPECT_EQ(plan({"gelu_linear", DType::f32, false, 16, 24, false, true}),
+            "output: played; input's gradient: played, gelu's gradient; weight's gradient: played");
   EXPECT_EQ(plan({"linear"}), "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+}
+
+// A library's gelu is not said to be exact.
+TEST_F(LibraryLinears, WithAGeluOfOurOwnInFp32) {
+  EXPECT_EQ(plan({"linear_gelu", DType::f32, false}),
+            "output: played; input's gradient: played; weight's gradient: played");
+  EXPECT_EQ(plan({"gelu_linear", DType::f32, false}),
+            "output: played; input's gradient: played; weight's gradient: played");
 }
 
 TEST_F(LibraryLinears, WithNone) {

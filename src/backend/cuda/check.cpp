@@ -24,7 +24,9 @@ std::string what_is(cudnnStatus_t code) {
 }
 
 void report_gpu(cudaError_t code, const char* call) noexcept {
-  if (code != cudaSuccess && code != cudaErrorCudartUnloading) report(call, code, cudaGetErrorString(code));
+  if (code == cudaSuccess || code == cudaErrorCudartUnloading) return;
+  forget(code);
+  report(call, code, cudaGetErrorString(code));
 }
 void report_gpu(cublasStatus_t code, const char* call) noexcept {
   if (code != CUBLAS_STATUS_SUCCESS) report(call, code, cublasLtGetStatusString(code));

@@ -17,10 +17,20 @@ namespace lockstep::backend {
 [[nodiscard]] std::string what_is(cublasStatus_t code);
 [[nodiscard]] std::string what_is(cudnnStatus_t code);
 
+/// CUDA keeps a thread's last error until somebody takes it. What is told is taken: else the next launch would be
+/// blamed for it.
+inline void forget(cudaError_t /*told*/) noexcept {
+  (void)cudaGetLastError();
+}
+inline void forget(cublasStatus_t /*told*/) noexcept {}
+inline void forget(cudnnStatus_t /*told*/) noexcept {}
+
 /// Success is 0 in all of them.
 template <class Code>
 void check_gpu(Code code, const char* call, const GpuPlace& place) {
-  if (code != Code{}) throw gpu_error(place, call, static_cast<int>(code), what_is(code));
+  if (code == Code{}) return;
+  forget(code);
+  throw gpu_error(place, call, static_cast<int>(code), what_is(code));
 }
 
 /// For destructors: a failure is told on stderr, unless CUDA itself is already leaving.

@@ -1,6 +1,10 @@
 #include "backend/cuda/cuda_gpu.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
+
+#include "lockstep/error.hpp"
 
 namespace lockstep::backend {
 
@@ -121,7 +125,12 @@ void CudaGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
 
 std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<void()>& put) {
   const GpuQueue& on = *queue(stream);
-  return std::make_unique<CapturedGraph>(make_graph(on.stream(), on.place(), put), on);
+  try {
+    return std::make_unique<CapturedGraph>(make_graph(on.stream(), on.place(), put), on);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}; cuda_graphs: false launches kernels without recording them", error.what()));
+  }
 }
 
 std::size_t CudaGpu::free_memory() {

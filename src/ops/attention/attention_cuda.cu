@@ -21,6 +21,7 @@ class CudnnAttentionKernel final : public Kernel {
   static std::unique_ptr<Kernel> make(const KernelRequest& request, const AttentionSizes& sizes) {
     const auto layout = attention_layout(sizes, *common_element(request));
     const bool training = request.mode == Mode::training;
+    if (training && !library_gradients_hold(sizes)) return nullptr;
     const auto wanted = backend::PlanParts::of(request.plan);
     const auto plan = [&](CudnnAttention::Direction direction, const std::string& name) {
       return CudnnAttention::make(request.queue->cudnn_target(), request.queue->place(), direction, layout, training,

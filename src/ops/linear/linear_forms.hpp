@@ -13,6 +13,11 @@ enum class GeluAt : std::uint8_t { none, output, input };
 
 using ProductForms = std::vector<backend::ProductForm>;
 
+/// Whether a library's gelu will do: it does not say how exact that is, and fp32 is promised to be.
+inline bool takes_librarys_gelu(backend::ProductTypes types) {
+  return is_narrow(types.factors) || types.tf32;
+}
+
 /// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a narrow bias only,
 /// it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu of,
 /// moves three to five times the memory.
@@ -21,7 +26,8 @@ inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes
   backend::ProductTypes wide = types;
   wide.result = DType::f32;
   const Epilogue plain = bias ? Epilogue::bias : Epilogue::none;
-  const Epilogue whole = gelu != GeluAt::output ? plain : bias ? Epilogue::bias_gelu : Epilogue::gelu;
+  const bool with_gelu = gelu == GeluAt::output && takes_librarys_gelu(types);
+  const Epilogue whole = !with_gelu ? plain : bias ? Epilogue::bias_gelu : Epilogue::gelu;
   ProductForms forms;
   if (!backend::has_aux(whole) || backend::aux_fits(output_product(sizes))) {
     forms.push_back({types, whole});
@@ -36,7 +42,9 @@ inline ProductForms output_forms(const LinearSizes& sizes, backend::ProductTypes
 inline ProductForms input_gradient_forms(const LinearSizes& sizes, backend::ProductTypes types, GeluAt gelu) {
   if (gelu != GeluAt::input) return {{types}};
   ProductForms forms;
-  if (backend::aux_fits(input_gradient_product(sizes))) forms.push_back({types, backend::Epilogue::gelu_gradient});
+  if (takes_librarys_gelu(types) && backend::aux_fits(input_gradient_product(sizes))) {
+    forms.push_back({types, backend::Epilogue::gelu_gradient});
+  }
   const bool rounded = is_narrow(types.result);
   types.result = DType::f32;
   forms.push_back({types, backend::Epilogue::none, DType::f32, rounded});
