@@ -184,6 +184,7 @@ class OpDef {
 class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
+  /// Instead of the op's own for that device, if it has one: with no epilogues, and weights in the model's order.
   /// `takes_narrow`: see OpDef. Throws as at().
   void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow = false);
   [[nodiscard]] const OpDef* find(const std::string& name) const;

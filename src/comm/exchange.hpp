@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,8 +31,6 @@ struct ExchangeOptions {
   std::chrono::milliseconds timeout{60'000};
   int scalars_per_shard = 64;  ///< the most that scalars() may be given
   int scalars_per_rank = 16;
-  /// On GPUs: called when finish() has failed, before the messages are aborted, which may take its time, or for ever.
-  std::function<void()> before_abort = {};
 };
 
 struct ExchangeStatistics {

@@ -68,7 +68,7 @@ GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, Exch
 
 GpuExchange::~GpuExchange() {
   // An error that finish() did not see: the other ranks may never send what this one's GPU waits for.
-  if (messages_ && std::uncaught_exceptions() > exceptions_) messages_->abort();
+  if (messages_ && std::uncaught_exceptions() > exceptions_) abort();
   if (message_thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);
@@ -264,6 +264,15 @@ void GpuExchange::count_traffic(int bucket) {
   statistics_.network_bytes += own * static_cast<std::uint64_t>(hosts_.count() - 1);
 }
 
+void GpuExchange::abort() noexcept {
+  if (std::exchange(aborted_, true)) return;
+  try {
+    if (before_abort_) before_abort_();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it must not hide the error that led here
+  }
+  messages_->abort();
+}
+
 void GpuExchange::finish() {
   const ActivityScope activity(recorder_.get(), "exchange", step_);
   if (!messages_) {
@@ -280,8 +289,7 @@ void GpuExchange::finish() {
     gpu_.record(whole_, message_stream_);
     wait_until_whole();
   } catch (...) {
-    if (options_.before_abort) options_.before_abort();
-    messages_->abort();  // else what is on the GPU would wait for ever, and so would whoever waits for the GPU
+    abort();
     throw;
   }
   statistics_.seconds_waited += seconds_since(start);

@@ -16,9 +16,11 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/gpu_messages.hpp"
@@ -39,6 +41,9 @@ class GpuExchange final : public RankExchange {
   GpuExchange(const GpuExchange&) = delete;
   GpuExchange& operator=(const GpuExchange&) = delete;
   ~GpuExchange() override;
+
+  /// What is called once after an error, before the messages are aborted, which may take its time, or for ever.
+  void before_abort(std::function<void()> call) { before_abort_ = std::move(call); }
 
   void begin_step(std::uint64_t step, const Assignment& assignment) override;
   [[nodiscard]] Leaf leaf(int shard, int bucket) override;
@@ -67,6 +72,8 @@ class GpuExchange final : public RankExchange {
   [[nodiscard]] float* root(int number, int bucket) const;
   void run_message_thread();
   /// Puts a bucket that is complete on this rank on the stream of messages.
+  /// Once; what is on the GPU would else wait for ever, and whoever waits for the GPU.
+  void abort() noexcept;
   void send(int bucket);
   void reduce(int bucket);
   void count_traffic(int bucket);
@@ -98,6 +105,8 @@ class GpuExchange final : public RankExchange {
 
   ExchangeStatistics statistics_;
   int exceptions_ = std::uncaught_exceptions();  ///< when it was made
+  std::function<void()> before_abort_;
+  bool aborted_ = false;
   std::thread message_thread_;
 };
 

@@ -16,7 +16,7 @@ struct FilterSizes {
       : channels(channels_of_filter), taps(taps_of_channel) {}
   Divisor channels, taps;
 
-  [[nodiscard]] bool orders_differ() const { return channels.value() > 1 && taps.value() > 1; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool orders_differ() const { return channels.value() > 1 && taps.value() > 1; }
   /// Where element i of a weight with channels last stands in the model's.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     const std::int64_t channel = i % channels, tap = i / channels % taps, filter = i / channels / taps;

@@ -22,8 +22,15 @@ OpDef& OpRegistry::add(OpDef op) {
 void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow) {
   const auto found = ops_.find(op);
   LOCKSTEP_CHECK(found != ops_.end(), "no op '" + op + "'");
-  found->second->kernels[device] = std::move(factory);
-  if (takes_narrow) found->second->takes_narrow.insert(device);
+  OpDef& def = *found->second;
+  def.kernels[device] = std::move(factory);
+  def.epilogues.erase(device);
+  def.channels_last.erase(device);
+  if (takes_narrow) {
+    def.takes_narrow.insert(device);
+  } else {
+    def.takes_narrow.erase(device);
+  }
 }
 
 const OpDef* OpRegistry::find(const std::string& name) const {

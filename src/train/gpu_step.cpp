@@ -27,10 +27,9 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
     messages = comm::make_gpu_messages(module, run.communicator, gpu, run.device.gpu_place, run.timeout());
   }
   GpuStep step;
-  const comm::ExchangeOptions options{.exact = run.job.exact != "never",
-                                      .timeout = run.timeout(),
-                                      .before_abort = [run] { write_flight(run.job, run.communicator); }};
+  const comm::ExchangeOptions options{.exact = run.job.exact != "never", .timeout = run.timeout()};
   step.exchange = std::make_unique<comm::GpuExchange>(run.communicator, layout, options, gpu, std::move(messages));
+  step.exchange->before_abort([run] { write_flight(run.job, run.communicator); });
   step.updater = std::make_unique<GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));
   return step;
 }

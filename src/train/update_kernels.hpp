@@ -72,7 +72,7 @@ struct NormChunk {
   std::int64_t elements = 0;
   FilterSizes order;  ///< of GpuTensors
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
-    return tensor + order.place(first + i);
+    return tensor + (order.orders_differ() ? order.place(first + i) : first + i);
   }
 };
 

@@ -37,8 +37,12 @@ bool Validation::run(const exec::ModelValues& model, Progress& progress) {
     evaluation_ = std::make_unique<Evaluation>(
         graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
         run_.communicator, run_.device, pool_,
-        EvaluationOptions{job.batch_size / job.shards, job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
-                          run_.timeout(), filler_, computes_alike(job, run_.device), lowered_});
+        EvaluationOptions{.shard_samples = job.batch_size / job.shards,
+                          .cache_bytes = job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
+                          .timeout = run_.timeout(),
+                          .filler = filler_,
+                          .alike = computes_alike(job, run_.device),
+                          .lowered = lowered_});
   }
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;

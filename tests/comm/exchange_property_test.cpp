@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr unsigned kSeeds = 60;
 constexpr int kWays = 3;
-const ExchangeOptions kOptions{.timeout = 60s};
+constexpr ExchangeOptions kOptions{.timeout = 60s};
 
 // What the result depends on.
 struct Problem {

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using backend::FakeGpu;
 
-const ExchangeOptions kOptions{.timeout = 60s};
+constexpr ExchangeOptions kOptions{.timeout = 60s};
 constexpr unsigned kSeeds = 25;
 
 using backend::bytes_of;
@@ -135,8 +135,8 @@ struct FaultyStep {
     fault->step = 5;
     const auto body = [&](Communicator& communicator) {
       const bool faulty = communicator.rank() == 0;
-      const auto note = [&] { aborts_before = fault->aborts; };
-      FakeSide side(communicator, c, {.timeout = timeout, .before_abort = note}, faulty ? fault : nullptr);
+      FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
+      if (faulty) side.exchange().before_abort([this] { aborts_before = fault->aborts; });
       side.exchange().begin_step(5, assignment);
       compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       if (!faulty) return finish_there(side.exchange(), peer_goes);

@@ -94,6 +94,13 @@ TEST_F(LibraryCalls, AFaultNamesWhatMayHaveMadeIt) {
   EXPECT_EQ(refusal([&] { gpu.wait(event); }), std::string(kWhere) + ", step 120, relu 'a' or conv 'b'" + failed);
 }
 
+TEST_F(LibraryCalls, AStreamNamesNoOpOfAnother) {
+  CudaGpu gpu(1, kPlace);
+  gpu.enter(gpu.make_kernel_stream(), 119, "relu 'a'");
+  const auto later = gpu.make_kernel_stream();
+  EXPECT_EQ(gpu.queue(later)->place().text(), kWhere);
+}
+
 TEST_F(LibraryCalls, AnEventThatIsNotDoneLeavesNoErrorBehind) {
   CudaGpu gpu(1, kPlace);
   const auto event = gpu.make_event();

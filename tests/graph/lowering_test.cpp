@@ -300,6 +300,12 @@ TEST_F(OrderWeights, OfConvolutionsWithSeveralTapsOnGpus) {
   EXPECT_EQ(ordered(DeviceKind::cpu), Names{});
 }
 
+TEST_F(OrderWeights, NotForAKernelOfYourOwn) {
+  (void)apply("conv", "three", 3);
+  ops_.add_kernel("conv", DeviceKind::cuda, {});
+  EXPECT_EQ(ordered(), Names{});
+}
+
 TEST_F(OrderWeights, OfWhatAllReadersWantSo) {
   (void)apply("conv", "both", 3);
   (void)apply("conv", "mixed", 3);

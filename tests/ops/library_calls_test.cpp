@@ -152,6 +152,9 @@ TEST(LibraryCalls, AWeightThatNeedsNoCopyIsTheSameBothWays) {
   s.groups = 1;
   s.window.height.kernel = s.window.width.kernel = 1;
   EXPECT_TRUE(weight_needs_no_copy(s));
+  s = grouped();
+  s.channels_last = true;
+  EXPECT_TRUE(weight_needs_no_copy(s)) << "it lies as the library wants it";
 }
 
 TEST(LibraryAttention, GradientsAreNotTakenWhereTheyAreKnownToBeWrong) {

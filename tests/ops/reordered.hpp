@@ -69,13 +69,15 @@ class Reordered final : public Kernel {
   std::vector<std::byte> weight_, gradient_;
 };
 
-/// Kernels that know the model's order alone, for requests of either.
+/// Kernels that know the model's order alone, for requests of either. Null where `make` gives null.
 inline KernelFactory by_models_order(const KernelFactory& make) {
   return [make](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     if (!request.channels_last) return make(request);
     KernelRequest plain = request;
     plain.channels_last = false;
-    return std::make_unique<Reordered>(make(plain), request.parameters[0], false);
+    auto kernel = make(plain);
+    if (kernel == nullptr) return nullptr;
+    return std::make_unique<Reordered>(std::move(kernel), request.parameters[0], false);
   };
 }
 

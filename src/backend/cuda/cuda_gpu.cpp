@@ -22,7 +22,7 @@ class CapturedGraph final : public GpuGraph {
 
 }  // namespace
 
-CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), trail_(std::move(place)) {
+CudaGpu::CudaGpu(int ordinal, GpuPlace place) : ordinal_(ordinal), place_(place), trail_(std::move(place)) {
   make_current();
 }
 
@@ -38,7 +38,7 @@ Gpu::Stream CudaGpu::make_stream() {
 
 Gpu::Stream CudaGpu::make_kernel_stream() {
   const Stream stream = make_stream();
-  queues_.back() = std::make_unique<GpuQueue>(at(stream), trail_.place(), cudnn_plans_);
+  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_, cudnn_plans_);
   return stream;
 }
 
@@ -65,7 +65,7 @@ void CudaGpu::wait(Event event) {
 bool CudaGpu::done(Event event) {
   const cudaError_t state = cudaEventQuery(at(event));
   if (state == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // else the check of the next launch might take it for its own
+    forget(state);
     return false;
   }
   if (state != cudaSuccess) check_gpu(state, "cudaEventQuery(at(event))", trail_.place());
@@ -128,6 +128,7 @@ std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<vo
   try {
     return std::make_unique<CapturedGraph>(make_graph(on.stream(), on.place(), put), on);
   } catch (const Error& error) {
+    if (error.code() != ExitCode::infrastructure) throw;
     throw Error(error.code(),
                 fmt::format("{}; cuda_graphs: false launches kernels without recording them", error.what()));
   }

@@ -52,6 +52,7 @@ class CudaGpu final : public Gpu {
   }
 
   int ordinal_;
+  GpuPlace place_;  ///< without step and op: what a queue starts with
   GpuTrail trail_;
   std::vector<CudaStream> streams_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy

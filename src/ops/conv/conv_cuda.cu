@@ -44,7 +44,7 @@ class CudnnConv final : public LayerProducts {
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()),
         output_type_(request.outputs[0].dtype),
-        filter_(filter_sizes(shape)) {
+        filter_(filter_of(shape)) {
     const backend::ConvolutionLayout layout = convolution_layout(shape);
     const auto wanted = backend::PlanParts::of(request.plan);
     const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,

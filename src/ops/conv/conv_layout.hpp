@@ -19,13 +19,13 @@ inline backend::ConvolutionLayout convolution_layout(const ConvShape& s) {
           {h.dilation, w.dilation}};
 }
 
-inline FilterSizes filter_sizes(const ConvShape& s) {
+inline FilterSizes filter_of(const ConvShape& s) {
   return {s.image.channels / s.groups, s.window.height.kernel * s.window.width.kernel};
 }
 
 /// Whether the weight lies in memory as it is given; else it is copied first, and its gradient after.
 inline bool weight_needs_no_copy(const ConvShape& s) {
-  return s.channels_last || !filter_sizes(s).orders_differ();
+  return s.channels_last || !filter_of(s).orders_differ();
 }
 
 }  // namespace lockstep::ops
