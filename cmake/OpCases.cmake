@@ -48,7 +48,7 @@ target_include_directories(ops_driver PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(ops_driver PUBLIC lockstep_ops fmt::fmt PRIVATE lockstep_flags)
 set_target_properties(ops_driver PROPERTIES POSITION_INDEPENDENT_CODE ON)  # tests/cuda puts it into a module
 
-add_executable(ops_test ${OP_CHECKS} ops/allocation_counter.cpp)
+add_executable(ops_test ${OP_CHECKS} allocation_counter.cpp)
 target_link_libraries(ops_test PRIVATE ops_driver lockstep_flags GTest::gtest_main)
 foreach(OP ${NAMES})
   add_test(NAME ops.${OP} COMMAND ops_test --gtest_filter=*/${OP}__*)
