@@ -27,6 +27,14 @@ struct Range {
   }
 };
 
+/// A constant is drawn in the middle between zero and twice itself, so that the axis shows its size.
+Range widened(const Range& range) {
+  const double size = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low > 1e-9 * size) return range;
+  if (size == 0) return {0, 1};
+  return range.high > 0 ? Range{0, 2 * range.high} : Range{2 * range.low, 0};
+}
+
 /// 1, 2 or 5 times a power of ten: about `count` of them fill the range.
 double round_step(const Range& range, int count) {
   const double raw = (range.high - range.low) / count, power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -59,7 +67,7 @@ class Chart {
       }
     }
     if (x_.low == x_.high) x_.high += 1;
-    if (y_.low == y_.high) y_ = {y_.low - 0.5, y_.high + 0.5};
+    y_ = widened(y_);
     const double step = round_step(y_, kTicks);
     y_ = {std::floor(y_.low / step) * step, std::ceil(y_.high / step) * step};
   }

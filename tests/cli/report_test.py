@@ -111,6 +111,16 @@ class Report(unittest.TestCase):
         for title in ("Shards of each rank, since the first move", "Ranks and balance", "rank 1"):
             self.assertIn(title, page.texts)
 
+    def test_a_constant_is_drawn_between_zero_and_twice_itself(self):
+        for value, ticks in ((0.1, ["0", "0.05", "0.1", "0.15", "0.2"]), (-2, ["-4", "-3", "-2", "-1", "0"]),
+                             (0, ["0", "0.2", "0.4", "0.6", "0.8", "1"])):
+            steps = [{"event": "step", "step": step, "learning_rate": value} for step in (1, 2, 3)]
+            events = [{"event": "start", "job": "constant", "ranks": 1, "time": 1}, *steps]
+            (self.folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+            page = Page(self.page_of(self.folder))
+            begin = page.texts.index("Learning rate") + 1
+            self.assertEqual([text for text in page.texts[begin:] if text.strip()][:len(ticks)], ticks, value)
+
     def test_words_of_a_run_are_no_html(self):
         (self.folder / "events.jsonl").write_text('{"event":"start","job":"<script>x</script>&","ranks":1,"time":1}\n')
         page = Page(self.page_of(self.folder))
