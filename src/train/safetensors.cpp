@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
@@ -17,6 +18,33 @@ using Json = nlohmann::ordered_json;
 
 [[noreturn]] void bad_file(const std::string& name, const std::string& what) {
   throw Error(ExitCode::data, fmt::format("{}: not a usable safetensors file: {}", name, what));
+}
+
+bool is_zip(std::string_view bytes) {
+  return bytes.starts_with("PK\x03\x04");
+}
+
+/// Python's pickle, protocols 2 to 5: torch.save before PyTorch 1.6.
+bool is_pickle(std::string_view bytes) {
+  return bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+}
+
+/// Formats that weights are often found in: to be asked once the first 8 bytes make no sense as a header's length,
+/// since a sound file may begin with the same bytes.
+void refuse_other_formats(std::string_view bytes, const std::string& name) {
+  const bool torch = is_zip(bytes) ? bytes.find("/data.pkl") != bytes.npos : is_pickle(bytes);
+  if (torch) {
+    throw Error(ExitCode::data,
+                fmt::format("{0}: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save "
+                            "writes it); convert it in Python: safetensors.torch.save_file({{k: v.float().contiguous() "
+                            "for k, v in torch.load('{0}', map_location='cpu').items()}}, 'weights.safetensors')",
+                            name));
+  }
+  const bool hdf5 = bytes.starts_with("\x89HDF\r\n\x1a\n");
+  if (!is_zip(bytes) && !hdf5) return;
+  throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, found {}; save its tensors with Python's "
+                                          "safetensors first",
+                                          name, hdf5 ? "an HDF5 file (.h5)" : "a zip archive (.npz, .keras)"));
 }
 
 std::size_t dtype_bytes(const std::string& dtype) {
@@ -93,6 +121,7 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& nam
   if (file.bytes_.size() < sizeof length) bad_file(name, "it is shorter than 8 bytes");
   std::memcpy(&length, file.bytes_.data(), sizeof length);
   if (length > file.bytes_.size() - sizeof length) {
+    refuse_other_formats(file.bytes_, name);
     bad_file(name, fmt::format("its header of {} bytes is longer than the file", length));
   }
   try {

@@ -49,6 +49,30 @@ TEST(Safetensors, DamagedFilesAreNamed) {
             "model.safetensors: not a usable safetensors file: its header is not the JSON that the format asks for");
 }
 
+TEST(Safetensors, OtherFormatsAreNamed) {
+  using namespace std::string_literals;
+  const std::string torch =
+      "model.safetensors: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save writes it); "
+      "convert it in Python: safetensors.torch.save_file({k: v.float().contiguous() for k, v in "
+      "torch.load('model.safetensors', map_location='cpu').items()}, 'weights.safetensors')";
+  EXPECT_EQ(message_of("PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl\x80\x02"s), torch);
+  EXPECT_EQ(message_of("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19."s), torch);
+  EXPECT_EQ(message_of("PK\x03\x04\x14\0\0\0\x08\0weights.npy"s),
+            "model.safetensors: expected a safetensors file, found a zip archive (.npz, .keras); save its tensors with "
+            "Python's safetensors first");
+  EXPECT_EQ(message_of("\x89HDF\r\n\x1a\n\0\0"s),
+            "model.safetensors: expected a safetensors file, found an HDF5 file (.h5); save its tensors with Python's "
+            "safetensors first");
+}
+
+// The length of a header may look like a pickle's first bytes.
+TEST(Safetensors, AHeaderOf640Bytes) {
+  std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  header.resize(640, ' ');
+  const std::string bytes = std::string("\x80\x02\0\0\0\0\0\0", 8) + header + std::string(4, '\0');
+  EXPECT_EQ(SafetensorsFile::parse(bytes, "a").tensors().size(), 1u);
+}
+
 TEST(Safetensors, ShapesMustAgree) {
   const auto file = SafetensorsFile::parse(sample(), "model.safetensors");
   std::vector<float> out(6);
