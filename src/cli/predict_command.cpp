@@ -28,6 +28,19 @@ bool has(const DataSetInfo& info, Feature::Kind kind) {
                      [kind](const Feature& feature) { return feature.kind == kind; });
 }
 
+// Without a job the embedded digits are meant. A first file that does not exist is then more likely a mistyped run.
+void require_files_of_default_job(const PredictArguments& arguments) {
+  const auto& words = arguments.job.words;
+  const auto& files = arguments.options.files;
+  if (files.empty() || !std::all_of(words.begin(), words.end(), is_override)) return;
+  const std::string& first = files.front();
+  if (std::filesystem::exists(first)) return;
+  throw Error(ExitCode::usage,
+              fmt::format("predict: '{}' does not exist; expected a run's directory, a job file (.yaml, "
+                          ".yml, .json) or image files",
+                          first));
+}
+
 // Words after the job are overrides or files: a job file ends in .yaml, .yml or .json, a run is a directory.
 void take_files(PredictArguments& arguments) {
   std::vector<std::string> words;
@@ -37,6 +50,7 @@ void take_files(PredictArguments& arguments) {
     (is_job || is_override(word) ? words : arguments.options.files).push_back(word);
   }
   arguments.job.words = words;
+  require_files_of_default_job(arguments);
 }
 
 int predict(PredictArguments& arguments) {

@@ -106,7 +106,7 @@ int predict_text(const PredictContext& context) {
       next = draw(shard.prediction + last * shape[2], shape[2], options, random);
     });
     tokens.push_back(next);
-    const std::string piece = codec.decode(next);
+    const std::string piece = codec.decode_after(text, next);
     text += piece;
     if (options.json) continue;
     fmt::print("{}", piece);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 #include <sstream>
 
@@ -71,8 +72,11 @@ std::vector<std::int32_t> TokenCodec::encode_numbers(const std::string& text) co
   return tokens;
 }
 
-std::string TokenCodec::decode(std::int32_t token) const {
-  if (kind_ == Kind::numbers) return fmt::format("{} ", token);
+std::string TokenCodec::decode_after(const std::string& text, std::int32_t token) const {
+  if (kind_ == Kind::numbers) {
+    const bool apart = text.empty() || std::isspace(static_cast<unsigned char>(text.back())) != 0;
+    return fmt::format("{}{}", apart ? "" : " ", token);
+  }
   if (kind_ == Kind::bytes) return std::string(1, static_cast<char>(token));
   const auto index = static_cast<std::size_t>(token);
   return index < text_.size() ? text_[index] : "?";

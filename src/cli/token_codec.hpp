@@ -18,7 +18,8 @@ class TokenCodec {
 
   /// Throws Error(usage) that names the first character or number that is no token.
   [[nodiscard]] std::vector<std::int32_t> encode(const std::string& text) const;
-  [[nodiscard]] std::string decode(std::int32_t token) const;
+  /// What `token` adds to a text that ends with `text`: numbers are kept apart by one space.
+  [[nodiscard]] std::string decode_after(const std::string& text, std::int32_t token) const;
 
  private:
   enum class Kind { characters, bytes, numbers };

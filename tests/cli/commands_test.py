@@ -7,10 +7,12 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import zipfile
 
 PROGRAM = os.environ["LOCKSTEP"]
 SMALL = ["data.train.digits.count=256", "data.validation.digits.count=100", "batch_size=32", "steps=10",
@@ -86,6 +88,30 @@ class Trained(unittest.TestCase):
         error = run("predict", *self.job, "--prompt", "a", code=64).stderr
         self.assertEqual(error, "lockstep: --prompt: this job trains on digits (synthetic), not on text; give image files "
                                 "instead\n")
+
+    def test_predict_says_that_a_mistyped_run_does_not_exist(self):
+        typo = f"{self.folder.name}/typo"
+        text = (f"lockstep: predict: '{typo}' does not exist; expected a run's directory, a job file (.yaml, .yml, .json) "
+                "or image files\n")
+        self.assertEqual(run("predict", typo, "x.png", code=64).stderr, text)
+        self.assertEqual(run("predict", *self.job, typo, "x.png", code=64).stderr, text)
+        self.assertEqual(run("predict", typo, "--prompt", "a", code=64).stderr, text)
+        error = run("predict", f"{self.folder.name}/run", typo, code=65).stderr
+        self.assertEqual(error, f"lockstep: {typo}: cannot open; expected a JPEG or PNG file\n")
+
+    def test_weights_of_pytorch_are_named_as_such(self):
+        weights = pathlib.Path(self.folder.name) / "model.pt"
+        with zipfile.ZipFile(weights, "w") as file:
+            file.writestr("model/data.pkl", b"\x80\x02}q\x00.")
+        convert = (f"lockstep: {weights}: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save "
+                   "writes it); convert it in Python: safetensors.torch.save_file({k: v.float().contiguous() for k, v in "
+                   f"torch.load('{weights}', map_location='cpu').items()}}, 'weights.safetensors')\n")
+        picture = pathlib.Path(self.folder.name) / "for_weights.png"
+        picture.write_bytes(load_bad_data().png(28, 28))
+        error = run("predict", *self.job, str(picture), "--checkpoint", str(weights), code=65).stderr
+        self.assertEqual(error, convert)
+        error = run("train", *SMALL, f"run_directory={self.folder.name}/new", f"initialize.from={weights}", code=65).stderr
+        self.assertIn(convert.removeprefix("lockstep: "), error)
 
     def test_a_run_directory_stands_for_its_job(self):
         directory = f"{self.folder.name}/run"
@@ -291,6 +317,26 @@ class Text(unittest.TestCase):
             self.assertEqual(first, run(*words, folder=folder).stdout)
             self.assertNotEqual(first, run(*words, "--seed", "2", folder=folder).stdout)
             self.assertIn("found 'Z'", run("predict", str(job), "--prompt", "Z", folder=folder, code=64).stderr)
+
+    def test_numbers_of_tokens_are_kept_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = pathlib.Path(folder) / "corpus.bin"
+            corpus.write_bytes(b"".join(struct.pack("<H", (i * i + 3 * i) % 50) for i in range(600)))
+            job = pathlib.Path(folder) / "job.yaml"
+            job.write_text("job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, "
+                           "data: {train: {tokens: {path: corpus.bin, context: 16}}}, batch_size: 8, steps: 2}\n",
+                           encoding="utf-8")
+            run("train", str(job), folder=folder)
+            written = []
+            for prompt in ("18 47 40", "18 47 40 "):
+                written.append(run("predict", str(job), "--prompt", prompt, "--tokens", "4", folder=folder).stdout)
+                line = json.loads(run("predict", str(job), "--prompt", prompt, "--tokens", "4", "--log", "json",
+                                      folder=folder).stdout)
+                self.assertEqual(line["text"] + "\n", written[-1])
+            self.assertEqual(written[0], written[1])
+            self.assertRegex(written[0], r"^18 47 40( \d+){4}\n$")
+            alone = run("predict", str(job), "--tokens", "3", folder=folder).stdout
+            self.assertRegex(alone, r"^\d+( \d+){2}\n$")
 
 
 if __name__ == "__main__":
