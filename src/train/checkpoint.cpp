@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/digest.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "train/input_files.hpp"
 
 namespace lockstep::train {
 
@@ -22,16 +22,6 @@ constexpr std::string_view kPrefix = "step-";
 
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
   throw Error(ExitCode::data, fmt::format("{}: damaged: {}", path, what));
-}
-
-// Format 1 listed no tensors: they are what its files hold.
-void list_tensors(Checkpoint& checkpoint) {
-  for (const auto& [name, file] : checkpoint.manifest.files) {
-    const auto part = SafetensorsFile::read(checkpoint.path + "/" + name);
-    for (const auto& [tensor, loaded] : part.tensors()) {
-      checkpoint.manifest.tensors.push_back({tensor, loaded.shape, {{name, 0, elements(loaded.shape), ""}}});
-    }
-  }
 }
 
 // The header is held against its SHA-256 before anything in it is believed.
@@ -100,7 +90,7 @@ std::map<std::string, std::vector<Copy>> plan(const Checkpoint& checkpoint, cons
 std::string read_verified(const Checkpoint& checkpoint, const std::string& name) {
   const SavedFile& file = checkpoint.manifest.files.at(name);
   const std::string path = checkpoint.path + "/" + name;
-  auto bytes = read_whole_file(path);
+  auto bytes = read_if_there(path);
   if (!bytes) throw Error(ExitCode::data, path + ": missing");
   if (bytes->size() != file.bytes) {
     damaged(path, fmt::format("expected {} bytes, found {}", file.bytes, bytes->size()));
@@ -108,6 +98,16 @@ std::string read_verified(const Checkpoint& checkpoint, const std::string& name)
   if (!file.sha256.empty() && sha256(*bytes) != file.sha256) damaged(path, "its SHA-256 is not the manifest's");
   if (!file.header_sha256.empty()) check_header(*bytes, file, path);
   return std::move(*bytes);
+}
+
+// Format 1 listed no tensors: they are what its files hold.
+void list_tensors(Checkpoint& checkpoint) {
+  for (const auto& [name, file] : checkpoint.manifest.files) {
+    const auto part = read_part(checkpoint, name);
+    for (const auto& [tensor, loaded] : part.tensors()) {
+      checkpoint.manifest.tensors.push_back({tensor, loaded.shape, {{name, 0, elements(loaded.shape), ""}}});
+    }
+  }
 }
 
 }  // namespace
@@ -128,25 +128,23 @@ std::optional<std::int64_t> step_of(const std::string& path) {
 
 std::vector<std::string> list_checkpoints(const std::string& checkpoints) {
   std::vector<std::string> list;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
-    if (step_of(entry.path().string()) && fs::exists(entry.path() / "manifest.json", error)) {
-      list.push_back(entry.path().string());
-    }
+  for (const auto& name : names_in(checkpoints)) {
+    const std::string path = checkpoints + "/" + name;
+    if (step_of(name) && is_there(path + "/manifest.json")) list.push_back(path);
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return step_of(a) > step_of(b); });
   return list;
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {
-  std::string name = read_whole_file(checkpoints + "/best").value_or("");
+  std::string name = read_if_there(checkpoints + "/best").value_or("");
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
 }
 
 Checkpoint open_checkpoint(const std::string& directory) {
   const std::string path = directory + "/manifest.json";
-  const auto text = read_whole_file(path);
+  const auto text = read_if_there(path);
   if (!text) throw Error(ExitCode::data, directory + ": no manifest.json");
   Checkpoint checkpoint{directory, parse_manifest(*text, path)};
   if (checkpoint.manifest.format == 1) list_tensors(checkpoint);
@@ -155,7 +153,7 @@ Checkpoint open_checkpoint(const std::string& directory) {
 
 std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
   try {
-    const auto text = read_whole_file(manifest);
+    const auto text = read_if_there(manifest);
     if (text) return parse_manifest(*text, manifest).progress.job;
     why = manifest + ": missing";
   } catch (const Error& error) {
@@ -176,6 +174,7 @@ std::vector<std::string> find_damage(const Checkpoint& checkpoint) {
     try {
       (void)read_part(checkpoint, name);
     } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;
       list.emplace_back(error.what());
     }
   }

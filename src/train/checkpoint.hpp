@@ -34,6 +34,9 @@ struct Checkpoint {
 /// The step of such a path; nullopt for any other.
 [[nodiscard]] std::optional<std::int64_t> step_of(const std::string& path);
 
+// What is not there, or is damaged, is told as such; every other error of the file system is thrown
+// (input_files.hpp), so that a disk that does not answer for a moment costs no checkpoint.
+
 /// Step directories under `checkpoints`, newest first; only those with a manifest.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& checkpoints);
 
@@ -49,7 +52,7 @@ struct Checkpoint {
 /// One of its files, verified. Throws Error(data) that names the file, and the tensor if one is damaged.
 [[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file);
 
-/// What is wrong with its files, a message each; empty when all is well.
+/// What is wrong with its files, a message each; empty when all is well. Throws where one cannot be read.
 [[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
 
 /// Opens and verifies all; nullopt with the reasons in `why` when it is damaged.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train/checkpoint.hpp"
+#include "train/input_files.hpp"
 
 namespace lockstep::train {
 
@@ -16,17 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSuperseded = "superseded-";
 
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string free_name(const std::string& checkpoints, std::int64_t step) {
   std::string name = fmt::format("{}/{}{:08}", checkpoints, kSuperseded, step);
-  for (int i = 2; fs::exists(name); ++i) name = fmt::format("{}/{}{:08}.{}", checkpoints, kSuperseded, step, i);
+  for (int i = 2; is_there(name); ++i) name = fmt::format("{}/{}{:08}.{}", checkpoints, kSuperseded, step, i);
   return name;
 }
 
@@ -64,7 +57,7 @@ void set_aside(FileSystem& files, const std::string& checkpoints, std::int64_t s
     const std::string path = checkpoints + "/" + name;
     const auto found = step_of(path);
     if (!found) continue;
-    if (!fs::exists(path + "/manifest.json")) {
+    if (!is_there(path + "/manifest.json")) {
       remove_tree(files, path);
     } else if (*found > step) {
       files.rename(path, free_name(checkpoints, *found));

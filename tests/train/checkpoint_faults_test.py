@@ -76,6 +76,44 @@ class Faults(unittest.TestCase):
         end = events(train(self.run_directory, *words), "end")[0]  # and it goes on
         self.assertEqual(end["parameters_sha256"], events(result, "end")[0]["parameters_sha256"])
 
+    def test_a_disk_that_cannot_be_read_for_a_moment(self):
+        """No checkpoint is passed over, set aside or begun anew from: the start ends, and the next one goes on."""
+        words = ["steps=4", "checkpoint={every: 1 steps, keep: 9}"]
+        quiet = events(train(self.quiet, *words), "end")[0]["parameters_sha256"]
+        self.assertEqual(train(self.run_directory, *words, "--stop-at", "2").returncode, 75)
+        kept = sorted(path.name for path in pathlib.Path(self.run_directory, "checkpoints").iterdir())
+        for number, (place, code, reason) in enumerate([
+                ("/checkpoints", 5, "{}: cannot list the folder: Input/output error; try again when its disk answers"),
+                ("/checkpoints", 116,
+                 "{}: cannot list the folder: Stale file handle; try again when its disk answers"),
+                ("/step-00000002/manifest.json", 5,
+                 "{}: cannot open: Input/output error; try again when its disk answers"),
+                ("/step-00000002/model.safetensors", 5,
+                 "{}: cannot open: Input/output error; try again when its disk answers"),
+                ("/checkpoints", 13,
+                 "{}: cannot list the folder: Permission denied; give this user the right to read it")]):
+            with self.subTest(place=place, code=code):
+                once = f"{self.folder.name}/once-{number}"
+                failed = train(self.run_directory, *words, faults={
+                    "FAULT_READ": str(code), "FAULT_READ_PATH": place, "FAULT_READ_ONCE": once})
+                path = f"{self.run_directory}/checkpoints" + place.removeprefix("/checkpoints")
+                self.assertEqual(failed.stderr, f"lockstep: {reason.format(path)}\n")
+                self.assertEqual(failed.returncode, 73 if code == 13 else 1)
+                self.assertEqual(kept,
+                                 sorted(path.name for path in pathlib.Path(self.run_directory, "checkpoints").iterdir()))
+        copy = f"{self.folder.name}/copy"
+        shutil.copytree(self.run_directory, copy)
+        again = train(self.run_directory, *words)
+        self.assertEqual([event["step"] for event in events(again, "step")], [3, 4])
+        self.assertEqual(events(again, "end")[0]["parameters_sha256"], quiet)
+        launched = lockstep("launch", *JOB, f"run_directory={copy}", "--ranks", "2", *words, environment={
+            "LD_PRELOAD": SHIM, "FAULT_READ": "5", "FAULT_READ_PATH": "/checkpoints",
+            "FAULT_READ_ONCE": f"{self.folder.name}/launched"})
+        self.assertEqual(launched.returncode, 0, launched.stdout + launched.stderr)
+        self.assertIn(f"parameters sha256: {quiet}", launched.stdout + launched.stderr)
+        log = pathlib.Path(copy, "events.jsonl").read_text()
+        self.assertIn("cannot list the folder: Input/output error", log)
+
     def test_a_disk_that_is_full_for_a_while(self):
         self.failing_for_a_while("28", "No space left on device")
 

@@ -1,7 +1,11 @@
 // Preloaded into the real program (LD_PRELOAD): counts its calls that change files under FAULT_PATH, and at call
 // number FAULT_AT kills the process as a power cut would, or lets FAULT_FOR calls fail with errno FAULT_ERROR.
 //
+// FAULT_READ=ERRNO: the first folder or file that is opened for reading under FAULT_READ_PATH cannot be opened;
+// FAULT_READ_ONCE names a file that the process makes which fails, so that no later one does.
+//
 // At a kill, files that were not synced lose what was not synced. FAULT_COUNT names a file for the number of calls.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -72,6 +76,21 @@ bool counted() {
   return true;
 }
 
+// True: this opening for reading shall fail.
+bool read_fails(const char* path) {
+  const long error = number("FAULT_READ", 0);
+  const char* under = std::getenv("FAULT_READ_PATH");
+  if (error == 0 || path == nullptr || under == nullptr || std::string(path).find(under) == std::string::npos) {
+    return false;
+  }
+  const char* once = std::getenv("FAULT_READ_ONCE");
+  const int fd = real<int (*)(const char*, int, ...)>("open")(once, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (fd < 0) return false;
+  real<int (*)(int)>("close")(fd);
+  errno = static_cast<int>(error);
+  return true;
+}
+
 int opened(int fd, const char* path, int flags) {
   if (fd < 0 || !watched(path) || (flags & O_CREAT) == 0) return fd;
   state().open[fd] = {path, 0};
@@ -88,9 +107,24 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const auto mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : mode_t{0};
   va_end(rest);
+  if ((flags & O_CREAT) == 0 && read_fails(path)) return -1;
   const std::lock_guard lock(state().mutex);
   if (watched(path) && (flags & O_CREAT) != 0 && counted()) return -1;
   return opened(real<int (*)(const char*, int, ...)>("open")(path, flags, mode), path, flags);
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : mode_t{0};
+  va_end(rest);
+  if (read_fails(path)) return -1;
+  return real<int (*)(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
+}
+
+DIR* opendir(const char* path) {
+  if (read_fails(path)) return nullptr;
+  return real<DIR* (*)(const char*)>("opendir")(path);
 }
 
 int close(int fd) {
