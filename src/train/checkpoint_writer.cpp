@@ -140,9 +140,12 @@ std::vector<CheckpointOutcome> CheckpointWriter::finished() {
 }
 
 std::string CheckpointWriter::finish() {
-  (void)all_idle(0);
+  if (!all_idle(0)) return kNoAnswer;
   std::array<char, 1024> text{};
-  if (leads()) std::copy_n(last_failure_.begin(), std::min(last_failure_.size(), text.size() - 1), text.begin());
+  if (leads()) {
+    const std::lock_guard lock(mutex_);
+    std::copy_n(last_failure_.begin(), std::min(last_failure_.size(), text.size() - 1), text.begin());
+  }
   communicator_.broadcast(std::as_writable_bytes(std::span(text)), 0, {"checkpoint", 0, options_.timeout});
   return text.data();
 }

@@ -27,6 +27,9 @@
 
 namespace lockstep::train {
 
+/// Why there is no checkpoint where begin() returned false.
+inline constexpr const char* kNoAnswer = "the disk does not answer";
+
 struct WriterOptions {
   std::string directory;  ///< <run>/checkpoints, the same on every rank
   Retention retention;
@@ -71,7 +74,8 @@ class CheckpointWriter {
   [[nodiscard]] std::vector<CheckpointOutcome> finished();
 
   /// Collective: waits until nothing is under way on any rank. Returns the failure of the last checkpoint, the same
-  /// on every rank; empty when it was committed, or there was none.
+  /// on every rank; empty when it was committed, or there was none; kNoAnswer when a rank's disk has not answered for
+  /// twice the `deadline`.
   [[nodiscard]] std::string finish();
 
   /// Bytes that this rank writes for one checkpoint.

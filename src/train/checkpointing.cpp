@@ -7,7 +7,7 @@
 
 namespace lockstep::train {
 
-Checkpointing::Checkpointing(const RunContext& run) : run_(run) {
+Checkpointing::Checkpointing(const RunContext& run, FileSystem& files) : run_(run), files_(files) {
   if (run_.job.checkpoint.never) return;
   if (run_.leads()) directory_ = std::make_unique<RunDirectory>(run_.job.run_directory);
   require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
@@ -27,7 +27,7 @@ bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& m
   }
   progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
   load_into(*checkpoint, state_names, model);
-  written_step_ = resumed_at_ = progress.step;
+  begun_step_ = resumed_at_ = progress.step;
   newest_ = checkpoint->path;
   if (directory_) set_aside(real_files(), directory_->checkpoints(), progress.step);
   return true;
@@ -60,7 +60,7 @@ Progress Checkpointing::going_on(Progress saved, const Progress& now, const std:
 }
 
 std::string Checkpointing::path(std::int64_t step) const {
-  if (!directory_ || !has_written(step)) return {};
+  if (!directory_ || !has_begun(step)) return {};
   return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint_name(step);
 }
 
@@ -73,7 +73,8 @@ void Checkpointing::load_into(const Checkpoint& checkpoint, const std::vector<st
   load(checkpoint, targets, run_.communicator, run_.timeout());
 }
 
-void Checkpointing::prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every) {
+void Checkpointing::prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
+                            std::chrono::milliseconds deadline) {
   if (run_.job.checkpoint.never) return;
   WriterOptions options;
   options.directory = run_.job.run_directory + "/checkpoints";
@@ -82,16 +83,24 @@ void Checkpointing::prepare(const Model& model, const std::vector<std::string>& 
   options.newest = newest_;
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
-  writer_ = std::make_unique<CheckpointWriter>(run_.communicator, sources_of(model, state_names), std::move(options));
+  options.deadline = deadline;
+  writer_ =
+      std::make_unique<CheckpointWriter>(run_.communicator, sources_of(model, state_names), std::move(options), files_);
 }
 
 void Checkpointing::write(const Progress& progress, bool best, Phases& phases) {
-  written_step_ = progress.step;
-  if (!writer_) return;
+  if (!writer_) {
+    begun_step_ = progress.step;
+    return;
+  }
   const PhaseTimer timer(phases, "checkpoint");
-  if (!writer_->begin(progress, best)) {
-    run_.emit("warning", {{"message", fmt::format("step {}: no checkpoint: the disk does not answer; training goes on",
-                                                  progress.step)}});
+  last_never_began_ = !writer_->begin(progress, best);
+  if (last_never_began_) {
+    ++failures_;
+    run_.emit("warning",
+              {{"message", fmt::format("step {}: no checkpoint: {}; training goes on", progress.step, kNoAnswer)}});
+  } else {
+    begun_step_ = progress.step;
   }
   report();
 }
@@ -123,7 +132,8 @@ void Checkpointing::report() {
 void Checkpointing::finish(Phases& phases) {
   if (!writer_) return;
   const PhaseTimer timer(phases, "checkpoint");
-  const std::string failure = writer_->finish();
+  std::string failure = writer_->finish();
+  if (failure.empty() && last_never_began_) failure = kNoAnswer;
   report();
   if (!failure.empty()) {
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);

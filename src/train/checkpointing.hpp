@@ -18,7 +18,7 @@ class Checkpointing {
  public:
   /// Locks the run directory, which all hosts must share (not with `checkpoint: never`: nothing is read or written
   /// then). Every rank makes one.
-  explicit Checkpointing(const RunContext& run);
+  explicit Checkpointing(const RunContext& run, FileSystem& files = real_files());
 
   /// Goes on from the checkpoint that `--resume` chooses: overwrites the model and the progress, but for the
   /// fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or data set, or,
@@ -26,13 +26,14 @@ class Checkpointing {
   bool resume(const std::vector<std::string>& state_names, Model& model, Progress& progress);
 
   /// From here on checkpoints of `model` can be written; it must not move. `keep_every`: steps, 0: none.
-  void prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every);
+  void prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
+               std::chrono::milliseconds deadline = WriterOptions().deadline);
 
   /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What
   /// goes wrong with it is a warning; the next one is tried again.
   void write(const Progress& progress, bool best, Phases& phases);
-  /// Whether the checkpoint of this step was begun.
-  [[nodiscard]] bool has_written(std::int64_t step) const { return written_step_ == step; }
+  /// Whether the checkpoint of this step is there or under way. finish() tells whether it could be written.
+  [[nodiscard]] bool has_begun(std::int64_t step) const { return begun_step_ == step; }
   /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
   [[nodiscard]] std::string path(std::int64_t step) const;
 
@@ -44,7 +45,7 @@ class Checkpointing {
   /// Tells of what has been written meanwhile; cheap.
   void report();
   /// Every rank calls it, at the end: waits for what is under way. Throws Error(infrastructure) on all ranks when the
-  /// last checkpoint could not be written.
+  /// last checkpoint that was asked for could not be written, or not even begun.
   void finish(Phases& phases);
   /// Checkpoints that could not be written; on rank 0.
   [[nodiscard]] std::int64_t failures() const { return failures_; }
@@ -55,9 +56,11 @@ class Checkpointing {
   void load_into(const Checkpoint& checkpoint, const std::vector<std::string>& state_names, Model& model) const;
 
   RunContext run_;
+  FileSystem& files_;                        // what checkpoints are written to
   std::unique_ptr<RunDirectory> directory_;  // rank 0
   std::unique_ptr<CheckpointWriter> writer_;
-  std::int64_t written_step_ = -1, resumed_at_ = -1, failures_ = 0;
+  std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
+  bool last_never_began_ = false;
   std::string newest_;  // when the run began
 };
 

@@ -175,7 +175,7 @@ TrainResult Training::run() {
   tracing_.finish();
   trace_next_step();
   if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
-  if (!checkpointing_->has_written(progress_.step)) write_checkpoint(false);
+  if (!checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
   {
     const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
     const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
@@ -330,7 +330,7 @@ void Training::after_step(const StepSums& sums) {
   const std::uint32_t ends = due_now ? kStopAsked | kEndAfterCheckpoint : kStopAsked;
   interrupted_ = (sums.flags & ends) != 0 && progress_.step < steps_;
   const bool wanted = due_now || interrupted_;
-  if (wanted && !checkpointing_->has_written(progress_.step)) write_checkpoint(false);
+  if (wanted && !checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
   tracing_.step_done(progress_.step);
   trace_next_step();
 }
