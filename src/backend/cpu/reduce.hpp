@@ -73,6 +73,38 @@ LOCKSTEP_INLINE float dot(const float* x, const float* y, std::int64_t n) {
   return combine(total);
 }
 
+/// The sum of x[i] - shift.
+LOCKSTEP_INLINE float shifted_sum(const float* x, std::int64_t n, float shift) {
+  Lanes total = {}, part;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(part, x + i);
+    total += part - shift;
+  }
+  if (i < n) {
+    load_part(part, x + i, n - i, shift);
+    total += part - shift;
+  }
+  return combine(total);
+}
+
+/// The sum of x[i] * (y[i] - shift).
+LOCKSTEP_INLINE float shifted_dot(const float* x, const float* y, std::int64_t n, float shift) {
+  Lanes total = {}, a, b;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(a, x + i);
+    load(b, y + i);
+    total += a * (b - shift);
+  }
+  if (i < n) {
+    load_part(a, x + i, n - i, 0);
+    load_part(b, y + i, n - i, shift);
+    total += a * (b - shift);
+  }
+  return combine(total);
+}
+
 LOCKSTEP_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
   return choose(sign_mask(a - b), b, a);
 }

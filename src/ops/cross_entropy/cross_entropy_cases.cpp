@@ -39,6 +39,12 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{loss, count}, {}};
 }
 
+/// Scores around 1e4 that differ by a few units.
+void large_scores(int index, Tensor& tensor) {
+  if (index != 0) return;
+  for (auto& value : tensor.as<float>()) value = 1e4F + 4 * value;
+}
+
 }  // namespace
 
 OpCases make_cross_entropy_cases() {
@@ -60,6 +66,26 @@ OpCases make_cross_entropy_cases() {
            .inputs = {{DType::f32, {2, 67, 5}}, {DType::i32, {2, 67}}},
            .integer_bound = 5},
           {.name = "soft", .attributes = smooth, .inputs = {{DType::f32, {3, 6}}, {DType::f32, {3, 6}}}},
+          {.name = "large_scores",
+           .attributes = {},
+           .inputs = {{DType::f32, {6, 37}}, {DType::i32, {6}}},
+           .integer_bound = 37,
+           .tolerance = 1e-6,
+           .gradient_tolerance = 1e-5,
+           .fill = large_scores},
+          {.name = "large_scores_smooth",
+           .attributes = smooth,
+           .inputs = {{DType::f32, {6, 37}}, {DType::i32, {6}}},
+           .integer_bound = 37,
+           .tolerance = 1e-6,
+           .gradient_tolerance = 1e-5,
+           .fill = large_scores},
+          {.name = "large_scores_soft",
+           .attributes = smooth,
+           .inputs = {{DType::f32, {3, 37}}, {DType::f32, {3, 37}}},
+           .tolerance = 3e-6,
+           .gradient_tolerance = 1e-5,
+           .fill = large_scores},
           {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}}, .integer_bound = 7},
           {.name = "speed_gpt",
            .attributes = {},

@@ -1,4 +1,6 @@
-// With lse = log sum_k e^x_k and w = sum_k q_k: loss = w * lse - sum_k q_k x_k, gradient w * softmax(x) - q.
+// With m = max_k x_k, l = log sum_k e^(x_k - m) and w = sum_k q_k: loss = w * l - sum_k q_k (x_k - m), gradient
+// w * e^((x - m) - l) - q. Logits enter only as differences from m, so the loss is as accurate at logits of 1e4 as at
+// those of 1; log sum_k e^x_k itself would be rounded to the spacing of floats at 1e4.
 #include <algorithm>
 #include <memory>
 
@@ -13,27 +15,28 @@ namespace lockstep::ops {
 namespace {
 
 struct RowSums {
-  float maximum, exponentials, total;  ///< total: sum of x
+  float maximum, exponentials, total;  ///< total: sum of x - maximum
 };
 
 LOCKSTEP_VECTORIZED RowSums row_sums(const float* x, std::int64_t n, bool with_total) {
   const float maximum = backend::maximum(x, n);
-  return {maximum, backend::sum_of_exponentials(x, n, maximum), with_total ? backend::sum(x, n) : 0};
+  return {maximum, backend::sum_of_exponentials(x, n, maximum), with_total ? backend::shifted_sum(x, n, maximum) : 0};
 }
 
-struct SoftSums {
-  float weight, product;  ///< sums of t and of t * x
+LOCKSTEP_VECTORIZED float soft_product(const float* t, const float* x, std::int64_t n, float maximum) {
+  return backend::shifted_dot(t, x, n, maximum);
+}
+
+/// What backward needs of a row's log-softmax: log_softmax(x)_k = (x_k - maximum) - log_sum.
+struct RowNormalizer {
+  float maximum, log_sum;
 };
 
-LOCKSTEP_VECTORIZED SoftSums soft_sums(const float* t, const float* x, std::int64_t n) {
-  return {backend::sum(t, n), backend::dot(t, x, n)};
-}
-
-/// dx = weight * e^(x - lse) - spread
-LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, float lse, float weight,
+/// dx = weight * softmax(x) - spread
+LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, RowNormalizer row, float weight,
                                           float spread) {
   backend::map(x, dx, n, [=](const backend::Lanes& v) LOCKSTEP_INLINE_LAMBDA -> backend::Lanes {
-    return backend::vector_exp(v - lse) * weight - spread;
+    return backend::vector_exp((v - row.maximum) - row.log_sum) * weight - spread;
   });
 }
 
@@ -56,7 +59,7 @@ class CrossEntropyCpu final : public Kernel {
   }
 
   void forward(const ForwardCall& call) override {
-    float* lse = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    const bool training = !call.saved.empty();
     auto* const losses = static_cast<float*>(call.workspace);
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
       float count = 0;
@@ -66,7 +69,10 @@ class CrossEntropyCpu final : public Kernel {
         if (!rows_.counts(call.inputs[1], row)) continue;
         const RowLoss of_row = row_loss(call, row);
         losses[i] = of_row.loss;
-        if (lse != nullptr) lse[row] = of_row.lse;
+        if (training) {
+          static_cast<float*>(call.saved[0])[row] = of_row.normalizer.maximum;
+          static_cast<float*>(call.saved[1])[row] = of_row.normalizer.log_sum;
+        }
         count += 1;
       }
       output(call, 0)[sample] = sum_of(losses, rows_.per_sample);
@@ -81,22 +87,27 @@ class CrossEntropyCpu final : public Kernel {
 
  private:
   struct RowLoss {
-    float loss, lse;
+    float loss;
+    RowNormalizer normalizer;
   };
+  /// Sum of a row's target after smoothing.
+  [[nodiscard]] float weight_of(const float* t) const {
+    return keep_ * sum_of(t, rows_.classes) + spread_ * static_cast<float>(rows_.classes);
+  }
   [[nodiscard]] RowLoss row_loss(const ForwardCall& call, std::int64_t row) const {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
     const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
-    const float lse = maximum + backend::vector_log(exponentials);
+    const float log_sum = backend::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows_.soft) {
-      const SoftSums sums = soft_sums(input(call, 1) + row * n, x, n);
-      weight = keep_ * sums.weight + spread_ * static_cast<float>(n);
-      product = keep_ * sums.product;
+      const float* t = input(call, 1) + row * n;
+      weight = weight_of(t);
+      product = keep_ * soft_product(t, x, n, maximum);
     } else {
-      product = keep_ * x[rows_.label(call.inputs[1], row)];
+      product = keep_ * (x[rows_.label(call.inputs[1], row)] - maximum);
     }
-    return {weight * lse - (product + spread_ * total), lse};
+    return {weight * log_sum - (product + spread_ * total), {maximum, log_sum}};
   }
 
   void row_gradient(const BackwardCall& call, std::int64_t row) const {
@@ -106,15 +117,15 @@ class CrossEntropyCpu final : public Kernel {
       std::fill_n(dx, n, 0.0F);
       return;
     }
-    const float lse = static_cast<const float*>(call.saved[0])[row];
+    const RowNormalizer normalizer{static_cast<const float*>(call.saved[0])[row],
+                                   static_cast<const float*>(call.saved[1])[row]};
     const float* x = input(call) + row * n;
     if (rows_.soft) {
       const float* t = input(call, 1) + row * n;
-      const float weight = keep_ * soft_sums(t, x, n).weight + spread_ * static_cast<float>(n);
-      softmax_gradient(x, dx, n, lse, weight, spread_);
+      softmax_gradient(x, dx, n, normalizer, weight_of(t), spread_);
       subtract_scaled(t, keep_, dx, n);
     } else {
-      softmax_gradient(x, dx, n, lse, 1, spread_);
+      softmax_gradient(x, dx, n, normalizer, 1, spread_);
       dx[rows_.label(call.inputs[1], row)] -= keep_;
     }
   }

@@ -9,11 +9,11 @@ std::unique_ptr<Kernel> make_cross_entropy_cpu(const KernelRequest& request);
 
 namespace {
 
-/// Saved: the log of the sum of exponentials of each row.
+/// Saved: of each row its maximum, and the log of the sum of the exponentials of what is left without it.
 Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   Signature signature = classes_signature("cross_entropy", inputs);
   const Shape& shape = inputs[0].shape;
-  signature.saved.push_back({DType::f32, Shape(shape.begin(), shape.end() - 1)});
+  signature.saved.assign(2, {DType::f32, Shape(shape.begin(), shape.end() - 1)});
   return signature;
 }
 

@@ -32,9 +32,15 @@ struct LogLossRows {
   }
 };
 
+/// Log-softmax of a row: (x - maximum) - log_sum.
+struct RowNormalizers {
+  float *maximum, *log_sum;  ///< [rows]; null in inference
+};
+
 struct LogLossBody {
   LogLossRows rows;
-  float *losses, *lses;  ///< [rows]; lses is null in inference
+  float* losses;  ///< [rows]
+  RowNormalizers saved;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     if (!rows.target.counts(row)) return;
@@ -42,22 +48,25 @@ struct LogLossBody {
     const float* x = rows.x + row * n;
     const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
     const float exponentials = group.sum(n, [=](std::int64_t i) { return backend::vector_exp(x[i] - largest); });
-    const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i]; }) : 0;
-    const float lse = largest + backend::vector_log(exponentials);
+    const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i] - largest; }) : 0;
+    const float log_sum = backend::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows.target.labels == nullptr) {
       const float* t = rows.target.weights + row * n;
       weight = rows.weight_of(group, row);
-      product = rows.keep * group.sum(n, [=](std::int64_t i) { return t[i] * x[i]; });
+      product = rows.keep * group.sum(n, [=](std::int64_t i) { return t[i] * (x[i] - largest); });
     } else {
       const std::int64_t label = rows.target.labels[row];
-      product = rows.target.is_class(label) ? rows.keep * x[label] : __builtin_nanf("");
+      product = rows.target.is_class(label) ? rows.keep * (x[label] - largest) : __builtin_nanf("");
     }
-    const float loss = weight * lse - (product + rows.spread * total);
-    float *loss_to = losses + row, *lse_to = lses == nullptr ? nullptr : lses + row;
+    const float loss = weight * log_sum - (product + rows.spread * total);
+    float* loss_to = losses + row;
+    const RowNormalizers to = saved;
     group.once([=] {
       *loss_to = loss;
-      if (lse_to != nullptr) *lse_to = lse;
+      if (to.maximum == nullptr) return;
+      to.maximum[row] = largest;
+      to.log_sum[row] = log_sum;
     });
   }
 };
@@ -66,14 +75,14 @@ struct LogLossBody {
 struct LabelGradientBody {
   LogLossRows rows;
   Divisor classes;
-  const float* lses;
+  const float *maximum, *log_sum;
   float* dx;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     const std::int64_t row = i / classes;
     if (!rows.target.counts(row)) return 0;
     const std::int64_t label = rows.target.labels[row];
     const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
-    const float share = backend::vector_exp(rows.x[i] - lses[row]) - rows.spread;
+    const float share = backend::vector_exp((rows.x[i] - maximum[row]) - log_sum[row]) - rows.spread;
     return (i - row * classes.value() == label ? share - rows.keep : share) + off;
   }
   LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
@@ -82,16 +91,17 @@ struct LabelGradientBody {
 /// Where it is a weight for each class, a group a row.
 struct WeightsGradientBody {
   LogLossRows rows;
-  const float* lses;
+  const float *maximum, *log_sum;
   float* dx;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     const std::int64_t n = rows.target.classes;
     const float *x = rows.x + row * n, *t = rows.target.weights + row * n;
     float* to = dx + row * n;
-    const float lse = lses[row], keep = rows.keep, spread = rows.spread, weight = rows.weight_of(group, row);
+    const float largest = maximum[row], log_sum_of_row = log_sum[row];
+    const float keep = rows.keep, spread = rows.spread, weight = rows.weight_of(group, row);
     group.each(n, [=](std::int64_t i) {
-      const float share = backend::vector_exp(x[i] - lse) * weight - spread;
+      const float share = backend::vector_exp((x[i] - largest) - log_sum_of_row) * weight - spread;
       to[i] = share - keep * t[i];
     });
   }
@@ -110,19 +120,20 @@ class LogLossGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     auto* losses = static_cast<float*>(call.workspace);
-    auto* lses = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
-    Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, lses});
+    RowNormalizers saved{};
+    if (!call.saved.empty()) saved = {static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1])};
+    Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, saved});
     Grid::rows(call.queue, rows_.batch,
                SampleSumBody{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
-    const auto* lses = static_cast<const float*>(call.saved[0]);
+    const auto *maximum = static_cast<const float*>(call.saved[0]), *log_sum = static_cast<const float*>(call.saved[1]);
     float* const dx = input_gradient(call);
-    if (rows_.soft) return Grid::rows(call.queue, rows_.rows(), WeightsGradientBody{rows, lses, dx});
+    if (rows_.soft) return Grid::rows(call.queue, rows_.rows(), WeightsGradientBody{rows, maximum, log_sum, dx});
     const Divisor classes(rows_.classes);
-    Grid::each(call.queue, rows_.rows() * rows_.classes, LabelGradientBody{rows, classes, lses, dx});
+    Grid::each(call.queue, rows_.rows() * rows_.classes, LabelGradientBody{rows, classes, maximum, log_sum, dx});
   }
 
  private:
