@@ -73,19 +73,28 @@ SgdScalars sgd_scalars(const OptimizerOptions& options, const UpdateScalars& ste
           decay ? static_cast<float>(options.weight_decay) : 0.0F, options.nesterov};
 }
 
+namespace {
+
+/// 1 - beta^t; the difference itself would lose digits where beta is near 1.
+double one_minus_power(double beta, double t) {
+  return beta > 0 ? -std::expm1(t * std::log(beta)) : 1.0;
+}
+
+}  // namespace
+
 AdamScalars adam_scalars(const OptimizerOptions& options, const UpdateScalars& step, bool decay) {
   const bool decoupled = options.kind == "adamw";
   const auto t = static_cast<double>(step.update + 1);
   const double weight_decay = decay ? options.weight_decay : 0.0;
   AdamScalars scalars{};
-  scalars.beta1 = static_cast<float>(options.beta1);
-  scalars.beta2 = static_cast<float>(options.beta2);
+  scalars.one_minus_beta1 = static_cast<float>(1 - options.beta1);
+  scalars.one_minus_beta2 = static_cast<float>(1 - options.beta2);
   scalars.epsilon = static_cast<float>(options.epsilon);
-  scalars.first_correction = static_cast<float>(1 / (1 - std::pow(options.beta1, t)));
-  scalars.second_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, t)));
+  scalars.first_correction = static_cast<float>(1 / one_minus_power(options.beta1, t));
+  scalars.second_correction = static_cast<float>(1 / std::sqrt(one_minus_power(options.beta2, t)));
   scalars.rate = static_cast<float>(step.learning_rate);
   scalars.coupled_decay = decoupled ? 0.0F : static_cast<float>(weight_decay);
-  scalars.keep = decoupled ? static_cast<float>(1 - static_cast<double>(scalars.rate) * weight_decay) : 1.0F;
+  scalars.keep = decoupled ? static_cast<float>(1 - step.learning_rate * weight_decay) : 1.0F;
   return scalars;
 }
 

@@ -74,6 +74,24 @@ TEST(Optimizer, AdamW) {
   compare({.kind = "adamw", .beta2 = 0.99, .weight_decay = 0.1});
 }
 
+// The second moment of a constant gradient is its square from the first step on, once it is corrected. So the parameter
+// moves by the rate each step, whatever beta2 is: with beta2 and 1 - beta2 rounded one by one it would not.
+TEST(Optimizer, AdamWithBeta2NearOne) {
+  for (const double beta2 : {0.999, 0.9999, 0.99999, 0.9999999, 0.99999999}) {
+    const auto optimizer = make_optimizer({.kind = "adam", .beta1 = 0.9, .beta2 = beta2, .epsilon = 1e-12});
+    std::vector<float> p = {0.0F}, m = {0.0F}, v = {0.0F};
+    const std::vector<float> g = {0.3F};
+    std::vector<float*> states = {m.data(), v.data()};
+    for (int step = 0; step < 3000; ++step) {
+      optimizer->begin_step({.learning_rate = 1e-3, .update = step});
+      optimizer->update(p, g, states, true);
+    }
+    const double moment = 0.09 * -std::expm1(3000 * std::log(beta2));
+    EXPECT_NEAR(static_cast<double>(v[0]) / moment, 1, 5e-5) << beta2;  // fp32 adds 3,000 times
+    EXPECT_NEAR(static_cast<double>(p[0]), -3.0, 1e-4) << beta2;
+  }
+}
+
 TEST(Optimizer, SimdBodyAndTailRoundAlike) {
   const auto optimizer = make_optimizer({.kind = "adamw", .weight_decay = 0.1});
   optimizer->begin_step({.learning_rate = 1e-3, .update = 3});
