@@ -105,6 +105,10 @@ void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::str
       continue;
     }
     if (key.rfind("job.", 0) == 0) key = key.substr(4);
+    if (!is_utf8(key)) {
+      session.problem(kCommandLine, key, kNoUtf8);
+      continue;
+    }
     auto parts = split_path(key);
     if (parts.empty()) {
       session.problem(kCommandLine, key,

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "config/scalar_rules.hpp"
 
@@ -32,6 +34,8 @@ std::optional<Quantity> split(const YamlNode& node) {
 /// A decimal number with a digit other than 0: a pattern without look-ahead, which Go's (and so Helm's) lacks.
 constexpr const char* kAboveZero = "[0-9]*[1-9][0-9]*\\.?[0-9]*|[0-9]*\\.[0-9]*[1-9][0-9]*";
 
+constexpr double kMost = 0x1p53;  ///< from here on a double cannot count
+
 class SpanRule : public Rule {
  public:
   explicit SpanRule(bool zero_allowed) : zero_allowed_(zero_allowed) {}
@@ -43,6 +47,7 @@ class SpanRule : public Rule {
     const bool epochs = quantity->unit == "epoch" || quantity->unit == "epochs";
     if (!epochs && quantity->unit != "step" && quantity->unit != "steps") return at.expected(expected());
     if (!epochs && quantity->amount != std::floor(quantity->amount)) return at.expected("whole steps");
+    if (!(quantity->amount < kMost)) return at.expected("a span below 2^53");
     if (!zero_allowed_ && quantity->amount == 0) return at.expected("more than 0");
     *static_cast<Span*>(into) = {quantity->amount, epochs};
   }
@@ -83,7 +88,6 @@ class BytesRule : public Rule {
   std::string expected() const override { return "a size of at least 1 byte such as 1048576 or '1 MiB'"; }
 
  private:
-  static constexpr double kMost = 0x1p53;
   static constexpr std::array<std::pair<const char*, double>, 3> kUnits{
       {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}}};
 };
@@ -92,7 +96,10 @@ class BytesRule : public Rule {
 
 std::string span_text(const Span& span) {
   const char* unit = span.epochs ? "epoch" : "step";
-  return fmt::format("{} {}{}", span.amount, unit, span.amount == 1 ? "" : "s");
+  // Without an exponent, which a span may not have.
+  std::array<char, 400> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), span.amount, std::chars_format::fixed).ptr;
+  return fmt::format("{} {}{}", std::string_view(digits.data(), end), unit, span.amount == 1 ? "" : "s");
 }
 
 Is<Span> span(bool zero_allowed) {

@@ -5,26 +5,31 @@
 #include <algorithm>
 
 namespace lockstep::config {
+namespace {
+
+constexpr std::int64_t kMostShards = 32;  ///< that are chosen by default
+
+}  // namespace
 
 std::int64_t default_shards(std::int64_t batch, bool batch_statistics) {
-  constexpr std::int64_t kMost = 32, kLeastSamples = 16;
-  for (std::int64_t shards = std::min(kMost, batch); shards > 1; --shards) {
+  constexpr std::int64_t kLeastSamples = 16;
+  for (std::int64_t shards = std::min(kMostShards, batch); shards > 1; --shards) {
     if (batch % shards == 0 && (!batch_statistics || batch / shards >= kLeastSamples)) return shards;
   }
   return 1;
 }
 
 std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted) {
-  std::vector<std::int64_t> found;
-  for (std::int64_t below = std::min(wanted, batch); below >= 1 && found.empty(); --below) {
-    if (batch % below == 0) found.push_back(below);
+  constexpr std::int64_t kMostTried = 1 << 20;  // of batches above 2^40, absurd ones, it need not find all
+  std::int64_t below = 1, above = 0;
+  for (std::int64_t divisor = 1; divisor <= kMostTried && divisor <= batch / divisor; ++divisor) {
+    if (batch % divisor != 0) continue;
+    for (const std::int64_t found : {divisor, batch / divisor}) {
+      if (found <= wanted) below = std::max(below, found);
+      if (found > wanted && found <= 64 * wanted && (above == 0 || found < above)) above = found;
+    }
   }
-  for (std::int64_t above = wanted + 1; above <= batch && above <= 64 * wanted; ++above) {
-    if (batch % above != 0) continue;
-    found.push_back(above);
-    break;
-  }
-  return found;
+  return above == 0 ? std::vector{below} : std::vector{below, above};
 }
 
 bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue) {
@@ -39,10 +44,11 @@ bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue
 
 std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue) {
   constexpr std::int64_t kFineEnough = 8;
+  const auto is_finest = [](const std::optional<FinerBatch>& found) { return found && found->shards == kMostShards; };
   if (job.shards >= kFineEnough) return std::nullopt;
   const bool statistics = uses_batch_statistics(job.model, catalogue);
   std::optional<FinerBatch> best;
-  for (std::int64_t distance = 0; distance <= job.batch_size / 3; ++distance) {
+  for (std::int64_t distance = 0; distance <= job.batch_size / 3 && !is_finest(best); ++distance) {
     for (const std::int64_t batch : {job.batch_size + distance, job.batch_size - distance}) {
       const std::int64_t shards = default_shards(batch, statistics);
       if (shards > (best ? best->shards : job.shards)) best = FinerBatch{batch, shards};

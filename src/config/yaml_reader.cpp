@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
@@ -39,6 +40,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_tag(mark, tag);
+    if (!is_utf8(value)) problem(mark_of(mark), kNoUtf8);
     YamlNode node = scalar(mark, value, YamlNode::Kind::scalar);
     node.quoted = tag == "!";
     add(std::move(node), anchor);
@@ -170,6 +172,15 @@ void mark_command_line(YamlNode& node) {
 }
 
 }  // namespace
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
 
 YamlNode parse_yaml(const std::string& text, Session& session) {
   TreeBuilder builder(session);

@@ -200,6 +200,38 @@ TEST(Load, AliasesAreCopies) {
   EXPECT_EQ(job.steps, 7);
 }
 
+TEST(Load, SpansAreWrittenAsTheyCanBeRead) {
+  const auto canonical = [](const std::string& every) {
+    const Job job = read("epochs: 1\n  evaluate: {every: " + every + "}");
+    return load_text(job.canonical, "my-run.yaml", {}, test_catalogue(), false).evaluate.every.amount;
+  };
+  EXPECT_EQ(canonical("1.5 epochs"), 1.5);
+  EXPECT_EQ(canonical("0.0000001 epochs"), 1e-7);
+  EXPECT_EQ(canonical("9007199254740991 steps"), 9007199254740991);
+  EXPECT_THROW((void)canonical("9007199254740992 steps"), Problems);
+  EXPECT_THROW((void)canonical(std::string(400, '9') + " epochs"), Problems);
+}
+
+TEST(Load, TextThatIsNoUtf8IsRefused) {
+  const auto message = [](const std::string& name, const std::vector<std::string>& overrides) {
+    try {
+      (void)load_text("job: {model: lenet, data: {train: digits}, epochs: 1, name: " + name + "}\n", "job.yaml",
+                      overrides, test_catalogue(), false);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message("caf\xe9", {}),
+            "job.yaml:1:61: job.name: expected text in UTF-8, found another encoding; write it in UTF-8");
+  EXPECT_EQ(message("cafe", {"name=caf\xe9"}),
+            "command line: name: expected text in UTF-8, found another encoding; write it in UTF-8");
+  EXPECT_EQ(message("cafe", {"balance.weights.caf\xe9=1"}),
+            "command line: balance.weights.caf\xe9: expected text in UTF-8, found another encoding; write it in UTF-8");
+  EXPECT_EQ(message("caf\u00e9", {}), "no error");
+}
+
 TEST(Load, WorldSizeIsHeldAgainstShards) {
   const Job job = read("epochs: 1\n  shards: 8");
   check_world_size(job, 8);

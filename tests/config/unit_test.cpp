@@ -75,11 +75,15 @@ TEST(Shards, FinerBatchIsNearAndHasMoreShards) {
   EXPECT_EQ(finer("mlp", 64, 4), "64 in 32") << "the batch is good already";
   EXPECT_EQ(finer("mlp", 97, 8), "none") << "8 shards are fine enough";
   EXPECT_EQ(finer("mlp", 1, 1), "none");
+  EXPECT_EQ(finer("mlp", 9007199254740881, 1), "9007199254740896 in 32") << "at once, however large the batch is";
 }
 
 TEST(Shards, NearDivisors) {
   EXPECT_EQ(near_divisors(100, 8), (std::vector<std::int64_t>{5, 10}));
   EXPECT_EQ(near_divisors(4, 8), (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(near_divisors(97, 3), (std::vector<std::int64_t>{1, 97}));
+  EXPECT_EQ(near_divisors(9007199254740881, 4503599627370497), (std::vector<std::int64_t>{1, 9007199254740881}))
+      << "at once, however large the batch is";
 }
 
 }  // namespace
