@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -50,8 +51,8 @@ Json to_json(const LossScale& scale) {
 LossScale read_loss_scale(const Json& json) {
   if (!json.contains("loss_scale")) return {};
   const Json& scale = json.at("loss_scale");
-  return {scale.at("scale").get<double>(), scale.at("good_updates").get<std::int64_t>(),
-          scale.at("left_out").get<std::int64_t>()};
+  return {scale.at("scale").get<double>(), integer_of<std::int64_t>(scale.at("good_updates")),
+          integer_of<std::int64_t>(scale.at("left_out"))};
 }
 
 void write_progress(const Progress& p, Json& json) {
@@ -79,10 +80,10 @@ void write_progress(const Progress& p, Json& json) {
 
 Progress read_progress(const Json& json) {
   Progress p;
-  json.at("step").get_to(p.step);
-  json.at("samples").get_to(p.samples);
-  json.at("seed").get_to(p.seed);
-  json.at("shards").get_to(p.shards);
+  p.step = integer_of<std::int64_t>(json.at("step"));
+  p.samples = integer_of<std::int64_t>(json.at("samples"));
+  p.seed = integer_of<std::uint64_t>(json.at("seed"));
+  p.shards = integer_of<std::int64_t>(json.at("shards"));
   json.at("job_digest").get_to(p.job_digest);
   json.at("job").get_to(p.job);
   json.at("data_digest").get_to(p.data_digest);
@@ -92,7 +93,7 @@ Progress read_progress(const Json& json) {
   p.exactness = json.value("exactness", std::string());
   p.best = read_best(json, "best");
   p.stop_best = read_best(json, "stop_best");
-  json.at("evaluations_without_improvement").get_to(p.evaluations_without_improvement);
+  p.evaluations_without_improvement = integer_of<std::int64_t>(json.at("evaluations_without_improvement"));
   json.at("finished").get_to(p.finished);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);
   p.loss_scale = read_loss_scale(json);
@@ -118,17 +119,17 @@ void write_contents(const Manifest& manifest, Json& json) {
 }
 
 SavedTensor read_tensor(const std::string& name, const Json& json) {
-  SavedTensor tensor{name, json.at("shape").get<Shape>(), {}};
+  SavedTensor tensor{name, shape_of(json.at("shape")), {}};
   for (const auto& piece : json.at("pieces")) {
-    tensor.pieces.push_back({piece.at("file").get<std::string>(), piece.at("begin").get<std::int64_t>(),
-                             piece.at("end").get<std::int64_t>(), piece.at("sha256").get<std::string>()});
+    tensor.pieces.push_back({piece.at("file").get<std::string>(), integer_of<std::int64_t>(piece.at("begin")),
+                             integer_of<std::int64_t>(piece.at("end")), piece.at("sha256").get<std::string>()});
   }
   return tensor;
 }
 
 void read_contents(const Json& json, Manifest& manifest) {
   for (const auto& [name, entry] : json.at("files").items()) {
-    manifest.files[name] = {entry.at("bytes").get<std::uint64_t>(), entry.value("header_sha256", std::string()),
+    manifest.files[name] = {integer_of<std::uint64_t>(entry.at("bytes")), entry.value("header_sha256", std::string()),
                             entry.value("sha256", std::string())};
   }
   if (!json.contains("tensors")) return;
@@ -179,7 +180,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   if (!json.is_object()) throw Error(ExitCode::data, path + ": damaged: it is not the JSON that was written");
   try {
     Manifest manifest;
-    manifest.format = json.at("format").get<int>();
+    manifest.format = integer_of<int>(json.at("format"));
     if (manifest.format < 1 || manifest.format > kCheckpointFormat) {
       throw Error(ExitCode::usage, fmt::format("{}: expected format 1 to {}, found {}: use the lockstep that wrote it, "
                                                "or a newer one",

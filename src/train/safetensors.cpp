@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
@@ -58,22 +60,19 @@ LoadedTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
                         const std::string& tensor) {
   LoadedTensor loaded;
   loaded.dtype = entry.at("dtype").get<std::string>();
-  loaded.shape = entry.at("shape").get<Shape>();
-  const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-  const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+  loaded.shape = shape_of(entry.at("shape"));
+  const auto begin = integer_of<std::uint64_t>(entry.at("data_offsets").at(0));
+  const auto end = integer_of<std::uint64_t>(entry.at("data_offsets").at(1));
   if (begin > end || end > data.size()) {
     bad_file(file,
              fmt::format("tensor '{}' spans bytes {} to {}, but the data has {}", tensor, begin, end, data.size()));
   }
   loaded.bytes = data.subspan(begin, end - begin);
-  std::uint64_t wanted = dtype_bytes(loaded.dtype);
-  for (const auto extent : loaded.shape) {
-    if (extent < 0) bad_file(file, fmt::format("tensor '{}' has a negative extent", tensor));
-    wanted *= static_cast<std::uint64_t>(extent);
-  }
-  if (wanted != loaded.bytes.size()) {
+  const auto wanted = checked_bytes(loaded.shape, dtype_bytes(loaded.dtype));
+  if (!wanted) bad_file(file, fmt::format("tensor '{}' cannot have the shape {}", tensor, to_string(loaded.shape)));
+  if (*wanted != loaded.bytes.size()) {
     bad_file(file, fmt::format("tensor '{}' of shape {} needs {} bytes, found {}", tensor, to_string(loaded.shape),
-                               wanted, loaded.bytes.size()));
+                               *wanted, loaded.bytes.size()));
   }
   return loaded;
 }
@@ -155,7 +154,7 @@ void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::s
     throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected F32 {}, found {} {}", name_, tensor,
                                             to_string(shape), loaded.dtype, to_string(loaded.shape)));
   }
-  std::memcpy(out.data(), loaded.bytes.data(), loaded.bytes.size());
+  std::copy(loaded.bytes.begin(), loaded.bytes.end(), std::as_writable_bytes(out).begin());
 }
 
 }  // namespace lockstep::train

@@ -49,6 +49,25 @@ TEST(Safetensors, DamagedFilesAreNamed) {
             "model.safetensors: not a usable safetensors file: its header is not the JSON that the format asks for");
 }
 
+TEST(Safetensors, ShapesThatOverflowAreRefused) {
+  const auto message = [](const std::string& shape, const std::string& offsets, std::size_t bytes) {
+    std::string header = R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size());
+    return message_of(file + header + std::string(bytes, '\0'));
+  };
+  const std::string start = "model.safetensors: not a usable safetensors file: ";
+  EXPECT_EQ(message("[1,4]", "[0,16]", 16), "no error");
+  EXPECT_EQ(message("[4611686018427387905,4]", "[0,16]", 16),
+            start + "tensor 'a' cannot have the shape [4611686018427387905, 4]");
+  EXPECT_EQ(message("[4611686018427387904,4,0]", "[0,0]", 0),
+            start + "tensor 'a' cannot have the shape [4611686018427387904, 4, 0]");
+  EXPECT_EQ(message("[-1]", "[0,0]", 0), start + "tensor 'a' cannot have the shape [-1]");
+  EXPECT_EQ(message("[1e300]", "[0,4]", 4), start + "its header is not the JSON that the format asks for");
+  EXPECT_EQ(message("[1]", "[0,18446744073709551616]", 4),
+            start + "its header is not the JSON that the format asks for");
+}
+
 TEST(Safetensors, OtherFormatsAreNamed) {
   using namespace std::string_literals;
   const std::string torch =

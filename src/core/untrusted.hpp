@@ -1,0 +1,62 @@
+// Numbers out of files that may be damaged, or made to do harm.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lockstep/tensor.hpp"
+
+namespace lockstep {
+
+/// An integer out of parsed JSON. nlohmann's own get<int>() casts a float, which is undefined where it does not fit,
+/// and cuts an integer that is too large; here both are that library's type_error. A template over the type of the
+/// value, so that core needs no JSON library.
+template <class Integer, class Json>
+[[nodiscard]] Integer integer_of(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.template get<std::uint64_t>();
+    if (std::in_range<Integer>(number)) return static_cast<Integer>(number);
+  } else if (value.is_number_integer()) {
+    const auto number = value.template get<std::int64_t>();
+    if (std::in_range<Integer>(number)) return static_cast<Integer>(number);
+  }
+  throw Json::type_error::create(302, "expected an integer that fits", &value);
+}
+
+/// `fallback` where the object has no such key.
+template <class Integer, class Json>
+[[nodiscard]] Integer integer_or(const Json& object, const char* key, Integer fallback) {
+  const auto found = object.find(key);
+  return found == object.end() ? fallback : integer_of<Integer>(*found);
+}
+
+template <class Json>
+[[nodiscard]] Shape shape_of(const Json& list) {
+  if (!list.is_array()) throw Json::type_error::create(302, "expected a list of integers", &list);
+  Shape shape;
+  for (const auto& extent : list) shape.push_back(integer_of<std::int64_t>(extent));
+  return shape;
+}
+
+/// The elements of a shape; nullopt where an extent is negative or their product does not fit, not even without the
+/// zeros among them: elements() must be able to multiply them in any order.
+[[nodiscard]] inline std::optional<std::int64_t> checked_elements(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const auto extent : shape) {
+    if (extent < 0 || __builtin_mul_overflow(count, std::max<std::int64_t>(extent, 1), &count)) return std::nullopt;
+  }
+  return std::count(shape.begin(), shape.end(), 0) > 0 ? 0 : count;
+}
+
+/// The bytes of a tensor; nullopt as above, or where they do not fit.
+[[nodiscard]] inline std::optional<std::uint64_t> checked_bytes(const Shape& shape, std::size_t element_bytes) {
+  const auto count = checked_elements(shape);
+  std::uint64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(static_cast<std::uint64_t>(*count), element_bytes, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace lockstep
