@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/untrusted.hpp"
 #include "data/bytes.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
@@ -35,6 +36,20 @@ Feature::Kind kind_named(const std::string& name) {
     if (name == kKinds.at(i)) return static_cast<Feature::Kind>(i);
   }
   return Feature::Kind::tensor;
+}
+
+/// What Feature promises of a kind; readers count on it.
+void check_feature(const Feature& feature) {
+  const Shape& shape = feature.spec.shape;
+  const auto is = [&](DType dtype, std::size_t rank) { return feature.spec.dtype == dtype && shape.size() == rank; };
+  bool good = true;
+  if (feature.kind == Feature::Kind::image) good = is(DType::u8, 3) && shape[2] >= 1;
+  if (feature.kind == Feature::Kind::label) good = is(DType::i32, 0);
+  if (feature.kind == Feature::Kind::tokens) good = is(DType::i32, 1);
+  if (good) return;
+  throw Error(ExitCode::data, fmt::format("damaged packed file: '{}' is of kind {}, but {} {}", feature.name,
+                                          kKinds.at(static_cast<std::size_t>(feature.kind)),
+                                          name_of(feature.spec.dtype), to_string(shape)));
 }
 
 }  // namespace
@@ -113,16 +128,17 @@ DataSetInfo read_meta(std::span<const std::byte> bytes, std::int64_t& samples) {
     const auto meta = Json::parse(reinterpret_cast<const char*>(bytes.data()),
                                   reinterpret_cast<const char*>(bytes.data()) + bytes.size());
     DataSetInfo info;
-    samples = meta.at("samples").get<std::int64_t>();
+    samples = integer_of<std::int64_t>(meta.at("samples"));
     info.format = meta.at("format").get<std::string>();
     info.digest = meta.at("digest").get<std::string>();
     info.class_names = meta.at("class_names").get<std::vector<std::string>>();
     for (const auto& feature : meta.at("features")) {
-      info.features.push_back(
-          {feature.at("name").get<std::string>(),
-           kind_named(feature.at("kind").get<std::string>()),
-           {dtype_named(feature.at("dtype").get<std::string>()), feature.at("shape").get<Shape>()}});
+      info.features.push_back({feature.at("name").get<std::string>(),
+                               kind_named(feature.at("kind").get<std::string>()),
+                               {dtype_named(feature.at("dtype").get<std::string>()), shape_of(feature.at("shape"))}});
+      check_feature(info.features.back());
     }
+    if (info.features.empty()) throw Error(ExitCode::data, "damaged packed file: its samples have no features");
     return info;
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data, fmt::format("damaged packed file: its description cannot be read ({})", error.what()));
@@ -153,6 +169,7 @@ std::vector<PackRecord> read_index(std::span<const std::byte> bytes, std::int64_
     record.name = cursor.text(cursor.value<std::uint16_t>());
     for (std::size_t f = 0; f < features; ++f) {
       const auto encoding = static_cast<PackEncoding>(cursor.value<std::uint8_t>());
+      if (encoding > PackEncoding::file) throw Error(ExitCode::data, "damaged packed file: a value in no known form");
       record.payloads.push_back({encoding, cursor.value<std::uint32_t>()});
     }
     records.push_back(std::move(record));
@@ -171,7 +188,7 @@ void read_tensor(std::span<const std::byte> payload, DType dtype, Tensor& out) {
   Shape shape(cursor.value<std::uint8_t>());
   for (auto& size : shape) size = cursor.value<std::uint32_t>();
   const TensorSpec spec{dtype, shape};
-  if (cursor.rest().size() != spec.bytes()) {
+  if (checked_bytes(shape, size_of(dtype)) != cursor.rest().size()) {
     throw Error(ExitCode::data,
                 fmt::format("damaged packed file: a tensor {} of {} bytes", to_string(shape), cursor.rest().size()));
   }

@@ -127,6 +127,9 @@ ImageSize size_of(const Idx& images) {
                                             "width, 1 or 3]",
                                             images.source->name(), to_string(shape)));
   }
+  if (std::count(shape.begin(), shape.end(), 0) > 0) {
+    throw Error(ExitCode::data, fmt::format("{}: shape {}; holds no image", images.source->name(), to_string(shape)));
+  }
   return {shape[1], shape[2], shape.size() == 4 ? shape[3] : 1};
 }
 

@@ -64,7 +64,13 @@ struct Segment {
     for (const auto& record : records) {
       const bool inside = record.offset <= footer.meta_offset && record.length() <= footer.meta_offset - record.offset;
       if (!inside) throw Error(ExitCode::data, fmt::format("damaged packed file: {} lies outside of it", record.name));
-      if (record.label >= std::ssize(info.class_names)) {
+      for (std::size_t i = 0; i < record.payloads.size(); ++i) {
+        const bool encoded = record.payloads[i].encoding == PackEncoding::file;
+        if (!encoded || info.features[i].kind == Feature::Kind::image) continue;
+        throw Error(ExitCode::data, fmt::format("damaged packed file: '{}' of {} is stored as an image",
+                                                info.features[i].name, record.name));
+      }
+      if (record.label < -1 || record.label >= std::ssize(info.class_names)) {
         throw Error(ExitCode::data, fmt::format("damaged packed file: {} has label {} of {} classes", record.name,
                                                 record.label, info.class_names.size()));
       }
@@ -97,6 +103,7 @@ class PackedSet : public DataSet {
       const Feature& feature = info_.features[i];
       if (encoding == PackEncoding::file) {
         decode_image(payload, feature.spec.shape.back(), out[i].tensor);
+        check_shape(feature, out[i].tensor);
       } else {
         read_value(id, feature, payload, out[i].tensor);
       }
@@ -127,12 +134,18 @@ class PackedSet : public DataSet {
     return {segment, segment.records[static_cast<std::size_t>(id - first)]};
   }
 
+  static void check_shape(const Feature& feature, const Tensor& found) {
+    const Shape &expected = feature.spec.shape, &shape = found.shape();
+    const bool same = std::equal(expected.begin(), expected.end(), shape.begin(), shape.end(),
+                                 [](auto wanted, auto extent) { return wanted == -1 || wanted == extent; });
+    if (same) return;
+    throw Error(ExitCode::data,
+                fmt::format("'{}' of shape {}; expected {}", feature.name, to_string(shape), to_string(expected)));
+  }
+
   void read_value(std::int64_t id, const Feature& feature, std::span<const std::byte> payload, Tensor& out) const {
     read_tensor(payload, feature.spec.dtype, out);
-    if (feature.kind == Feature::Kind::image && out.shape().back() != feature.spec.shape.back()) {
-      throw Error(ExitCode::data, fmt::format("an image of shape {}; expected {} channels", to_string(out.shape()),
-                                              feature.spec.shape.back()));
-    }
+    check_shape(feature, out);
     // The training set may number the classes otherwise.
     if (feature.kind == Feature::Kind::label && feature.name == "label")
       set_label(out, static_cast<std::int32_t>(label(id)));
