@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -12,7 +13,22 @@ namespace lockstep::cli {
 namespace {
 
 std::int64_t step_of(const EventJson& event) {
-  return event.value("step", std::int64_t{0});
+  return integer_or(event, "step", std::int64_t{0});
+}
+
+/// Whether a line is an event, as far as it is looked at here: no line that was torn when a run was killed, nor one of
+/// another program.
+bool is_event(const EventJson& line) {
+  if (!line.is_object() || !line.value("event", EventJson("")).is_string()) return false;
+  for (const char* key : {"time", "ranks"}) {
+    if (line.contains(key) && !line[key].is_number()) return false;
+  }
+  try {
+    (void)step_of(line);
+    return true;
+  } catch (const EventJson::exception&) {
+    return false;
+  }
 }
 
 /// What was done again replaces what was told before.
@@ -44,7 +60,7 @@ RunEvents read_run_events(const std::string& run_directory) {
   };
   for (std::string line; std::getline(file, line);) {
     auto event = EventJson::parse(line, nullptr, false);
-    if (!event.is_object()) continue;  // torn, of a run that was killed
+    if (!is_event(event)) continue;
     const std::string name = event.value("event", "");
     const double time = event.value("time", 0.0);
     if (name == "start") {

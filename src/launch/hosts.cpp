@@ -20,6 +20,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr std::chrono::seconds kDiscoveryPatience{30};
+constexpr int kMostSlots = 1'000'000;  ///< of all hosts: more is a mistake, and sums must not overflow
 
 [[noreturn]] void bad(const std::string& place, const std::string& expected, const std::string& found) {
   throw Error(ExitCode::usage, fmt::format("{}: expected {}, found '{}'", place, expected, found));
@@ -43,7 +44,10 @@ std::string parse_name(const std::string& text, const std::string& place) {
   return text;
 }
 
-void add(Hosts& hosts, Host host) {
+void add(Hosts& hosts, Host host, const std::string& place) {
+  if (host.slots > kMostSlots - count_slots(hosts)) {
+    bad(place, fmt::format("at most {} slots in all", kMostSlots), fmt::format("{}:{}", host.name, host.slots));
+  }
   const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const Host& h) { return h.name == host.name; });
   if (same == hosts.end()) {
     hosts.push_back(std::move(host));
@@ -64,7 +68,7 @@ Host parse_host(const std::string& word, const std::string& place) {
 Hosts parse_hosts(const std::string& list, const std::string& place) {
   Hosts hosts;
   std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) add(hosts, parse_host(word, place));
+  for (std::string word; std::getline(words, word, ',');) add(hosts, parse_host(word, place), place);
   if (hosts.empty()) bad(place, "hosts such as a:2,b:2", list);
   return hosts;
 }
@@ -84,7 +88,7 @@ Hosts parse_hostfile(const std::string& text, const std::string& place) {
       if (!word.starts_with("slots=")) bad(here, "a host, then slots=N", word);
       host.slots = parse_slots(word.substr(6), here);
     }
-    add(hosts, std::move(host));
+    add(hosts, std::move(host), here);
   }
   return hosts;
 }

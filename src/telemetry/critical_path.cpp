@@ -78,8 +78,8 @@ Work work_of(const RankStep& step) {
 
 /// When the rank's next step begins; else the end of this one.
 double next_start(const Steps& steps, std::int64_t number) {
-  const auto next = steps.find(number + 1);
-  const bool known = next != steps.end() && next->second.has("compute");
+  const auto next = steps.upper_bound(number);
+  const bool known = next != steps.end() && next->first - 1 == number && next->second.has("compute");
   return known ? next->second.phases.at("compute").start : steps.at(number).end;
 }
 

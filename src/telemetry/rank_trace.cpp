@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/trace_events.hpp"
@@ -9,34 +12,45 @@
 namespace lockstep::telemetry {
 namespace {
 
+constexpr double kLongest = 1e15;  // seconds: what is longer is no time, and sums and differences stay finite
+
+double number_of(const TraceJson& json, double most) {
+  const auto value = json.get<double>();
+  if (std::abs(value) > most) throw TraceJson::out_of_range::create(401, "expected a time", &json);
+  return value;
+}
+
+double seconds_of(const TraceJson& json) {
+  return number_of(json, kLongest);
+}
+
 TimelineSpan to_span(const TraceJson& event) {
   const TraceJson& arguments = event.at("args");
   const int lane = lane_of(event);
-  const double start = event.at("ts").get<double>() / kMicroseconds;
+  const double start = number_of(event.at("ts"), kLongest * kMicroseconds) / kMicroseconds;
   const auto name = event.at("name").get<std::string>();
   const bool overlaps = event.at("ph") == "b";  // those carry their number in the name, too
   return {.name = overlaps ? name.substr(0, name.rfind(' ')) : name,
           .lane = lane,
-          .step = arguments.at("step").get<std::int64_t>(),
-          .item = arguments.value(item_name(lane), -1),
+          .step = integer_of<std::int64_t>(arguments.at("step")),
+          .item = integer_or(arguments, item_name(lane), -1),
           .start = start,
-          .end = start + arguments.at("seconds").get<double>(),
+          .end = start + seconds_of(arguments.at("seconds")),
           .kernels = arguments.value("kernel_seconds", -1.0),
-          .bytes = arguments.value("bytes", std::int64_t{-1})};
+          .bytes = integer_or(arguments, "bytes", std::int64_t{-1})};
 }
 
 RankTrace to_trace(const TraceJson& json) {
   const TraceJson& about = json.at("otherData");
-  RankTrace trace{.rank = about.at("rank").get<int>(),
-                  .ranks = about.at("ranks").get<int>(),
+  RankTrace trace{.rank = integer_of<int>(about.at("rank")),
+                  .ranks = integer_of<int>(about.at("ranks")),
                   .host = about.at("host").get<std::string>(),
                   .run = about.at("run").get<double>(),
-                  .kernels = about.at("kernels").get<std::size_t>(),
+                  .kernels = integer_of<std::size_t>(about.at("kernels")),
                   .clocks = {},
                   .spans = {}};
   for (const TraceJson& clock : about.at("clocks")) {
-    trace.clocks.push_back(
-        {clock.at("at").get<double>(), clock.at("offset").get<double>(), clock.at("error").get<double>()});
+    trace.clocks.push_back({seconds_of(clock.at("at")), seconds_of(clock.at("offset")), seconds_of(clock.at("error"))});
   }
   for (const TraceJson& event : json.at("traceEvents")) {
     if (event.at("ph") == "X" || event.at("ph") == "b") trace.spans.push_back(to_span(event));
@@ -100,7 +114,8 @@ std::vector<RankTrace> read_traces(const std::string& folder) {
 void align(RankTrace& trace) {
   if (trace.clocks.empty()) return;
   const ClockSample &first = trace.clocks.front(), &last = trace.clocks.back();
-  const double time = last.at - first.at, drift = time > 0 ? (last.offset - first.offset) / time : 0;
+  const double time = last.at - first.at, slope = (last.offset - first.offset) / time;
+  const double drift = time > 0 && std::isfinite(slope) ? slope : 0;
   const auto moved = [&](double at) { return at + first.offset + drift * (at - first.at); };
   for (TimelineSpan& span : trace.spans) {
     span.start = moved(span.start);

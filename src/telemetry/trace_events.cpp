@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "core/untrusted.hpp"
+
 namespace lockstep::telemetry {
 namespace {
 
@@ -23,7 +25,9 @@ const char* item_name(int lane) {
 }
 
 int lane_of(const TraceJson& event) {
-  return event.at("tid").get<int>() - kFirstThread;
+  const int thread = integer_of<int>(event.at("tid"));
+  if (thread < kFirstThread) throw TraceJson::out_of_range::create(401, "expected a lane's thread", &event);
+  return thread - kFirstThread;
 }
 
 void add_span(const TimelineSpan& span, int process, TraceJson& events) {

@@ -32,6 +32,8 @@ TEST(Hosts, AFileMayCommentAndCountSlotsBothWays) {
 
 TEST(Hosts, MistakesNameTheirPlace) {
   EXPECT_EQ(usage_error([] { (void)parse_hosts("a:0"); }), "--hosts: expected a positive number of slots, found '0'");
+  EXPECT_EQ(usage_error([] { (void)parse_hosts("a:999999,b:1,c:2147483647"); }),
+            "--hosts: expected at most 1000000 slots in all, found 'c:2147483647'");
   EXPECT_EQ(usage_error([] { (void)parse_hosts("a:2x"); }), "--hosts: expected a positive number of slots, found '2x'");
   EXPECT_EQ(usage_error([] { (void)parse_hosts("-oProxyCommand=x"); }),
             "--hosts: expected a host's name, found '-oProxyCommand=x'");
