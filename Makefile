@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build cuda run test test-long test-charts test-k8s lint format package portable install clean distclean help
+.PHONY: build cuda run test test-long test-charts test-k8s fuzz lint format package portable install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@[ -f $(BUILD)/build.ninja ] && ! [ build/cuda-toolkit/stamp -nt $(BUILD)/build.ninja ] || cmake --preset release
@@ -34,6 +34,11 @@ test-k8s:  ## the tests of the chart, with the real Helm and a real Kubernetes, 
 	@scripts/install-dependencies.sh --k8s
 	scripts/test.sh --k8s
 
+SECONDS_EACH := 60
+fuzz:  ## fuzz every parser, SECONDS_EACH=60 each, from the corpora of tests/fuzz on
+	@scripts/install-dependencies.sh --fuzz
+	scripts/fuzz.py --seconds $(SECONDS_EACH) --jobs $(JOBS)
+
 lint:  ## check format, clang-tidy, includes, scripts
 	@scripts/install-dependencies.sh --lint
 	scripts/lint.sh
@@ -53,7 +58,7 @@ install: build  ## install below PREFIX=/usr/local
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:  ## remove what was built
-	rm -rf build/release build/debug build/asan build/tsan build/lint
+	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/lint
 
 distclean:  ## remove everything that is not in git's care, caches too
 	rm -rf --one-file-system build

@@ -1,0 +1,26 @@
+// PNG and JPEG. What the header says is what comes out, in one channel and in three.
+#include "data/readers/image_file.hpp"
+#include "fuzz/support.hpp"
+
+using namespace lockstep;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::int64_t kMostPixels = std::int64_t{1} << 20;  // lockstep's own limit takes seconds to fill
+  const auto bytes = std::as_bytes(std::span(data, size));
+  data::ImageSize header;
+  if (!fuzz::accepts([&] { header = data::image_size(bytes); })) return 0;
+  fuzz::require(header.height > 0 && header.width > 0, "an image has pixels");
+  if (header.height * header.width > kMostPixels) return 0;
+  for (const std::int64_t channels : {1, 3}) {
+    Tensor image;
+    if (!fuzz::accepts([&] { data::decode_image(bytes, channels, image); })) continue;
+    fuzz::require(image.spec() == TensorSpec{DType::u8, {header.height, header.width, channels}},
+                  "an image has the size that its header says");
+    // Every byte was written: a sum that a sanitizer would stop at.
+    std::uint64_t sum = 0;
+    for (const auto value : image.as<std::uint8_t>()) sum += value;
+    fuzz::require(sum <= 255 * image.spec().bytes(), "pixels are bytes");
+  }
+  fuzz::accepts([&] { data::check_end(bytes, bytes); });
+  return 0;
+}

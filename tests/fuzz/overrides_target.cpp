@@ -1,0 +1,22 @@
+// key=value words of the command line, one a line, over the job of the embedded digits.
+#include <sstream>
+
+#include "config/config.hpp"
+#include "config/test_catalogue.hpp"
+#include "fuzz/support.hpp"
+
+using namespace lockstep;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const config::Catalogue catalogue = config::test_catalogue();
+  std::istringstream lines{std::string(fuzz::text_of(data, size))};
+  std::vector<std::string> overrides;
+  for (std::string line; std::getline(lines, line);) overrides.push_back(line);
+  Job job;
+  if (!fuzz::accepts([&] { job = config::default_job(overrides, catalogue, false); })) return 0;
+  fuzz::insist("the canonical form of a job is a job", [&] {
+    const Job again = config::load_text(job.canonical, "job.yaml", {}, catalogue, false);
+    fuzz::require(again.canonical == job.canonical, "the canonical form of a job is its own canonical form");
+  });
+  return 0;
+}
