@@ -7,10 +7,12 @@
 
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "train/checkpoint_reader.hpp"
 #include "train/data_facts.hpp"
 #include "train/run_context.hpp"
 #include "train/run_directory.hpp"
 #include "train/safetensors.hpp"
+#include "train/work_together.hpp"
 
 namespace lockstep::cli {
 
@@ -83,7 +85,7 @@ void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
-  if (communicator.rank() == 0) files = find(which, job);
+  train::work_of_first_rank(communicator, {"checkpoint", 0, train::timeout_of(job)}, [&] { files = find(which, job); });
   files.checkpoint = train::broadcast_checkpoint(std::move(files.checkpoint), communicator, train::timeout_of(job));
   if (files.checkpoint) {
     files.path = files.checkpoint->path;
@@ -119,7 +121,10 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
   train::Targets targets;
   train::add_targets(model.parameters, "", targets);
   train::add_targets(model.states, "", targets);
-  train::load(*files.checkpoint, targets, communicator, train::timeout_of(job));
+  train::CheckpointReader reader(communicator, train::timeout_of(job));
+  const auto faults = reader.read(*files.checkpoint);
+  if (!faults.empty()) throw Error(ExitCode::data, faults.front());
+  reader.load(*files.checkpoint, targets);
   return model;
 }
 

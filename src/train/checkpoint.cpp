@@ -63,34 +63,11 @@ void check_target(const Checkpoint& checkpoint, const std::string& name, const T
   }
 }
 
-struct Copy {
-  std::string name;  ///< in its file
-  Shape shape;
-  std::span<float> to;
-};
-
-/// What to copy out of each file.
-std::map<std::string, std::vector<Copy>> plan(const Checkpoint& checkpoint, const Targets& targets) {
-  std::map<std::string, const SavedTensor*> saved;
-  for (const auto& tensor : checkpoint.manifest.tensors) saved[tensor.name] = &tensor;
-  std::map<std::string, std::vector<Copy>> copies;
-  for (const auto& [name, target] : targets) {
-    const auto found = saved.find(name);
-    check_target(checkpoint, name, target, found == saved.end() ? nullptr : found->second);
-    for (const auto& piece : found->second->pieces) {
-      const auto size = piece.end - piece.begin;
-      copies[piece.file].push_back(
-          {piece_name(*found->second, piece), found->second->pieces.size() == 1 ? target.shape : Shape{size},
-           target.values.subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(size))});
-    }
-  }
-  return copies;
-}
-
-std::string read_verified(const Checkpoint& checkpoint, const std::string& name) {
+std::string read_verified(const Checkpoint& checkpoint, const std::string& name,
+                          const std::function<void()>& read_some) {
   const SavedFile& file = checkpoint.manifest.files.at(name);
   const std::string path = checkpoint.path + "/" + name;
-  auto bytes = read_if_there(path);
+  auto bytes = read_if_there(path, read_some);
   if (!bytes) throw Error(ExitCode::data, path + ": missing");
   if (bytes->size() != file.bytes) {
     damaged(path, fmt::format("expected {} bytes, found {}", file.bytes, bytes->size()));
@@ -162,8 +139,9 @@ std::optional<std::string> job_of_manifest(const std::string& manifest, std::str
   return std::nullopt;
 }
 
-SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file) {
-  auto part = SafetensorsFile::parse(read_verified(checkpoint, file), checkpoint.path + "/" + file);
+SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file,
+                          const std::function<void()>& read_some) {
+  auto part = SafetensorsFile::parse(read_verified(checkpoint, file, read_some), checkpoint.path + "/" + file);
   check_pieces(checkpoint, file, part);
   return part;
 }
@@ -198,26 +176,26 @@ void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targ
   for (std::size_t i = 0; i < block.size(); ++i) targets[block.name(i) + suffix] = {block.shape(i), block.at(i)};
 }
 
-void load(const Checkpoint& checkpoint, const Targets& targets) {
-  for (const auto& [file, copies] : plan(checkpoint, targets)) {
-    const auto part = read_part(checkpoint, file);
-    for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to);
+std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoint, const Targets& targets) {
+  std::map<std::string, const SavedTensor*> saved;
+  for (const auto& tensor : checkpoint.manifest.tensors) saved[tensor.name] = &tensor;
+  std::map<std::string, std::vector<Copy>> copies;
+  for (const auto& [name, target] : targets) {
+    const auto found = saved.find(name);
+    check_target(checkpoint, name, target, found == saved.end() ? nullptr : found->second);
+    for (const auto& piece : found->second->pieces) {
+      const auto size = piece.end - piece.begin;
+      copies[piece.file].push_back(
+          {piece_name(*found->second, piece), found->second->pieces.size() == 1 ? target.shape : Shape{size},
+           target.values.subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(size))});
+    }
   }
+  return copies;
 }
 
-void load(const Checkpoint& checkpoint, const Targets& targets, Communicator& communicator,
-          std::chrono::milliseconds timeout) {
-  if (communicator.size() == 1) return load(checkpoint, targets);
-  const Operation operation{"checkpoint", static_cast<std::uint64_t>(checkpoint.manifest.progress.step), timeout};
-  for (const auto& [file, copies] : plan(checkpoint, targets)) {
-    SafetensorsFile part;
-    std::string bytes(checkpoint.manifest.files.at(file).bytes, '\0');
-    if (communicator.rank() == 0) {
-      part = read_part(checkpoint, file);
-      bytes = part.bytes();
-    }
-    communicator.broadcast(std::as_writable_bytes(std::span(bytes)), 0, operation);
-    if (communicator.rank() != 0) part = SafetensorsFile::parse(std::move(bytes), checkpoint.path + "/" + file);
+void load(const Checkpoint& checkpoint, const Targets& targets) {
+  for (const auto& [file, copies] : plan_copies(checkpoint, targets)) {
+    const auto part = read_part(checkpoint, file);
     for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to);
   }
 }

@@ -6,11 +6,12 @@
 //                     best                                  name of the best one
 //
 // Large models have several files of each kind (checkpoint_layout.hpp). Every byte is held against the SHA-256 of the
-// manifest when it is loaded, so a torn or damaged checkpoint never is. checkpoint_writer.hpp writes them.
+// manifest when it is loaded, so a torn or damaged checkpoint never is. checkpoint_writer.hpp writes them,
+// checkpoint_reader.hpp reads them on all ranks together.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,7 +19,6 @@
 #include <vector>
 
 #include "exec/parameters.hpp"
-#include "lockstep/communicator.hpp"
 #include "train/checkpoint_manifest.hpp"
 #include "train/safetensors.hpp"
 
@@ -49,8 +49,10 @@ struct Checkpoint {
 /// The job that the manifest at this path holds, in canonical form; nullopt with the reason in `why` when it has none.
 [[nodiscard]] std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why);
 
-/// One of its files, verified. Throws Error(data) that names the file, and the tensor if one is damaged.
-[[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file);
+/// One of its files, verified. Throws Error(data) that names the file, and the tensor if one is damaged. `read_some` is
+/// called as it goes on.
+[[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file,
+                                        const std::function<void()>& read_some = {});
 
 /// What is wrong with its files, a message each; empty when all is well. Throws where one cannot be read.
 [[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
@@ -69,8 +71,15 @@ void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targ
 /// Fills the targets from all pieces, whatever files they lie in; reads only files that are needed. Throws
 /// Error(data) when a tensor is missing, of another shape, or damaged.
 void load(const Checkpoint& checkpoint, const Targets& targets);
-/// The same on every rank: rank 0 reads, the others are told. `checkpoint` is the same on all.
-void load(const Checkpoint& checkpoint, const Targets& targets, Communicator& communicator,
-          std::chrono::milliseconds timeout);
+
+/// A piece of a tensor that goes from a file to its place.
+struct Copy {
+  std::string name;  ///< in its file
+  Shape shape;
+  std::span<float> to;
+};
+/// What to copy out of each file. Throws as load() does, but for damage.
+[[nodiscard]] std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoint,
+                                                                   const Targets& targets);
 
 }  // namespace lockstep::train

@@ -93,18 +93,6 @@ std::vector<int> ranks_in_turn(const Topology& topology) {
   return ranks;
 }
 
-void assign(std::vector<Part>& parts, const std::vector<int>& ranks) {
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return parts[a].bytes > parts[b].bytes; });
-  std::vector<std::size_t> load(ranks.size());
-  for (const auto i : order) {
-    const auto least = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    parts[i].rank = ranks[least];
-    load[least] += parts[i].bytes;
-  }
-}
-
 }  // namespace
 
 std::vector<TensorSource> sources_of(const Model& model, const std::vector<std::string>& state_names) {
@@ -115,14 +103,34 @@ std::vector<TensorSource> sources_of(const Model& model, const std::vector<std::
   return list;
 }
 
+std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology) {
+  const std::vector<int> ranks = ranks_in_turn(topology);
+  std::vector<std::size_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return bytes[a] > bytes[b]; });
+  std::vector<std::size_t> load(ranks.size());
+  std::vector<int> takes(bytes.size());
+  for (const auto i : order) {
+    const auto least = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    takes[i] = ranks[least];
+    load[least] += bytes[i];
+  }
+  return takes;
+}
+
 std::vector<Part> plan_parts(const std::vector<TensorSource>& tensors, std::int64_t part_bytes,
                              const Topology& topology) {
   std::vector<Part> parts = cut(tensors, false, part_bytes), optimizer = cut(tensors, true, part_bytes);
   name_parts("model", parts);
   name_parts("optimizer", optimizer);
   std::move(optimizer.begin(), optimizer.end(), std::back_inserter(parts));
-  for (auto& part : parts) lay_out(tensors, part);
-  assign(parts, ranks_in_turn(topology));
+  std::vector<std::size_t> bytes;
+  for (auto& part : parts) {
+    lay_out(tensors, part);
+    bytes.push_back(part.bytes);
+  }
+  const auto ranks = share_out(bytes, topology);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].rank = ranks[i];
   return parts;
 }
 

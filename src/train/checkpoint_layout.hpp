@@ -47,6 +47,10 @@ inline constexpr std::int64_t kPartBytes = std::int64_t{16} << 20;
 
 [[nodiscard]] std::vector<TensorSource> sources_of(const Model& model, const std::vector<std::string>& state_names);
 
+/// Which rank takes each of some files of so many bytes: the largest goes to the rank with the fewest bytes so far,
+/// ranks of different hosts in turn. By file.
+[[nodiscard]] std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology);
+
 /// All ranks get the same answer. Ranks of different hosts are taken in turn.
 [[nodiscard]] std::vector<Part> plan_parts(const std::vector<TensorSource>& tensors, std::int64_t part_bytes,
                                            const Topology& topology);

@@ -1,36 +1,68 @@
 #include "train/checkpointing.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <deque>
 
 #include "lockstep/error.hpp"
 #include "train/start_facts.hpp"
+#include "train/work_together.hpp"
 
 namespace lockstep::train {
 
+namespace {
+
+constexpr Operation kStarting{"run directory", 0};  ///< what rank 0 does there while the others wait
+
+}  // namespace
+
 Checkpointing::Checkpointing(const RunContext& run, FileSystem& files) : run_(run), files_(files) {
   if (run_.job.checkpoint.never) return;
-  if (run_.leads()) directory_ = std::make_unique<RunDirectory>(run_.job.run_directory);
+  work_of_first_rank(run_.communicator, kStarting,
+                     [&] { directory_ = std::make_unique<RunDirectory>(run_.job.run_directory); });
   require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 
 bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& model, Progress& progress) {
-  std::optional<Checkpoint> checkpoint;
-  if (directory_) {
-    std::string notes;
-    checkpoint = find_resume(run_.options.resume, *directory_, run_.job, notes);
-    if (!notes.empty()) run_.emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
+  if (run_.job.checkpoint.never) return false;
+  CheckpointReader reader(run_.communicator, run_.timeout());
+  const auto checkpoint = find(reader);
+  if (checkpoint) {
+    progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
+    reader.load(*checkpoint, targets_of(state_names, model));
+    begun_step_ = resumed_at_ = progress.step;
+    newest_ = checkpoint->path;
   }
-  checkpoint = broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
-  if (!checkpoint) {
-    if (directory_) set_aside(real_files(), directory_->checkpoints(), -1);
-    return false;
+  work_of_first_rank(run_.communicator, kStarting, [&] {
+    set_aside(files_, directory_->checkpoints(), checkpoint ? progress.step : -1);
+    best_ = best_checkpoint(directory_->checkpoints());
+  });
+  return checkpoint.has_value();
+}
+
+std::optional<Checkpoint> Checkpointing::find(CheckpointReader& reader) const {
+  std::deque<std::string> candidates;
+  std::vector<std::string> notes;
+  for (bool first = true;; first = false) {
+    std::optional<Checkpoint> checkpoint;
+    work_of_first_rank(run_.communicator, kStarting, [&] {
+      if (first) candidates = resume_candidates(run_.options.resume, *directory_);
+      checkpoint = next_candidate(candidates, run_.job, notes);
+    });
+    checkpoint = broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
+    const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
+    notes.insert(notes.end(), faults.begin(), faults.end());
+    if (checkpoint && !faults.empty()) continue;
+    if (run_.leads() && !notes.empty()) tell_of_damage(fmt::format("{}", fmt::join(notes, "; ")));
+    return checkpoint;
   }
-  progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
-  load_into(*checkpoint, state_names, model);
-  begun_step_ = resumed_at_ = progress.step;
-  newest_ = checkpoint->path;
-  if (directory_) set_aside(real_files(), directory_->checkpoints(), progress.step);
-  return true;
+}
+
+void Checkpointing::tell_of_damage(const std::string& notes) const {
+  const std::string& resume = run_.options.resume;
+  if (resume != "auto") throw Error(ExitCode::data, "--resume: expected a checkpoint: " + notes);
+  run_.emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
 }
 
 Progress Checkpointing::going_on(Progress saved, const Progress& now, const std::string& path) const {
@@ -64,13 +96,12 @@ std::string Checkpointing::path(std::int64_t step) const {
   return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint_name(step);
 }
 
-void Checkpointing::load_into(const Checkpoint& checkpoint, const std::vector<std::string>& state_names,
-                              Model& model) const {
+Targets Checkpointing::targets_of(const std::vector<std::string>& state_names, Model& model) {
   Targets targets;
   add_targets(model.parameters, "", targets);
   add_targets(model.states, "", targets);
-  for (std::size_t s = 0; s < state_names.size(); ++s) add_targets(model.optimizer[s], ":" + state_names[s], targets);
-  load(checkpoint, targets, run_.communicator, run_.timeout());
+  for (std::size_t i = 0; i < state_names.size(); ++i) add_targets(model.optimizer[i], ":" + state_names[i], targets);
+  return targets;
 }
 
 void Checkpointing::prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
@@ -79,7 +110,7 @@ void Checkpointing::prepare(const Model& model, const std::vector<std::string>& 
   WriterOptions options;
   options.directory = run_.job.run_directory + "/checkpoints";
   options.retention = {run_.job.checkpoint.keep, keep_every};
-  options.best = best_checkpoint(options.directory);
+  options.best = best_;
   options.newest = newest_;
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();

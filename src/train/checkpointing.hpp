@@ -8,6 +8,7 @@
 
 #include "core/spans.hpp"
 #include "train/checkpoint.hpp"
+#include "train/checkpoint_reader.hpp"
 #include "train/checkpoint_writer.hpp"
 #include "train/run_context.hpp"
 #include "train/run_directory.hpp"
@@ -53,7 +54,10 @@ class Checkpointing {
  private:
   /// The saved progress, if this run may go on from it.
   [[nodiscard]] Progress going_on(Progress saved, const Progress& now, const std::string& path) const;
-  void load_into(const Checkpoint& checkpoint, const std::vector<std::string>& state_names, Model& model) const;
+  /// The one to go on from, read by `reader`.
+  [[nodiscard]] std::optional<Checkpoint> find(CheckpointReader& reader) const;
+  void tell_of_damage(const std::string& notes) const;
+  [[nodiscard]] static Targets targets_of(const std::vector<std::string>& state_names, Model& model);
 
   RunContext run_;
   FileSystem& files_;                        // what checkpoints are written to
@@ -61,7 +65,7 @@ class Checkpointing {
   std::unique_ptr<CheckpointWriter> writer_;
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
   bool last_never_began_ = false;
-  std::string newest_;  // when the run began
+  std::string newest_, best_;  // when the run began; the best one on rank 0
 };
 
 }  // namespace lockstep::train

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kReadBytes = std::size_t{8} << 20;  ///< of one call
+
 bool means_absent(int error) {
   return error == ENOENT || error == ENOTDIR;  // ENOTDIR: a file where the path has a folder
 }
@@ -81,15 +83,17 @@ std::size_t InputFile::read(std::span<std::byte> out) {
   }
 }
 
-std::optional<std::string> read_if_there(const std::string& path) {
+std::optional<std::string> read_if_there(const std::string& path, const std::function<void()>& read_some) {
   auto file = InputFile::open(path);
   if (!file) return std::nullopt;
   std::string bytes(file->size(), '\0');
   std::size_t filled = 0;
   while (filled < bytes.size()) {
-    const std::size_t got = file->read(std::as_writable_bytes(std::span(bytes)).subspan(filled));
+    const auto rest = std::as_writable_bytes(std::span(bytes)).subspan(filled);
+    const std::size_t got = file->read(rest.first(std::min(rest.size(), kReadBytes)));
     if (got == 0) break;
     filled += got;
+    if (read_some) read_some();
   }
   bytes.resize(filled);
   return bytes;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,7 +40,8 @@ class InputFile {
   std::uint64_t size_;
 };
 
-/// All bytes of a file; nullopt where there is none.
-[[nodiscard]] std::optional<std::string> read_if_there(const std::string& path);
+/// All bytes of a file; nullopt where there is none. `read_some` is called after each call to the file system.
+[[nodiscard]] std::optional<std::string> read_if_there(const std::string& path,
+                                                       const std::function<void()>& read_some = {});
 
 }  // namespace lockstep::train

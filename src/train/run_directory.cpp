@@ -117,31 +117,31 @@ void require_same_job(const Checkpoint& checkpoint, const Job& job) {
                           checkpoint.path, fmt::join(differences, "; ")));
 }
 
-std::optional<Checkpoint> find_resume(const std::string& resume, const RunDirectory& directory, const Job& job,
-                                      std::string& notes) {
-  if (resume == "never") {
-    if (!list_checkpoints(directory.checkpoints()).empty()) {
-      throw Error(
-          ExitCode::cannot_create,
-          fmt::format("{}: it holds checkpoints of an earlier run, and --resume never asks for a new one; remove "
-                      "it, or choose another with run_directory=PATH",
-                      directory.path()));
-    }
-    return std::nullopt;
+std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory) {
+  if (resume != "auto" && resume != "never") return {resume};
+  const auto list = list_checkpoints(directory.checkpoints());
+  if (resume == "never" && !list.empty()) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("{}: it holds checkpoints of an earlier run, and --resume never asks for a new one; remove "
+                            "it, or choose another with run_directory=PATH",
+                            directory.path()));
   }
-  std::string why;
-  if (resume != "auto") {
-    auto checkpoint = read_checkpoint(resume, why);
-    if (!checkpoint) throw Error(ExitCode::data, fmt::format("--resume: expected a checkpoint: {}", why));
-    require_same_job(*checkpoint, job);
-    return checkpoint;
-  }
-  for (const auto& path : list_checkpoints(directory.checkpoints())) {
-    if (auto checkpoint = read_checkpoint(path, why)) {
-      require_same_job(*checkpoint, job);
+  return {list.begin(), list.end()};
+}
+
+std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const Job& job,
+                                         std::vector<std::string>& notes) {
+  while (!candidates.empty()) {
+    const std::string path = std::move(candidates.front());
+    candidates.pop_front();
+    try {
+      auto checkpoint = open_checkpoint(path);
+      require_same_job(checkpoint, job);
       return checkpoint;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;  // sound, but not for this run
+      notes.emplace_back(error.what());
     }
-    notes += (notes.empty() ? "" : "; ") + why;
   }
   return std::nullopt;
 }

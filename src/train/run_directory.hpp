@@ -1,8 +1,11 @@
 // The run directory: who may use it, and where a run goes on. Rank 0 decides; the others are told.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/communicator.hpp"
 #include "lockstep/job.hpp"
@@ -34,13 +37,16 @@ class RunDirectory {
 /// Throws Error(cannot_create) on every rank, naming the hosts that do not share it.
 void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout);
 
-/// The checkpoint to go on from, by the rules of `resume`:
-///   auto   the newest that validates, if it is of this job; else Error(configuration) that names what differs
+/// Checkpoints that a run may go on from, the one to try first in front, by the rules of `resume`:
+///   auto   the run's own, newest first
 ///   never  none; Error(cannot_create) when the directory has checkpoints
 ///   PATH   that checkpoint
-/// A damaged checkpoint is passed over; `notes` names it.
-[[nodiscard]] std::optional<Checkpoint> find_resume(const std::string& resume, const RunDirectory& directory,
-                                                    const Job& job, std::string& notes);
+[[nodiscard]] std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory);
+
+/// Takes candidates from the front until the manifest of one is sound, which is returned; its files are not read. Those
+/// that are damaged are passed over, and `notes` names them. Throws Error(configuration) when it is of another job.
+[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const Job& job,
+                                                       std::vector<std::string>& notes);
 
 /// Throws Error(configuration) naming the differing keys when the checkpoint is of another job.
 void require_same_job(const Checkpoint& checkpoint, const Job& job);

@@ -48,7 +48,7 @@ class SafetensorsFile {
   [[nodiscard]] const std::map<std::string, LoadedTensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const std::string& bytes() const { return bytes_; }  ///< of the whole file
+  [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
   /// Copies tensor `name` into `out`; throws Error(data) when it is missing, not F32, or of another shape.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out) const;
 

@@ -12,11 +12,13 @@
 #include "train/cpu_updater.hpp"
 #include "train/device_choice.hpp"
 #include "train/gpu_step.hpp"
+#include "train/host_leader.hpp"
 #include "train/initialize.hpp"
 #include "train/job_graph.hpp"
 #include "train/loss_scaling.hpp"
 #include "train/shares.hpp"
 #include "train/start_facts.hpp"
+#include "train/work_together.hpp"
 #include "train/workload.hpp"
 
 namespace lockstep::train {
@@ -61,7 +63,11 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   resumed_ = checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_);
   if (!resumed_ && job.initialize) {
     const auto place = job.places.find("job.initialize.only");
-    initialize_from_file(*job.initialize, place == job.places.end() ? Place{} : place->second, model_);
+    const auto read = [&](WorkProgress& /*progress*/) {
+      initialize_from_file(*job.initialize, place == job.places.end() ? Place{} : place->second, model_);
+      return false;
+    };
+    (void)work_together(communicator, {"initialize", 0, context_.timeout()}, read, kStartDeadline);
   }
   first_step_ = progress_.step;
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());

@@ -43,6 +43,9 @@ class Faults(unittest.TestCase):
         lines = lockstep("checkpoint", "list", self.run_directory, "--log", "json").stdout.splitlines()
         return json.loads(lines[0])["step"] if lines else 0
 
+    def names(self):
+        return sorted(path.name for path in pathlib.Path(self.run_directory, "checkpoints").iterdir())
+
     def test_killed_at_every_call(self):
         words = ["steps=3", "checkpoint={every: 1 steps, keep: 1}"]
         count = pathlib.Path(self.folder.name) / "count"
@@ -81,7 +84,7 @@ class Faults(unittest.TestCase):
         words = ["steps=4", "checkpoint={every: 1 steps, keep: 9}"]
         quiet = events(train(self.quiet, *words), "end")[0]["parameters_sha256"]
         self.assertEqual(train(self.run_directory, *words, "--stop-at", "2").returncode, 75)
-        kept = sorted(path.name for path in pathlib.Path(self.run_directory, "checkpoints").iterdir())
+        kept = self.names()
         for number, (place, code, reason) in enumerate([
                 ("/checkpoints", 5, "{}: cannot list the folder: Input/output error; try again when its disk answers"),
                 ("/checkpoints", 116,
@@ -99,8 +102,7 @@ class Faults(unittest.TestCase):
                 path = f"{self.run_directory}/checkpoints" + place.removeprefix("/checkpoints")
                 self.assertEqual(failed.stderr, f"lockstep: {reason.format(path)}\n")
                 self.assertEqual(failed.returncode, 73 if code == 13 else 1)
-                self.assertEqual(kept,
-                                 sorted(path.name for path in pathlib.Path(self.run_directory, "checkpoints").iterdir()))
+                self.assertEqual(kept, self.names())
         copy = f"{self.folder.name}/copy"
         shutil.copytree(self.run_directory, copy)
         again = train(self.run_directory, *words)
@@ -113,6 +115,17 @@ class Faults(unittest.TestCase):
         self.assertIn(f"parameters sha256: {quiet}", launched.stdout + launched.stderr)
         log = pathlib.Path(copy, "events.jsonl").read_text()
         self.assertIn("cannot list the folder: Input/output error", log)
+
+    def test_a_disk_that_is_slower_than_the_deadline(self):
+        """Looking for checkpoints and reading them is work, not a hang, whatever job.timeout says."""
+        words = ["steps=4", "checkpoint={every: 1 steps, keep: 9}", "timeout=2", "--ranks", "2"]
+        quiet = events(train(self.quiet, *words), "end")[0]["parameters_sha256"]
+        self.assertEqual(train(self.run_directory, *words, "--stop-at", "2").returncode, 75)
+        again = train(self.run_directory, *words,
+                      faults={"FAULT_SLOW": "4", "FAULT_READ_PATH": "/step-00000002/"})
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual([event["step"] for event in events(again, "step")], [3, 4])
+        self.assertEqual(events(again, "end")[0]["parameters_sha256"], quiet)
 
     def test_a_disk_that_is_full_for_a_while(self):
         self.failing_for_a_while("28", "No space left on device")

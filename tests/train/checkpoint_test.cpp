@@ -2,14 +2,18 @@
 // is named; what is kept.
 #include "train/checkpoint.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
+#include <mutex>
 
 #include "checkpoint_support.hpp"
 #include "core/digest.hpp"
 #include "faulty_files.hpp"
 #include "lockstep/error.hpp"
+#include "train/checkpoint_reader.hpp"
 #include "train/run_directory.hpp"
 
 namespace lockstep::train {
@@ -146,14 +150,42 @@ TEST(Checkpoint, FilesAreTheSameOnAnyNumberOfRanks) {
 TEST(Checkpoint, EveryRankLoadsTheSame) {
   const Folder folder;
   write_steps(folder / "checkpoints", 2);
+  std::mutex mutex;
+  std::map<std::string, int> read_by;
   run_in_threads(3, [&](Communicator& communicator) {
     std::optional<Checkpoint> found;
     if (communicator.rank() == 0) found = open_checkpoint(folder / "checkpoints/step-00000002");
     found = broadcast_checkpoint(std::move(found), communicator, std::chrono::seconds(60));
     SmallModel model;
-    load(*found, model.targets(), communicator, std::chrono::seconds(60));
+    CheckpointReader reader(communicator, std::chrono::seconds(60));
+    EXPECT_TRUE(reader.read(*found).empty());
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& [name, file] : reader.own()) ++read_by[name];
+    }
+    EXPECT_LE(reader.own().size(), 2u) << "the work is shared";
+    reader.load(*found, model.targets());
     EXPECT_EQ(model.value(), 2);
   });
+  EXPECT_EQ(read_by.size(), 4u);
+  for (const auto& [name, times] : read_by) EXPECT_EQ(times, 1) << name;
+}
+
+TEST(Checkpoint, EveryRankHearsOfDamageWhoeverReadsIt) {
+  const Folder folder;
+  write_steps(folder / "c", 1);
+  const std::string path = folder / "c/step-00000001";
+  const auto checkpoint = open_checkpoint(path);
+  for (const auto& [name, file] : checkpoint.manifest.files) {
+    const std::string sound = slurp(path + "/" + name);
+    spit(path + "/" + name, sound.substr(0, 9));
+    run_in_threads(3, [&](Communicator& communicator) {
+      CheckpointReader reader(communicator, std::chrono::seconds(60));
+      EXPECT_EQ(reader.read(checkpoint),
+                std::vector{fmt::format("{}/{}: damaged: expected {} bytes, found 9", path, name, sound.size())});
+    });
+    spit(path + "/" + name, sound);
+  }
 }
 
 TEST(Checkpoint, WorkIsSpreadOverHosts) {
@@ -235,17 +267,19 @@ TEST(Checkpoint, ManifestsSayWhatIsWrong) {
   EXPECT_EQ(why_not(path), file + ": damaged: its SHA-256 is not the one in its last line");
 }
 
-TEST(Checkpoint, TheOneBeforeADamagedOneIsTaken) {
+TEST(Checkpoint, TheOneBeforeADamagedManifestIsTaken) {
   const Folder folder;
   RunDirectory run(folder / "run");
   write_steps(run.checkpoints(), 3);
-  Job job;
-  std::string notes;
-  EXPECT_EQ(find_resume("auto", run, job, notes)->manifest.progress.step, 3);
-  const std::string file = run.checkpoints() + "/step-00000003/optimizer-00001-of-00002.safetensors";
+  const std::string file = run.checkpoints() + "/step-00000003/manifest.json";
   spit(file, "");
-  EXPECT_EQ(find_resume("auto", run, job, notes)->manifest.progress.step, 2);
-  EXPECT_TRUE(notes.starts_with(file + ": damaged: expected ")) << notes;
+  const Job job;
+  std::vector<std::string> notes;
+  auto candidates = resume_candidates("auto", run);
+  EXPECT_EQ(next_candidate(candidates, job, notes)->manifest.progress.step, 2);
+  EXPECT_EQ(notes, std::vector<std::string>{file + ": damaged: it is not the JSON that was written"});
+  EXPECT_EQ(next_candidate(candidates, job, notes)->manifest.progress.step, 1);
+  EXPECT_FALSE(next_candidate(candidates, job, notes));
 }
 
 TEST(Checkpoint, TensorsMustFit) {

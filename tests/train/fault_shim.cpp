@@ -1,6 +1,7 @@
 // Preloaded into the real program (LD_PRELOAD): counts its calls that change files under FAULT_PATH, and at call
 // number FAULT_AT kills the process as a power cut would, or lets FAULT_FOR calls fail with errno FAULT_ERROR.
 //
+// FAULT_SLOW: each opening for reading under FAULT_READ_PATH takes so many seconds longer.
 // FAULT_READ=ERRNO: the first folder or file that is opened for reading under FAULT_READ_PATH cannot be opened;
 // FAULT_READ_ONCE names a file that the process makes which fails, so that no later one does.
 //
@@ -78,11 +79,11 @@ bool counted() {
 
 // True: this opening for reading shall fail.
 bool read_fails(const char* path) {
-  const long error = number("FAULT_READ", 0);
+  const long error = number("FAULT_READ", 0), seconds = number("FAULT_SLOW", 0);
   const char* under = std::getenv("FAULT_READ_PATH");
-  if (error == 0 || path == nullptr || under == nullptr || std::string(path).find(under) == std::string::npos) {
-    return false;
-  }
+  if (path == nullptr || under == nullptr || std::string(path).find(under) == std::string::npos) return false;
+  if (seconds > 0) sleep(static_cast<unsigned>(seconds));
+  if (error == 0) return false;
   const char* once = std::getenv("FAULT_READ_ONCE");
   const int fd = real<int (*)(const char*, int, ...)>("open")(once, O_CREAT | O_EXCL | O_WRONLY, 0600);
   if (fd < 0) return false;

@@ -1,4 +1,5 @@
 // Runs of a small job as people make them: early stopping, the best checkpoint, going on, starting again.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,6 +106,24 @@ TEST(Run, AnInterruptedRunSaysWhereItsCheckpointIs) {
   Events never;
   EXPECT_TRUE(run(folder.path(), {"checkpoint=never"}, never, options).interrupted);
   EXPECT_EQ(never.text("end", "checkpoint"), "");
+}
+
+TEST(Run, DamagedCheckpointsArePassedOver) {
+  const Folder folder;
+  Events first, second;
+  const TrainResult quiet = run(folder.path(), {}, first);
+  const std::string checkpoints = folder.path() + "/checkpoints";
+  const std::string file = checkpoints + "/step-00000012/model.safetensors";
+  const auto bytes = fs::file_size(file);
+  fs::resize_file(file, 9);
+  fs::resize_file(checkpoints + "/step-00000008/manifest.json", 0);
+  const TrainResult again = run(folder.path(), {}, second);
+  EXPECT_EQ(second.number("restart", "step"), 4);
+  EXPECT_EQ(second.text("warning", "message"),
+            fmt::format("passed over a damaged checkpoint: {}: damaged: expected {} bytes, found 9; "
+                        "{}/step-00000008/manifest.json: damaged: it is not the JSON that was written",
+                        file, bytes, checkpoints));
+  EXPECT_EQ(again.parameters_sha256, quiet.parameters_sha256);
 }
 
 TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
