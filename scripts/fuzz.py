@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/fuzz"
 FUZZ = ROOT / "tests/fuzz"
-DICTIONARIES = {"job": "yaml", "overrides": "overrides", "manifest": "json", "safetensors": "json", "run_events": "json",
+DICTIONARIES = {"job": "yaml", "overrides": "overrides", "manifest": "json", "checkpoint": "json", "safetensors": "json", "run_events": "json",
                 "trace": "json", "packed": "json", "image": "image", "tar": "tar", "archive": "tar",
                 "hostfile": "hostfile", "control_socket": "control_socket"}
 # A parser of files of some kilobytes needs far less; the machine may be busy, so a slow input has time.

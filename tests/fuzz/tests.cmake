@@ -4,9 +4,10 @@
 # preset each is linked with libFuzzer, and <target>_mutator.cpp is added where there is one: it keeps checksums right,
 # so that what is mutated gets past them.
 #
-#   lockstep_fuzz_target(NAME [ROOM room SOURCES file...] [LINKS library...])
+#   lockstep_fuzz_target(NAME [ROOM room SOURCES file...] [LINKS library...] [MUTATOR target])
 #
-# ROOM is linked. Of rooms that are large (train brings all ops) the `fuzz` preset compiles SOURCES only.
+# ROOM is linked. Of rooms that are large (train brings all ops) the `fuzz` preset compiles SOURCES only. MUTATOR: the
+# target whose mutator it shares.
 add_library(fuzz_support STATIC ${CMAKE_CURRENT_LIST_DIR}/support.cpp)
 target_include_directories(fuzz_support PUBLIC ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(fuzz_support PUBLIC lockstep_core PRIVATE lockstep_flags fmt::fmt)
@@ -19,7 +20,7 @@ endif()
 set(FUZZ_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 
 function(lockstep_fuzz_target NAME)
-  cmake_parse_arguments(TARGET "" "ROOM" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TARGET "" "ROOM;MUTATOR" "SOURCES;LINKS" ${ARGN})
   list(TRANSFORM TARGET_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/src/)
   add_executable(fuzz_${NAME} ${FUZZ_FOLDER}/${NAME}_target.cpp)
   if(LOCKSTEP_SANITIZE STREQUAL "fuzz" OR NOT TARGET_ROOM)
@@ -29,8 +30,11 @@ function(lockstep_fuzz_target NAME)
   endif()
   target_link_libraries(fuzz_${NAME} PRIVATE fuzz_support lockstep_flags ${TARGET_LINKS} fmt::fmt)
   if(LOCKSTEP_SANITIZE STREQUAL "fuzz")
-    if(EXISTS ${FUZZ_FOLDER}/${NAME}_mutator.cpp)
-      target_sources(fuzz_${NAME} PRIVATE ${FUZZ_FOLDER}/${NAME}_mutator.cpp ${FUZZ_FOLDER}/mutator.cpp)
+    if(NOT TARGET_MUTATOR)
+      set(TARGET_MUTATOR ${NAME})
+    endif()
+    if(EXISTS ${FUZZ_FOLDER}/${TARGET_MUTATOR}_mutator.cpp)
+      target_sources(fuzz_${NAME} PRIVATE ${FUZZ_FOLDER}/${TARGET_MUTATOR}_mutator.cpp ${FUZZ_FOLDER}/mutator.cpp)
     endif()
     add_dependencies(fuzz fuzz_${NAME})
   else()
@@ -49,6 +53,8 @@ endforeach()
 
 lockstep_fuzz_target(manifest ROOM train SOURCES train/checkpoint_manifest.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(safetensors ROOM train SOURCES train/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(checkpoint ROOM train MUTATOR manifest LINKS nlohmann_json::nlohmann_json
+  SOURCES train/checkpoint.cpp train/checkpoint_manifest.cpp train/safetensors.cpp train/input_files.cpp)
 
 lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
   SOURCES launch/hosts.cpp launch/child.cpp launch/processes.cpp)

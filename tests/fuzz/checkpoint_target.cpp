@@ -1,0 +1,48 @@
+// A checkpoint: manifest.json, then the file that it may speak of. Whatever both say, only what was asked for is
+// written, and of a checkpoint that is told to be sound every tensor can be loaded that its manifest has whole.
+#include <filesystem>
+
+#include "core/untrusted.hpp"
+#include "fuzz/support.hpp"
+#include "train/checkpoint.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 16;  ///< loaded of a tensor: its shape may say anything
+
+/// Room for the tensors of the manifest, with guards behind it that a sanitizer watches.
+struct Room {
+  std::vector<std::vector<float>> values;
+  train::Targets targets;
+
+  explicit Room(const train::Manifest& manifest) {
+    for (const auto& tensor : manifest.tensors) {
+      const auto count = checked_elements(tensor.shape);
+      if (!count || *count > kMostElements) continue;
+      values.emplace_back(static_cast<std::size_t>(*count));
+      targets[tensor.name] = {tensor.shape, values.back()};
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::Folder folder;
+  static const std::string directory = folder / "step-00000003";
+  std::filesystem::create_directories(directory);
+  std::string_view rest = fuzz::text_of(data, size);
+  folder.put("step-00000003/manifest.json", fuzz::take_file(rest));
+  folder.put("step-00000003/model.safetensors", rest);
+  train::Checkpoint checkpoint;
+  if (!fuzz::accepts([&] { checkpoint = train::open_checkpoint(directory); })) return 0;
+  std::string why;
+  std::optional<train::Checkpoint> sound;
+  fuzz::accepts([&] { sound = train::read_checkpoint(directory, why); });
+  fuzz::require(sound || !why.empty(), "of a damaged checkpoint is told what is wrong");
+  const Room room(checkpoint.manifest);
+  fuzz::accepts([&] { train::load(checkpoint, room.targets); });
+  return 0;
+}
