@@ -1,7 +1,7 @@
 // The files below a folder or in an archive, by name; whichever it is, callers see the same names and bytes.
 //
 // Folder: each file is opened when it is read. Plain tar: its headers are walked once, then only the files asked
-// for are read, at their offsets. Compressed tar and whatever else libarchive knows: unpacked once, and the files
+// for are read, at their offsets. Compressed tar, zip, 7z and cpio: unpacked once, by libarchive, and the files
 // kept in memory as they are (a JPEG stays a JPEG), up to a limit.
 #pragma once
 

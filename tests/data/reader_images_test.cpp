@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "data/reader_support.hpp"
 
 namespace lockstep::test {
@@ -220,6 +222,19 @@ TEST(ReaderImagesErrors, NothingThere) {
   write_file(folder / "a.txt", "This is a text, not an archive of images.");
   EXPECT_EQ(without(data_error(source("images", {folder / "a.txt"})), folder.path()),
             "a.txt: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst (Unrecognized archive format)");
+}
+
+TEST(ReaderImagesErrors, NoProgramIsStartedToUnpack) {
+  const TemporaryFolder folder;
+  write_file(folder / "lrzip", "#!/bin/sh\necho started > " + (folder / "started") + "\n");
+  std::filesystem::permissions(folder / "lrzip", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
+  write_file(folder / "a.lrz", std::string("LRZI\0\6", 6) + std::string(60, 'a'));
+  EXPECT_EQ(without(data_error(source("images", {folder / "a.lrz"})), folder.path()),
+            "a.lrz: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst (Unrecognized archive format)");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_FALSE(std::filesystem::exists(folder / "started"));
 }
 
 TEST(ReaderImagesErrors, TruncatedArchives) {
