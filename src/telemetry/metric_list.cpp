@@ -96,7 +96,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "Values that were not finite numbers. A loss that is not ends the run.", "what", kNonFinite},
     {Metric::loss, "lockstep_loss", Kind::gauge, Scope::job, "Mean loss of the last step."},
     {Metric::gradient_norm, "lockstep_gradient_norm", Kind::gauge, Scope::job,
-     "Norm of the last step's gradient before clipping; 0 where the job clips nothing."},
+     "Norm of the last step's gradient before clipping; not there where it is not computed (no clip_norm)."},
     {Metric::learning_rate, "lockstep_learning_rate", Kind::gauge, Scope::job, "Learning rate of the last step."},
     {Metric::loss_scale, "lockstep_loss_scale", Kind::gauge, Scope::job,
      "With precision: fp16, the power of two that the last step's gradients were multiplied by."},

@@ -48,7 +48,7 @@ pb::Summary step_curves(const Record& record, double seconds) {
   curves.add_field("train/loss", "loss");
   curves.add_map("train/", "metrics");
   curves.add_field("train/learning_rate", "learning_rate");
-  if (number(record, "gradient_norm") > 0) curves.add_field("train/gradient_norm", "gradient_norm");
+  if (find(record, "gradient_norm") != nullptr) curves.add_field("train/gradient_norm", "gradient_norm");
   if (number(record, "loss_scale") > 0) curves.add_field("train/loss_scale", "loss_scale");
   curves.add_field("speed/samples_per_second", "samples_per_second");
   curves.add("speed/step_seconds", seconds);

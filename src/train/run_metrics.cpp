@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <thread>
 
@@ -307,9 +308,10 @@ void RunMetrics::add_compute(const StepReport& report) {
 
 void RunMetrics::set_job(const StepReport& report) {
   telemetry::RankMetrics& to = *metrics_;
-  if (!std::isfinite(report.gradient_norm)) to.add(Metric::non_finite, 1, 1);
+  const double unknown = std::numeric_limits<double>::quiet_NaN();  // of which no series is exported
+  if (report.gradient_norm && !std::isfinite(*report.gradient_norm)) to.add(Metric::non_finite, 1, 1);
   to.set(Metric::loss, report.loss);
-  to.set(Metric::gradient_norm, report.gradient_norm);
+  to.set(Metric::gradient_norm, report.gradient_norm.value_or(unknown));
   to.set(Metric::learning_rate, report.learning_rate);
   if (report.loss_scale > 0) {
     to.set(Metric::loss_scale, report.loss_scale);

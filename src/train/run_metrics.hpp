@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct RunFacts {
 struct StepReport {
   std::int64_t step = 0;  ///< steps done, with this one
   double seconds = 0, compute = 0, exchange = 0, update = 0;
-  double loss = 0, gradient_norm = 0, learning_rate = 0;
+  double loss = 0, learning_rate = 0;
+  std::optional<double> gradient_norm;                       ///< none: it was not computed
   double loss_scale = 0;                                     ///< 0: the precision is not fp16
   bool left_out = false;                                     ///< the update
   std::size_t shards = 0;                                    ///< computed by this rank

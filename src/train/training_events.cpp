@@ -66,11 +66,11 @@ void Training::emit_step(const StepSums& sums) {
                               {"epoch", (progress_.step - 1) / steps_per_epoch_ + 1},
                               {"loss", last_loss_},
                               {"learning_rate", schedule_.at(progress_.step - 1)},
-                              {"gradient_norm", updated_.norm},
                               {"metrics", metrics},
                               {"samples_per_second", done / seconds},
                               {"data_wait_seconds", wait - reported_wait_},
                               {"seconds", seconds}};
+  if (updated_.norm) record.emplace_back("gradient_norm", *updated_.norm);
   if (loss_scale_ > 0) {
     record.emplace_back("loss_scale", loss_scale_);
     record.emplace_back("left_out", updated_.left_out);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/executor.hpp"
@@ -38,8 +39,8 @@ struct UpdaterSetup {
 
 /// What came of an update.
 struct UpdateResult {
-  double norm = 0;        ///< of the gradient, before clipping; 0 where clipping is off, and of one that was left out
-  bool left_out = false;  ///< the gradient is not all finite: nothing was changed
+  std::optional<double> norm;  ///< of the gradient, before clipping; none where clipping is off or it was left out
+  bool left_out = false;       ///< the gradient is not all finite: nothing was changed
   bool operator==(const UpdateResult&) const = default;
 };
 

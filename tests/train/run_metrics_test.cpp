@@ -146,6 +146,25 @@ TEST(RunMetrics, OfFloat16TheyTellTheScaleAndWhatWasLeftOut) {
   }
 }
 
+// Without clipping nobody computes the norm; a 0 would read as a gradient that has vanished.
+TEST(RunMetrics, TheGradientNormIsToldWhereItIsComputed) {
+  const Folder folder;
+  for (const bool clips : {false, true}) {
+    Events events;
+    std::vector<std::string> overrides = {kServed};
+    if (clips) overrides.emplace_back("clip_norm=0.25");
+    const std::string directory = folder.path() + (clips ? "/clips" : "/plain");
+    (void)run(directory, overrides, events);
+    for (const telemetry::Record& step : events.of("step")) {
+      EXPECT_EQ(telemetry::find(step, "gradient_norm") != nullptr, clips);
+      EXPECT_EQ(telemetry::number(step, "gradient_norm") > 0, clips);
+    }
+    const std::string text = read_whole_file(directory + "/metrics/final.prom").value_or("");
+    EXPECT_EQ(value_of(text, "lockstep_gradient_norm{rank=\"0\"") > 0, clips) << text;
+    EXPECT_EQ(text.find("\nlockstep_gradient_norm") != std::string::npos, clips) << text;
+  }
+}
+
 TEST(RunMetrics, TheLastNumbersOfTheJobAreWrittenDown) {
   const Folder folder;
   Events events;
