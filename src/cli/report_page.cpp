@@ -111,7 +111,8 @@ std::string curves(const RunEvents& run) {
   text += line_chart("Scale of the loss (fp16)", "step", {series_of("scale", run.steps, "loss_scale")});
   text += line_chart("Samples a second, since the start", "step",
                      {series_of("samples/s", run.steps, "samples_per_second")});
-  text += line_chart("Waiting for data, seconds", "step", {series_of("data wait", run.steps, "data_wait_seconds")});
+  text += line_chart("Waiting for input, seconds of each step", "step",
+                     {series_of("rank 0", run.steps, "data_wait_seconds")});
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
 

@@ -35,16 +35,21 @@ std::string first_line(Fields& fields, const std::string& outcome, const Palette
   return rate > 0 ? fmt::format("{}: {} samples/s", text, short_number(rate)) : text;
 }
 
-/// The longest first, with shares of the run; what is less than half a percent is left out.
-std::string time_text(const Map& phases, double seconds) {
+/// "6.2 s: compute 81 %, exchange 19 %": shares of all phases, the longest first; below half a percent left out.
+/// `other`, what lies between the phases, comes last.
+std::string time_text(Map phases) {
+  double total = 0;
+  for (const auto& [name, value] : phases) total += value;
+  if (!(total > 0)) return "";
+  const double other = phases.contains("other") ? phases.extract("other").mapped() : 0;
   std::vector<std::pair<std::string, double>> sorted(phases.begin(), phases.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   Line line(", ");
   for (const auto& [name, value] : sorted) {
-    if (seconds > 0 && value / seconds >= 0.005)
-      line.add(fmt::format("{} {:.0f} %", spaced(name), 100 * value / seconds));
+    if (value / total >= 0.005) line.add(fmt::format("{} {:.0f} %", spaced(name), 100 * value / total));
   }
-  return line.text();
+  if (other / total >= 0.005) line.add(fmt::format("other {:.0f} %", 100 * other / total));
+  return fmt::format("{}: {}", duration(total), line.text());
 }
 
 /// Rows of "name  values", in the order in which they are added.
@@ -114,7 +119,8 @@ std::string end_text(const Record& record, const Palette& palette, double steps)
     rows.add("last step", "loss " + fixed_number(number(fields.left(), "loss")), false);
   }
   fields.drop("loss");
-  rows.add("time", time_text(fields.take_map("phases"), fields.take_number("seconds")));
+  rows.add("time", time_text(fields.take_map("phases")));
+  fields.drop("seconds");
   add_ranks(rows, fields);
   if (outcome == "interrupted") {
     rows.add("to go on",

@@ -227,6 +227,7 @@ void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& l
   measure_.typical = median(seconds);
   measure_.data = executor.times().data_seconds - data_seconds_;
   data_seconds_ = executor.times().data_seconds;
+  data_wait_ += measure_.data / workers_;
 }
 
 // A rank's cause is told when it appears, and stands in the evidence while it lasts.

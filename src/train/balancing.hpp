@@ -49,6 +49,9 @@ class Balancing {
   void gpu_cause(GpuCause cause) { measure_.gpu = static_cast<double>(cause); }
   /// That this rank's GPU has drawn since the start; told to all.
   void joules(double joules) { measure_.joules = joules; }
+  /// Seconds that this rank has waited for input since the start: its workers' waits for a shard's inputs, added up and
+  /// divided by the number of workers. Every figure of it that a run tells is this one (docs/observability.md).
+  [[nodiscard]] double data_wait_seconds() const { return data_wait_; }
   [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
   [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
   /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
@@ -96,6 +99,7 @@ class Balancing {
   std::optional<balance::Decision> pending_;  // rank 0: the others are not told yet
   balance::RankMeasure measure_;
   double data_seconds_ = 0;  // of the steps before
+  double data_wait_ = 0;     // the same, the mean of the workers
   int idle_steps_ = 0, moves_ = 0;
   std::map<std::string, double> shard_seconds_, energy_;
   std::vector<GpuCause> gpu_causes_;  // rank 0: by rank

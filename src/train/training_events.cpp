@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "backend/device.hpp"
@@ -16,6 +17,18 @@ namespace {
 constexpr const char* kNotSeenOnGpus =
     "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
     "device: cpu (docs/gpu.md)";
+
+/// `total` seconds as phases that do not overlap: workers wait for input while the main thread is in `compute`.
+std::map<std::string, double> shared_out(std::map<std::string, double> phases, double data_wait, double total) {
+  double known = 0;
+  for (const auto& [name, seconds] : phases) known += seconds;
+  if (data_wait > 0) {
+    phases["data_wait"] = data_wait;
+    phases["compute"] = std::max(0.0, phases["compute"] - data_wait);
+  }
+  phases["other"] = std::max(0.0, total - known);
+  return phases;
+}
 
 }  // namespace
 
@@ -55,7 +68,7 @@ void Training::emit_start() const {
 void Training::emit_step(const StepSums& sums) {
   if (!context_.leads() || options_.sink == nullptr) return;
   const double seconds = seconds_since(loop_start_);
-  const double wait = loader_->wait_seconds();
+  const double wait = balancing_.data_wait_seconds();
   std::map<std::string, double> metrics;
   for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
@@ -82,8 +95,7 @@ void Training::emit_step(const StepSums& sums) {
 }
 
 void Training::emit_end(TrainResult& result) {
-  phases_.add("data_wait", loader_->wait_seconds() / pool_->size());
-  result.phases = phases_.seconds();
+  result.phases = shared_out(phases_.seconds(), balancing_.data_wait_seconds(), seconds_since(loop_start_));
   // Per rank: shards of the last step, bytes handed to others, the same by the formula, compute seconds, file bytes.
   const auto statistics = exchange_->statistics();
   const std::array<double, 5> mine = {static_cast<double>(balancing_.own_shards().size()),

@@ -188,7 +188,7 @@ Record end_of_two_ranks() {
           {"seconds", 62.0},
           {"samples_per_second", 8072.26},
           {"metrics", Map{{"accuracy", 0.975}, {"loss", 0.0825}}},
-          {"phases", Map{{"exchange", 6.2}, {"compute", 50.0}, {"update", 0.1}}},
+          {"phases", Map{{"exchange", 6.2}, {"compute", 50.0}, {"update", 0.1}, {"other", 6.0}}},
           {"loss", 0.0625},
           {"interrupted", false},
           {"parameters_sha256", std::string("abc123")},
@@ -211,7 +211,7 @@ TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
   EXPECT_EQ(captured_.take(),
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  validation  loss 0.0825  accuracy 0.9750\n"
-            "  time        compute 81 %, exchange 10 %\n"
+            "  time        1:02: compute 80 %, exchange 10 %, other 10 %\n"
             "  shards      5, 3\n"
             "  computing   50 s, 1:01\n"
             "  sent        2.5 MB, 3 GB\n"
@@ -232,7 +232,7 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
   EXPECT_EQ(captured_.take(),
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  last step   loss 0.0625\n"
-            "  time        compute 81 %, exchange 10 %\n"
+            "  time        1:02: compute 80 %, exchange 10 %, other 10 %\n"
             "  read        1 MB\n"
             "  parameters sha256: abc123\n");
 }

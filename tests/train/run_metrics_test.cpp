@@ -146,6 +146,43 @@ TEST(RunMetrics, OfFloat16TheyTellTheScaleAndWhatWasLeftOut) {
   }
 }
 
+// Progress and report add up the step events, `balance report` has the table by rank, Prometheus the phase.
+TEST(RunMetrics, WaitingForInputIsOneFigureEverywhere) {
+  const Folder folder;
+  Events events;
+  std::vector<Scraper> scrapers = {{folder.path(), 0, 8}, {folder.path(), 1, 8}};
+  (void)run_on(2, folder.path(), {kServed, "threads=2"}, &scrapers, events);
+  double until_scraped = 0, all = 0;
+  for (const telemetry::Record& step : events.of("step")) {
+    const double wait = telemetry::number(step, "data_wait_seconds");
+    all += wait;
+    if (telemetry::number(step, "step") <= 8) until_scraped += wait;
+  }
+  EXPECT_GT(until_scraped, 0);  // the first batch is never there in time
+  const std::string phase = "lockstep_phase_seconds_total{rank=\"0\",phase=\"data_wait\"}";
+  EXPECT_NEAR(value_of(scrapers[0].text, phase), until_scraped, 1e-6 * until_scraped);
+  EXPECT_NEAR(events.map("end", "phases")["data_wait"], all, 1e-6 * all);
+  EXPECT_NEAR(events.map("end", "data_wait_seconds_by_rank")["0"], all, 1e-6 * all);
+}
+
+// The last checkpoint, too: `seconds` ends with the last step.
+TEST(RunMetrics, PhasesAddUpToTheTimeOfTheRun) {
+  const Folder folder;
+  Events events;
+  const auto start = std::chrono::steady_clock::now();
+  (void)run(folder.path(), {}, events);
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double sum = 0;
+  const auto phases = events.map("end", "phases");
+  for (const auto& [name, seconds] : phases) {
+    EXPECT_GE(seconds, 0) << name;
+    sum += seconds;
+  }
+  EXPECT_TRUE(phases.contains("other"));
+  EXPECT_GE(sum, events.number("end", "seconds"));
+  EXPECT_LE(sum, elapsed);
+}
+
 // Without clipping nobody computes the norm; a 0 would read as a gradient that has vanished.
 TEST(RunMetrics, TheGradientNormIsToldWhereItIsComputed) {
   const Folder folder;
