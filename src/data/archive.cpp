@@ -31,14 +31,8 @@ struct FreeArchive {
   void operator()(archive* handle) const { archive_read_free(handle); }
 };
 
-/// Not all that libarchive knows: some of its filters start a program, by name, that a file's first bytes choose.
 void support_formats(archive* handle) {
-  for (auto* const filter :
-       {archive_read_support_filter_gzip, archive_read_support_filter_bzip2, archive_read_support_filter_compress,
-        archive_read_support_filter_xz, archive_read_support_filter_lzma, archive_read_support_filter_lz4,
-        archive_read_support_filter_zstd}) {
-    filter(handle);  // one that this libarchive was built without is refused when a file needs it
-  }
+  support_compressions(handle);
   for (auto* const format : {archive_read_support_format_tar, archive_read_support_format_zip,
                              archive_read_support_format_7zip, archive_read_support_format_cpio}) {
     LOCKSTEP_CHECK(format(handle) == ARCHIVE_OK, "libarchive");
@@ -47,7 +41,11 @@ void support_formats(archive* handle) {
 
 class MemoryTree : public FileTree {
  public:
-  MemoryTree(const std::string& path, std::uint64_t most_held_bytes);
+  explicit MemoryTree(const std::string& path) : FileTree(path) {}
+  /// False where the files are more than `most` bytes: what is held then is of no use.
+  [[nodiscard]] bool load(std::uint64_t most, const UnpackLimits& limits);
+  /// Whether load() has seen a tar.
+  [[nodiscard]] bool is_tar() const { return is_tar_; }
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                 std::vector<std::byte>& scratch) const override {
     (void)scratch;
@@ -56,28 +54,41 @@ class MemoryTree : public FileTree {
 
  private:
   [[noreturn]] void fail(archive* handle, const std::string& where) const;
-  void add_contents(archive* handle, const std::string& name, std::uint64_t& room);
+  /// False where that makes more than `most` bytes in all.
+  [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t most,
+                                  const UnpackBudget& budget);
   std::vector<std::vector<std::byte>> contents_;
+  std::uint64_t held_ = 0;
+  bool is_tar_ = false;
 };
 
-MemoryTree::MemoryTree(const std::string& path, std::uint64_t most_held_bytes) : FileTree(path) {
+std::uint64_t bytes_of(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  return failed ? 0 : size;
+}
+
+bool MemoryTree::load(std::uint64_t most, const UnpackLimits& limits) {
+  const UnpackBudget budget(path(), bytes_of(path()), limits);
   const std::unique_ptr<archive, FreeArchive> handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_formats(handle.get());
-  if (archive_read_open_filename(handle.get(), path.c_str(), 1 << 18) != ARCHIVE_OK) fail(handle.get(), "");
-  std::uint64_t room = most_held_bytes;
+  if (archive_read_open_filename(handle.get(), path().c_str(), 1 << 18) != ARCHIVE_OK) fail(handle.get(), "");
   archive_entry* entry = nullptr;
   std::string name;
   for (;;) {
     const int result = archive_read_next_header(handle.get(), &entry);
     if (result == ARCHIVE_EOF) break;
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) fail(handle.get(), name.empty() ? "" : " after " + name);
+    is_tar_ = (archive_format(handle.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     const char* raw = archive_entry_pathname(entry);
     name = raw != nullptr ? raw : "";
     if (archive_entry_filetype(entry) == AE_IFDIR) add_folder(name);
-    if (archive_entry_filetype(entry) == AE_IFREG) add_contents(handle.get(), name, room);
+    const bool is_file = archive_entry_filetype(entry) == AE_IFREG;
+    if (is_file && !add_contents(handle.get(), name, most, budget)) return false;
   }
   sort();
+  return true;
 }
 
 void MemoryTree::fail(archive* handle, const std::string& where) const {
@@ -91,7 +102,8 @@ void MemoryTree::fail(archive* handle, const std::string& where) const {
   throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: {}", path(), where, reason));
 }
 
-void MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t& room) {
+bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t most,
+                              const UnpackBudget& budget) {
   std::vector<std::byte> contents;
   for (;;) {
     std::array<std::byte, 1 << 16> block;  // NOLINT: filled by libarchive
@@ -99,18 +111,24 @@ void MemoryTree::add_contents(archive* handle, const std::string& name, std::uin
     if (got < 0) fail(handle, " in " + name);
     if (got == 0) break;
     const auto length = static_cast<std::size_t>(got);
-    if (length > room) {
-      throw Error(ExitCode::data,
-                  fmt::format("{}: unpacks to more than {} MiB, which would be held in memory. Use a plain .tar, or "
-                              "`lockstep data pack`",
-                              path(), kMostHeldBytes >> 20));
-    }
-    room -= length;
+    held_ += length;
+    budget.check(held_);
+    if (held_ > most) return false;
     contents.insert(contents.end(), block.begin(), block.begin() + got);
   }
   contents.shrink_to_fit();
   add_file(name, contents_.size(), contents.size());
   contents_.push_back(std::move(contents));
+  return true;
+}
+
+/// Null: it unpacks to more than `most` bytes.
+std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t most, const UnpackLimits& limits,
+                                 bool& is_tar) {
+  auto tree = std::make_unique<MemoryTree>(path);
+  const bool fits = tree->load(most, limits);
+  is_tar = tree->is_tar();
+  return fits ? std::move(tree) : nullptr;
 }
 
 }  // namespace
@@ -131,11 +149,21 @@ void FileTree::sort() {
 }
 
 std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
-                                         std::uint64_t most_held_bytes) {
-  auto tree = std::make_unique<MemoryTree>(path, most_held_bytes);
-  std::error_code ignored;
-  *counter += std::filesystem::file_size(path, ignored);
-  return tree;
+                                         const UnpackLimits& limits) {
+  UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
+  if (copy.path.empty()) {
+    bool is_tar = false;
+    *counter += bytes_of(path);
+    if (auto tree = load(path, limits.held, limits, is_tar)) return tree;
+    if (is_tar) copy = make_unpacked_copy(path, limits);
+    if (copy.path.empty()) {
+      if (auto tree = load(path, limits.held_without_copy, limits, is_tar)) return tree;
+      refuse_to_hold(path, limits, copy.problem);
+    }
+  }
+  auto tar = open_plain_tar(std::make_unique<File>(copy.path, counter), path);
+  tar->list();
+  return tar;
 }
 
 std::string FileTree::write_listing() const {
@@ -164,14 +192,14 @@ void FileTree::read_listing(const std::string& listing) {
 }
 
 std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter, IndexNotes* notes,
-                                    std::uint64_t most_held_bytes) {
+                                    const UnpackLimits& limits) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   if (notes != nullptr && folder) notes->made_from_folder(path);
   if (notes != nullptr && !folder) notes->made_from_file(path);
   auto file = folder ? nullptr : std::make_unique<File>(path, counter);
-  if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, most_held_bytes);
-  auto tree = folder ? open_folder(path, counter) : open_plain_tar(std::move(file));
+  if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, limits);
+  auto tree = folder ? open_folder(path, counter) : open_plain_tar(std::move(file), path);
   tree->read_listing(noted(notes, "files of " + std::filesystem::absolute(path).string(), [&] {
     tree->list();
     return tree->write_listing();

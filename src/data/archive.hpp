@@ -2,7 +2,8 @@
 //
 // Folder: each file is opened when it is read. Plain tar: its headers are walked once, then only the files asked
 // for are read, at their offsets. Compressed tar, zip, 7z and cpio: unpacked once, by libarchive, and the files
-// kept in memory as they are (a JPEG stays a JPEG), up to a limit.
+// kept in memory as they are (a JPEG stays a JPEG). A large compressed tar: as a plain tar, which is made once a host
+// in the cache directory (unpack.hpp).
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,9 @@
 
 #include "data/index_notes.hpp"
 #include "data/readers/file.hpp"
+#include "data/unpack.hpp"
 
 namespace lockstep::data {
-
-/// What a compressed archive may unpack to. Larger sets: a plain tar, or `lockstep data pack`.
-inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{4} << 30;
 
 class FileTree {
  public:
@@ -54,10 +53,9 @@ class FileTree {
 };
 
 /// Throws Error(data) for a path that is neither, and for a damaged archive. With notes (or null) of an earlier index
-/// a folder is not listed, nor a plain tar walked.
+/// a folder is not listed, nor a plain tar walked. Throws Error(data), too, for an archive beyond the limits.
 [[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
-                                                  IndexNotes* notes = nullptr,
-                                                  std::uint64_t most_held_bytes = kMostHeldBytes);
+                                                  IndexNotes* notes = nullptr, const UnpackLimits& limits = {});
 
 /// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
 [[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
@@ -65,8 +63,9 @@ class FileTree {
 /// The three kinds, for open_tree; the first two not yet listed.
 [[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);
-[[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file);
+/// `path`: the name in messages.
+[[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path);
 [[nodiscard]] std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
-                                                       std::uint64_t most_held_bytes);
+                                                       const UnpackLimits& limits);
 
 }  // namespace lockstep::data

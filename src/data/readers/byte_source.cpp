@@ -9,7 +9,7 @@ namespace {
 
 class FileBytes : public ByteSource {
  public:
-  explicit FileBytes(std::unique_ptr<File> file) : ByteSource(file->path()), file_(std::move(file)) {}
+  FileBytes(std::unique_ptr<File> file, const std::string& name) : ByteSource(name), file_(std::move(file)) {}
   [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override { file_->read(offset, out); }
 
@@ -48,10 +48,20 @@ class MemberBytes : public ByteSource {
 
 }  // namespace
 
-std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter) {
+std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter,
+                                       const UnpackLimits& limits) {
   auto file = std::make_unique<File>(path, counter);
-  if (is_gzip(*file)) return std::make_unique<HeldBytes>(path, read_whole(*file));
-  return std::make_unique<FileBytes>(std::move(file));
+  if (!is_gzip(*file)) return std::make_unique<FileBytes>(std::move(file), path);
+  UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
+  if (copy.path.empty()) {
+    if (auto bytes = read_unpacked(*file, limits, limits.held))
+      return std::make_unique<HeldBytes>(path, std::move(*bytes));
+    copy = make_unpacked_copy(path, limits);
+  }
+  if (!copy.path.empty()) return std::make_unique<FileBytes>(std::make_unique<File>(copy.path, counter), path);
+  auto bytes = read_unpacked(*file, limits, limits.held_without_copy);
+  if (!bytes) refuse_to_hold(path, limits, copy.problem);
+  return std::make_unique<HeldBytes>(path, std::move(*bytes));
 }
 
 std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry) {

@@ -25,8 +25,10 @@ class ByteSource {
   std::string name_;
 };
 
-/// A gzip file is unpacked into memory, whole; any other file is read where it is asked for.
-[[nodiscard]] std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter);
+/// A gzip file is unpacked, whole: into memory, or a large one into a copy on disk; any other file is read where it is
+/// asked for. Throws Error(data) for a gzip file beyond the limits.
+[[nodiscard]] std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter,
+                                                     const UnpackLimits& limits = {});
 [[nodiscard]] std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry);
 
 }  // namespace lockstep::data

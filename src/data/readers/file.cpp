@@ -29,22 +29,27 @@ class Inflater {
   z_stream stream_{};
 };
 
-std::vector<std::byte> gunzip(const std::vector<std::byte>& packed, const std::string& path) {
+/// Nothing where it would be more than `most` bytes.
+std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packed, const std::string& path,
+                                             const UnpackLimits& limits, std::uint64_t most) {
+  const UnpackBudget budget(path, packed.size(), limits);
   Inflater inflater;
   z_stream& stream = *inflater;
-  std::vector<std::byte> out(std::max<std::size_t>(packed.size() * 4, 1 << 16));
+  std::vector<std::byte> out(std::min<std::size_t>(std::max<std::size_t>(packed.size() * 4, 1 << 16), most + 1));
   std::size_t filled = 0, taken = 0;
   for (;;) {
-    if (filled == out.size()) out.resize(out.size() * 2);
-    const auto most = std::size_t{1} << 30;  // zlib counts in 32 bits
+    if (filled == out.size()) out.resize(std::min<std::size_t>(out.size() * 2, most + 1));
+    const auto step = std::size_t{1} << 30;  // zlib counts in 32 bits
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(std::min(most, packed.size() - taken));
+    stream.avail_in = static_cast<uInt>(std::min(step, packed.size() - taken));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
-    stream.avail_out = static_cast<uInt>(std::min(most, out.size() - filled));
+    stream.avail_out = static_cast<uInt>(std::min(step, out.size() - filled));
     const auto before_in = stream.avail_in, before_out = stream.avail_out;
     const int result = inflate(&stream, Z_NO_FLUSH);
     taken += before_in - stream.avail_in;
     filled += before_out - stream.avail_out;
+    budget.check(filled);
+    if (filled > most) return std::nullopt;
     if (result == Z_STREAM_END) {
       const bool another = taken + 1 < packed.size() && packed[taken] == std::byte{0x1F};
       if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be joined
@@ -101,10 +106,21 @@ bool is_gzip(const File& file) {
   return magic[0] == std::byte{0x1F} && magic[1] == std::byte{0x8B};
 }
 
-std::vector<std::byte> read_whole(const File& file) {
+std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits, std::uint64_t most) {
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
-  return is_gzip(file) ? gunzip(bytes, file.path()) : bytes;
+  return gunzip(bytes, file.path(), limits, most);
+}
+
+std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits) {
+  if (is_gzip(file)) {
+    auto bytes = read_unpacked(file, limits, limits.held_without_copy);
+    if (!bytes) refuse_to_hold(file.path(), limits, "");
+    return std::move(*bytes);
+  }
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
+  return bytes;
 }
 
 }  // namespace lockstep::data

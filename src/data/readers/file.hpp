@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "data/unpack.hpp"
 
 namespace lockstep::data {
 
@@ -38,8 +41,12 @@ class File {
   std::uint64_t size_ = 0;
 };
 
-/// The bytes of a whole file; of a gzip file (by its first bytes) the bytes that it unpacks to.
-[[nodiscard]] std::vector<std::byte> read_whole(const File& file);
+/// The bytes of a whole file; of a gzip file (by its first bytes) the bytes that it unpacks to. Throws Error(data) for
+/// more than limits.held_without_copy of them, and for a bomb.
+[[nodiscard]] std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits = {});
+/// What a gzip file unpacks to; nothing if these are more than `most` bytes.
+[[nodiscard]] std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits,
+                                                                  std::uint64_t most);
 [[nodiscard]] bool is_gzip(const File& file);
 
 }  // namespace lockstep::data

@@ -46,7 +46,7 @@ bool has_valid_checksum(const Header& header) {
 
 class PlainTar : public FileTree {
  public:
-  explicit PlainTar(std::unique_ptr<File> file) : FileTree(file->path()), file_(std::move(file)) {}
+  PlainTar(std::unique_ptr<File> file, const std::string& path) : FileTree(path), file_(std::move(file)) {}
 
   void list() override {
     for (std::uint64_t at = 0;;) {
@@ -142,8 +142,8 @@ bool is_plain_tar(const File& file) {
   return !is_zero(header) && has_valid_checksum(header);
 }
 
-std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file) {
-  return std::make_unique<PlainTar>(std::move(file));
+std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path) {
+  return std::make_unique<PlainTar>(std::move(file), path);
 }
 
 }  // namespace lockstep::data
