@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/error.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep {
@@ -34,7 +35,15 @@ struct DataSetInfo {
   std::vector<std::string> token_text;     ///< text of characters: what each token stands for, by number
   std::vector<double> mean, deviation;     ///< of images, by channel, 0...1, where the source knows them; else empty
   std::vector<std::string> left_out;       ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
+  std::vector<std::string> warnings;       ///< what is allowed, but rarely meant; told at the start of a run
   std::string digest;  ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
+};
+
+/// What read() throws for a sample whose bytes were read but make no sample. It must depend on the bytes alone, so that
+/// every rank sees the same: with `data.bad_samples: replace` another sample takes its place.
+class BadSample : public Error {
+ public:
+  explicit BadSample(const std::string& message) : Error(ExitCode::data, message) {}
 };
 
 using Sample = std::vector<NamedTensor>;  ///< in order of DataSetInfo::features
@@ -53,7 +62,7 @@ class DataSet {
   [[nodiscard]] virtual const DataSetInfo& info() const = 0;
   [[nodiscard]] virtual std::int64_t size() const = 0;
   /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the
-  /// file and what is wrong with it.
+  /// file and what is wrong with it; BadSample, where that is what its bytes hold.
   virtual void read(std::int64_t id, Sample& out) const = 0;
   /// Sample `id` as the epoch keyed by `variant` has it: windows of text start at an offset that `variant` chooses.
   /// 0, as in read(), is the fixed form that evaluation sees. Other sets have one form and ignore it.

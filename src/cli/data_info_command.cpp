@@ -102,6 +102,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
   print_statistics(statistics);
   print_left_out(info, all);
+  for (const auto& warning : info.warnings) print_line("warning", warning);
   print_index(title, indexes);
   print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
   print_line("digest", info.digest);

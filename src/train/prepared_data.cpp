@@ -43,6 +43,12 @@ void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexe
     data.validation = indexes.open("validation", *job.data.validation, like);
   }
   if (with_test && job.data.test) data.test = indexes.open("test", *job.data.test, like);
+  const auto by_policy = [&](std::shared_ptr<const DataSet>& set, const char* name) {
+    set = data::with_bad_samples(std::move(set), job.data.bad_samples, name, data.replaced);
+  };
+  by_policy(data.train, "train");
+  by_policy(data.validation, "validation");
+  by_policy(data.test, "test");
 }
 
 bool has_images(const DataSetInfo& info) {
@@ -123,10 +129,12 @@ bool PreparedData::was_cached() const {
   return std::all_of(indexes.begin(), indexes.end(), [](const auto& index) { return index.was_cached; });
 }
 
-std::vector<std::string> PreparedData::left_out() const {
+std::vector<std::string> PreparedData::warnings() const {
   std::vector<std::string> messages;
   const auto add = [&](const std::string& name, const DataSet* set) {
-    if (set != nullptr && !set->info().left_out.empty()) messages.push_back(name + left_out_text(set->info().left_out));
+    if (set == nullptr) return;
+    if (!set->info().left_out.empty()) messages.push_back(name + left_out_text(set->info().left_out));
+    for (const auto& warning : set->info().warnings) messages.push_back(name + warning);
   };
   add("train: ", train.get());
   if (!is_cut) add("validation: ", validation.get());

@@ -8,6 +8,7 @@
 
 #include "data/augment.hpp"
 #include "data/index_cache.hpp"
+#include "data/replacing_set.hpp"
 #include "data/statistics.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
@@ -24,7 +25,9 @@ struct PreparedData {
   std::int64_t classes = 0, vocabulary = 0;
   bool is_cut = false;                                        ///< validation is a part of train's source
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, where asked for
-  std::vector<IndexReport> indexes;                           ///< of sets that are indexed, on the rank that did it
+  /// Samples that were replaced by others (data.bad_samples: replace); never null.
+  std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
+  std::vector<IndexReport> indexes;  ///< of sets that are indexed, on the rank that did it
 
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const Job& job, const AugmentRegistry& registry, const DataSet& set,
@@ -35,8 +38,8 @@ struct PreparedData {
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
   [[nodiscard]] bool was_cached() const;
-  /// A message for each set of which samples were left out, naming the first few.
-  [[nodiscard]] std::vector<std::string> left_out() const;
+  /// Messages for each set: of samples that were left out, naming the first few, and the set's own warnings.
+  [[nodiscard]] std::vector<std::string> warnings() const;
   /// From files, by this process, of all sets.
   [[nodiscard]] std::uint64_t bytes_read() const;
 };

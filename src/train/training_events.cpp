@@ -62,7 +62,7 @@ void Training::emit_start() const {
     emit_gpus(context_);
     context_.emit("warning", {{"message", std::string(kNotSeenOnGpus)}});
   }
-  for (const auto& message : data_.left_out()) context_.emit("warning", {{"message", message}});
+  for (const auto& message : data_.warnings()) context_.emit("warning", {{"message", message}});
 }
 
 void Training::emit_step(const StepSums& sums) {

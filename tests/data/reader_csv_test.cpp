@@ -2,6 +2,7 @@
 
 #include "data/reader_support.hpp"
 #include "data/readers/csv_table.hpp"
+#include "data/statistics.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -19,12 +20,14 @@ TEST(ReaderCsv, ASampleMayHoldTwoImages) {
   EXPECT_EQ(set->info().features[0].name, "left");
   EXPECT_EQ(set->info().features[1].name, "right");
   EXPECT_EQ(set->info().features[2].name, "label");
-  EXPECT_EQ(set->info().features[1].spec.shape, (Shape{6, 2, 1}));
+  EXPECT_EQ(set->info().features[1].spec.shape, (Shape{6, 2, 3}));  // grey, in a set with colour
   EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"other", "same"}));
   Sample sample;
   set->read(0, sample);
   EXPECT_EQ(bytes_of(sample[0].tensor), picture(4, 4, 3, 1));
-  EXPECT_EQ(bytes_of(sample[1].tensor), picture(2, 6, 1, 2));
+  std::vector<std::uint8_t> coloured;
+  for (const auto value : picture(2, 6, 1, 2)) coloured.insert(coloured.end(), 3, value);
+  EXPECT_EQ(bytes_of(sample[1].tensor), coloured);
   EXPECT_EQ(integers_of(sample[2].tensor), (std::vector<std::int32_t>{1}));
   EXPECT_EQ(without(set->name(1), folder.path()), "pairs.csv:4");
 }
@@ -36,6 +39,54 @@ TEST(ReaderCsv, NumbersAreTheClassesThemselves) {
   EXPECT_EQ(set->label(0), 10);
   EXPECT_EQ(set->label(1), 2);
   EXPECT_EQ(set->info().class_names.size(), 11U);
+}
+
+/// The set of a table of labels, each of the same image.
+std::unique_ptr<DataSet> with_labels(const std::vector<std::string>& labels) {
+  const TemporaryFolder folder;
+  std::string table = "image,label\n";
+  for (const auto& label : labels) table += "a.png," + label + "\n";
+  write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", table}});
+  return data::open(source("csv", {folder / "a.csv"}));
+}
+
+TEST(ReaderCsv, ClassesWithoutASampleAreTold) {
+  const auto few = with_labels({"0", "99", "0"});
+  EXPECT_EQ(few->info().class_names.size(), 100U);
+  EXPECT_EQ(
+      few->info().warnings,
+      (std::vector<std::string>{"98 of 100 classes have no sample (1, 2, 3 and 95 more): labels that are all numbers "
+                                "are the classes' numbers, from 0 to the largest"}));
+  EXPECT_EQ(with_labels({"1", "2"})->info().warnings,
+            (std::vector<std::string>{"1 of 3 classes has no sample (0): labels that are all numbers are the classes' "
+                                      "numbers, from 0 to the largest"}));
+  EXPECT_TRUE(with_labels({"1", "0"})->info().warnings.empty());
+}
+
+TEST(ReaderCsv, AmongWordsNumbersAreWords) {
+  EXPECT_EQ(with_labels({"cat", "-1", "7"})->info().class_names, (std::vector<std::string>{"-1", "7", "cat"}));
+  EXPECT_EQ(with_labels({"01", "02"})->info().class_names, (std::vector<std::string>{"01", "02"}));
+  EXPECT_TRUE(with_labels({"cat", "7"})->info().warnings.empty());
+}
+
+TEST(ReaderCsv, GreyAndColourMakeOneSetOfThreeChannels) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"grey.png", png(2, 2, 1)},
+                               {"colour.png", png(2, 2, 3)},
+                               {"one.csv", "image,label\ngrey.png,a\ncolour.png,b\n"},
+                               {"two.csv", "left,right,label\ngrey.png,colour.png,a\ngrey.png,grey.png,b\n"}});
+  for (const char* table : {"one.csv", "two.csv"}) {
+    const auto set = data::open(source("csv", {folder / table}));
+    for (std::int64_t id = 0; id < set->size(); ++id) {
+      Sample sample;
+      set->read(id, sample);
+      for (std::size_t i = 0; i + 1 < sample.size(); ++i) {
+        EXPECT_EQ(set->info().features[i].spec.shape, (Shape{2, 2, 3})) << table;
+        EXPECT_EQ(sample[i].tensor.shape(), (Shape{2, 2, 3})) << table;
+      }
+    }
+    EXPECT_EQ(data::channel_statistics(*set, {}).mean.size(), 3U) << table;
+  }
 }
 
 TEST(ReaderCsv, QuotedFields) {
@@ -64,6 +115,16 @@ TEST(ReaderCsvErrors, ExactWords) {
   EXPECT_EQ(error_of("image,label\n\"a.png,1\n"), "a.csv:2: a quote is opened here and never closed");
   EXPECT_EQ(error_of("image,label\n\"a.png\"x,1\n"), "a.csv:2: text after a closing quote; expected a comma");
   EXPECT_EQ(error_of("image,label\n"), "a.csv: holds no image");
+  for (const std::string label : {"-1", "5000000000", "100000", "2.5", "1.0", "1e3", "inf", "+1"}) {
+    EXPECT_EQ(
+        error_of("image,label\na.png,0\na.png," + label + "\n"),
+        "a.csv:3: label '" + label +
+            "': expected the number of a class, 0 to 99999, as the other labels are numbers; write classes as whole "
+            "numbers from 0, or all of them as words");
+  }
+  EXPECT_EQ(error_of("image,label\na.png,0\na.png,nan\na.png,cat\n"),
+            "a.csv: 1 of 3 samples is bad: a.csv:3: the label is nan, no class. Repair or remove them, or say "
+            "`bad_samples: leave_out`");
   EXPECT_EQ(error_of("image,label\na.png,1\nb.png,1\n,1\na.png,\na.csv,1\n"),
             "a.csv: 4 of 5 samples are bad: a.csv:3: b.png: No such file or directory; a.csv:4: a file name is empty; "
             "a.csv:5: the label is empty; and 1 more. Repair or remove them, or say `bad_samples: leave_out`");

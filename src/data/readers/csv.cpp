@@ -1,14 +1,14 @@
 // A CSV with a header row: `label` is the class, every other column names an image file, relative to the CSV's
 // folder, and is a feature of that name. So a sample may hold two images: left,right,label.
-// Labels that are all numbers are the classes' numbers; else classes are the distinct labels, sorted.
+// csv_labels says what classes the labels mean.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "data/bytes.hpp"
 #include "data/readers/bad_samples.hpp"
+#include "data/readers/csv_labels.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
 #include "data/readers/readers.hpp"
@@ -114,24 +114,6 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
   add_sizes(path, first, notes, candidates);
 }
 
-bool is_small_number(const std::string& text) {
-  return !text.empty() && text.size() < 6 && text.find_first_not_of("0123456789") == std::string::npos &&
-         (text.size() == 1 || text[0] != '0');
-}
-
-std::vector<std::string> classes_of(const std::vector<ImageSample>& samples) {
-  std::set<std::string> distinct;
-  for (const auto& sample : samples) {
-    if (!sample.class_name.empty()) distinct.insert(sample.class_name);
-  }
-  if (!std::all_of(distinct.begin(), distinct.end(), is_small_number)) return {distinct.begin(), distinct.end()};
-  int most = -1;
-  for (const auto& text : distinct) most = std::max(most, std::stoi(text));
-  std::vector<std::string> numbers;
-  for (int i = 0; i <= most; ++i) numbers.push_back(std::to_string(i));
-  return numbers;
-}
-
 }  // namespace
 
 std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOptions& options) {
@@ -139,7 +121,7 @@ std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOption
   candidates.format = "CSV of image files";
   candidates.counter = make_byte_counter();
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
-  candidates.class_names = classes_of(candidates.samples);
+  name_classes(candidates);
   return make_encoded_images(std::move(candidates), source, options);
 }
 

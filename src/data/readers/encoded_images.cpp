@@ -44,11 +44,12 @@ class EncodedImages : public DataSet {
     std::vector<std::byte> scratch;
     for (std::size_t i = 0; i < width(); ++i) {
       const ImageFile& file = image(id, i);
+      const auto bytes = bytes_of(file, scratch);
       try {
-        const auto bytes = file.tree->read(file.entry, 0, file.entry.size, scratch);
         decode_image(bytes, info_.features[i].spec.shape.back(), out[i].tensor);
       } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}: {}", file.tree->path(), file.entry.name, error.what()));
+        if (error.code() == ExitCode::data) throw BadSample(named(file, error));
+        throw Error(error.code(), named(file, error));
       }
     }
     set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
@@ -69,6 +70,16 @@ class EncodedImages : public DataSet {
   }
 
  private:
+  static std::string named(const ImageFile& file, const Error& error) {
+    return fmt::format("{}: {}: {}", file.tree->path(), file.entry.name, error.what());
+  }
+  static std::span<const std::byte> bytes_of(const ImageFile& file, std::vector<std::byte>& scratch) {
+    try {
+      return file.tree->read(file.entry, 0, file.entry.size, scratch);
+    } catch (const Error& error) {
+      throw Error(error.code(), named(file, error));
+    }
+  }
   [[nodiscard]] std::size_t width() const { return info_.features.size() - 1; }
   [[nodiscard]] const ImageFile& image(std::int64_t id, std::size_t feature) const {
     return images_.at(static_cast<std::size_t>(id) * width() + feature);
@@ -212,12 +223,21 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
   return faults;
 }
 
+/// Of the whole set, whatever the column: grey images become coloured ones where any image is in colour.
+std::int64_t most_channels(const std::vector<Finding>& findings) {
+  std::int64_t most = 0;
+  for (const auto& finding : findings) {
+    for (const auto& size : finding.sizes) most = std::max(most, size.channels);
+  }
+  return most;
+}
+
 Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,
                       const SourceOptions& source, const IndexOptions& options) {
   ImageSize common = findings.front().sizes.at(index);
+  common.channels = most_channels(findings);
   for (const auto& finding : findings) {
     const ImageSize& size = finding.sizes.at(index);
-    common.channels = std::max(common.channels, size.channels);
     if (size.height != common.height || size.width != common.width) common.height = common.width = -1;
   }
   common.channels = channels_like(options.like, name, common.channels, describe(source.paths));
@@ -267,6 +287,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     labels.push_back(class_of(info.class_names, sample.class_name, sample.name));
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }
+  if (options.like == nullptr) info.warnings = candidates.warnings;
   info.digest = digest_of(candidates, findings);
   return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
 }

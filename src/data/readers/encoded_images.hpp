@@ -35,6 +35,7 @@ struct ImageCandidates {
   std::vector<std::shared_ptr<const FileTree>> trees;
   std::vector<ImageSample> samples;
   std::vector<std::string> class_names;  ///< of the whole set, in order
+  std::vector<std::string> warnings;     ///< for DataSetInfo, unless the classes are another set's
   ByteCounter counter;
 };
 
