@@ -13,6 +13,7 @@
 //   gpu         one for each rank, after start: rank, host, model, memory_bytes, compute_capability, multiprocessors,
 //               clock_mhz, memory_clock_mhz, pci_bus, driver (the CUDA that it runs), driver_version (its own, where
 //               NVML says it)
+//   bad_sample  a sample that another one replaces: step, set, sample, name, replaced_by, replaced_by_name, message
 //   restart (step, path), warning (message)
 //   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
 #pragma once

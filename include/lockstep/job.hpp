@@ -75,8 +75,9 @@ struct DataOptions {
   std::vector<double> mean, deviation;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
   std::string cache = "memory";         ///< memory | device | none
   std::int64_t cache_bytes = std::int64_t{2} << 30;
-  int threads = 0;  ///< 0: tuned while running
-  int depth = 0;    ///< 0: tuned while running
+  std::string bad_samples = "stop";  ///< stop | replace: one found while training, after indexing
+  int threads = 0;                   ///< 0: tuned while running
+  int depth = 0;                     ///< 0: tuned while running
 };
 
 struct OptimizerOptions {

@@ -14,6 +14,7 @@
 #include "core/spans.hpp"
 #include "telemetry/text.hpp"
 #include "train/agreed_plans.hpp"
+#include "train/bad_samples.hpp"
 #include "train/device_choice.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
@@ -69,6 +70,9 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
                                device, pool, options);
   const auto metrics = evaluation.run({model.parameters, model.states}, 0);
+  for (const auto& sample : train::gather_replaced(*data.replaced, communicator, {"evaluation", 0, options.timeout})) {
+    fmt::print(stderr, "warning: {}\n", sample.text());
+  }
   if (communicator.rank() == 0) {
     const auto print = arguments.log == "json" ? print_json : print_people;
     print(arguments, model, set->size(), metrics, seconds_since(start));

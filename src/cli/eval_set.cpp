@@ -15,14 +15,15 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
 }
 
 std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source,
-                                         const train::PreparedData& data, Communicator& communicator) {
+                                         const std::string& policy, const train::PreparedData& data,
+                                         Communicator& communicator) {
   train::SourceIndexes indexes(data::default_cache_directory());
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
     set = indexes.open(name, source, &data.train->info());
     (void)indexes.keep();
   });
-  return set;
+  return data::with_bad_samples(std::move(set), policy, name, data.replaced);
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job&
                       const Registries& registries, Communicator& communicator) {
   const SourceOptions* source = own_source(name, job);
   if (auto remembered = remembered_data(files, job, registries.augmentations); remembered && source != nullptr) {
-    auto set = open_like(name, config::expanded(*source), *remembered, communicator);
+    auto set = open_like(name, config::expanded(*source), job.data.bad_samples, *remembered, communicator);
     return {std::move(set), std::move(*remembered)};
   }
   const Job whole = argument.load(train::catalogue_of(registries));

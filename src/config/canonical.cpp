@@ -38,8 +38,9 @@ void keep_file_names(Json& data) {
 
 /// What the parameters at a given step depend on, and nothing else, so that a run may be resumed elsewhere.
 ///
-/// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), and what
-/// changes the speed alone (threads, devices, balance, timeout, buckets, stages and sharding, cache and prefetching).
+/// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), what
+/// lets a run go on that would end (bad_samples of data: until then all is the same), and what changes the speed alone
+/// (threads, devices, balance, timeout, buckets, stages and sharding, cache and prefetching).
 /// When to evaluate, on what, and by which metrics matters only if early_stop may end the run by it. Kept though
 /// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
 /// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
@@ -50,7 +51,7 @@ Json what_counts(const Json& canonical) {
                           "cuda_graphs", "recompute", "balance", "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
   }
-  for (const auto* key : {"test", "cache", "threads", "depth"}) job["data"].erase(key);
+  for (const auto* key : {"test", "cache", "bad_samples", "threads", "depth"}) job["data"].erase(key);
   job["exact"] = job["exact"] != "never";
   if (!job.contains("early_stop")) {
     job.erase("evaluate");

@@ -1,4 +1,4 @@
-// data: train, validation, test, prepare, augment, normalize, cache, threads, depth.
+// data: train, validation, test, prepare, augment, normalize, cache, bad_samples, threads, depth.
 #include <fmt/format.h>
 
 #include "config/attribute_rules.hpp"
@@ -85,6 +85,9 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .part("cache", cache_section(),
             "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "
             "augmented there, else the host's")
+      .field("bad_samples", &Data::bad_samples, text().one_of({"stop", "replace"}),
+             "what to do with a sample that turns out to be bad while training: end the run, or take the next one of "
+             "the set in its place")
       .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),
              "background threads that read and decode; auto: tuned while running")
       .field("depth", &Data::depth, number().at_least(1).at_most(4096).word("auto", 0),

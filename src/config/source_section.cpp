@@ -77,7 +77,7 @@ Section<Source> samples(const std::string& fetched_as = "") {
       .field("count", &Source::count, number().at_least(1).word("all", 0),
              "how many samples to take, spread evenly over the set")
       .field("bad_samples", &Source::bad_samples, text().one_of({"refuse", "leave_out"}),
-             "what to do with a sample that cannot be decoded");
+             "what to do with a sample that is found to be bad when the set is indexed");
 }
 
 /// Folders and archives that hold a set for training and one for testing.

@@ -1,9 +1,8 @@
 // What compressed files may unpack to, and copies on disk of those that are large.
 //
-// A file that unpacks to little is held in the memory of each rank. A larger one (gzip, or a tar inside any compression
-// that libarchive knows) is unpacked once a host into the cache directory, in a stream, and all ranks of the host read
-// that copy at offsets. Where there is no such directory, and for formats that are no tar (zip, 7z), memory has to do,
-// up to a bound.
+// A file that unpacks to little is held in the memory of each rank. A larger one (gzip, or a compressed tar) is
+// unpacked once a host into the cache directory, in a stream, and all ranks of the host read that copy at offsets.
+// Where there is no such directory, and for formats that are no tar (zip, 7z), memory has to do, up to a bound.
 #pragma once
 
 #include <cstdint>

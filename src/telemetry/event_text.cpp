@@ -120,7 +120,10 @@ std::string gpu_text(Fields fields, const Palette& palette) {
 
 std::string other_text(const std::string& name, Fields fields, const Palette& palette) {
   Line line;
-  if (name == "warning") {
+  if (name == "bad_sample") {  // the message has it all
+    for (const char* field : {"step", "set", "sample", "name", "replaced_by", "replaced_by_name"}) fields.drop(field);
+  }
+  if (name == "warning" || name == "bad_sample") {
     line.add(fmt::format("{}warning:{} {}", palette.warn, palette.reset, fields.take("message")));
   } else {
     line.add(spaced(name) + ":");

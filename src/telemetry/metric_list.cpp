@@ -110,6 +110,8 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::validation_metric, "lockstep_validation_metric", Kind::gauge, Scope::job,
      "Metrics of the last evaluation, by the job's names; the first four.", "metric", kValidation},
     {Metric::evaluations, "lockstep_evaluations_total", Kind::counter, Scope::job, "Evaluations done by this process."},
+    {Metric::bad_samples, "lockstep_bad_samples_total", Kind::counter, Scope::job,
+     "Samples that could not be decoded and were replaced (data.bad_samples: replace), each counted once."},
     {Metric::world_size, "lockstep_world_size", Kind::gauge, Scope::job, "Ranks of the job."},
     {Metric::hosts, "lockstep_hosts", Kind::gauge, Scope::job, "Hosts that they run on."},
     {Metric::checkpoints, "lockstep_checkpoints_total", Kind::counter, Scope::job, "Checkpoints committed."},

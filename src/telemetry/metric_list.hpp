@@ -76,6 +76,7 @@ enum class Metric : std::uint8_t {
   validation_loss,
   validation_metric,
   evaluations,
+  bad_samples,
   world_size,
   hosts,
   checkpoints,

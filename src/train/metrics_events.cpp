@@ -12,6 +12,7 @@ using telemetry::unix_time;
 void MetricsEvents::event(const std::string& name, const telemetry::Record& record) {
   if (name == "checkpoint") on_checkpoint(record);
   if (name == "eval") on_evaluation(record);
+  if (name == "bad_sample") metrics_.add(Metric::bad_samples, 1);
   if (name == "balance") {
     metrics_.add(Metric::balancer_moves, 1);
     metrics_.add(Metric::balancer_shards_moved, telemetry::number(record, "shards_moved"));

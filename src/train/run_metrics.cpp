@@ -169,6 +169,7 @@ void RunMetrics::begin_job(const RunFacts& facts) {
                                         {"exact", run_.job.exact},
                                         {"exactness", facts.exactness}});
   metrics_->set(Metric::job_info, 1);
+  if (run_.job.data.bad_samples == "replace") metrics_->begin(Metric::bad_samples);
   if (run_.job.precision == "fp16") metrics_->begin(Metric::updates_skipped);
   metrics_->set(Metric::planned_steps, static_cast<double>(facts.steps));
   metrics_->set(Metric::step, static_cast<double>(facts.first_step));

@@ -14,7 +14,8 @@ namespace lockstep::train {
 /// Flags ride on the exchange: what one rank asks for, all of them see at the same step.
 inline constexpr std::uint32_t kStopAsked = 1;
 inline constexpr std::uint32_t kEndAfterCheckpoint = 2;
-inline constexpr std::uint32_t kSharesMove = 16;  ///< rank 0 has decided on other shares: it tells them now
+inline constexpr std::uint32_t kSamplesReplaced = 4;  ///< a rank has samples to tell of: all gather them now
+inline constexpr std::uint32_t kSharesMove = 16;      ///< rank 0 has decided on other shares: it tells them now
 
 struct StepSums {
   double loss = 0, count = 0;

@@ -42,6 +42,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       context_{job_, communicator_, registries_, options_, device_},
       start_(Clock::now()),
       data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
+      bad_samples_(context_, data_.replaced),
       graph_(make_job_graph(job, data_, registries)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
@@ -188,6 +189,8 @@ TrainResult Training::run() {
     checkpointing_->finish(phases_);
   }
 
+  bad_samples_.tell(progress_.step);  // of the last evaluation
+
   TrainResult result;
   result.steps = progress_.step;
   result.samples = (progress_.step - first_step_) * job_.batch_size;
@@ -242,7 +245,7 @@ void Training::step() {
     balancing_.exchanged(seconds_since(computed));
     if (metrics_) balancing_.gpu_cause(metrics_->gpu_cause());
     if (energy_) balancing_.joules(energy_->joules());
-    const std::uint32_t flags = wishes() | balancing_.flags();
+    const std::uint32_t flags = wishes() | balancing_.flags() | bad_samples_.flags();
     sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
     report.exchange = seconds_since(computed);
   }
@@ -324,6 +327,7 @@ std::int64_t Training::keep_every() const {
 }
 
 void Training::after_step(const StepSums& sums) {
+  if ((sums.flags & kSamplesReplaced) != 0) bad_samples_.tell(progress_.step);
   emit_step(sums);
   if (board_ && board_->shows(progress_.step)) {
     updater_->fetch(model_);

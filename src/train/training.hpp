@@ -16,6 +16,7 @@
 #include "exec/executor.hpp"
 #include "lockstep/trainer.hpp"
 #include "telemetry/gpu_energy.hpp"
+#include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
 #include "train/board.hpp"
 #include "train/checkpointing.hpp"
@@ -77,6 +78,7 @@ class Training {
   Phases phases_;
 
   PreparedData data_;
+  BadSamples bad_samples_;
   Graph graph_;
   std::int64_t steps_per_epoch_, steps_;
   Balancing balancing_;

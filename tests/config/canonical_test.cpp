@@ -54,11 +54,26 @@ TEST(Canonical, HasEveryDefault) {
 
 TEST(Digest, IgnoresWhatChangesNoBit) {
   const std::string digest = with({}).digest;
-  for (const auto* same :
-       {"name=x", "threads=2", "run_directory=r", "telemetry.tensorboard=true", "balance=auto", "timeout=5",
-        "bucket_bytes=4096", "checkpoint=never", "evaluate=never", "metrics=[]", "data.threads=2", "data.cache=none",
-        "data.train.images=/elsewhere/train.tar", "data.test=digits", "exact=preferred", "device=cpu", "shards=32",
-        "optimizer=sgd", "batch_size=6.4e+01"}) {
+  for (const auto* same : {"name=x",
+                           "threads=2",
+                           "run_directory=r",
+                           "telemetry.tensorboard=true",
+                           "balance=auto",
+                           "timeout=5",
+                           "bucket_bytes=4096",
+                           "checkpoint=never",
+                           "evaluate=never",
+                           "metrics=[]",
+                           "data.threads=2",
+                           "data.cache=none",
+                           "data.bad_samples=replace",
+                           "data.train.images=/elsewhere/train.tar",
+                           "data.test=digits",
+                           "exact=preferred",
+                           "device=cpu",
+                           "shards=32",
+                           "optimizer=sgd",
+                           "batch_size=6.4e+01"}) {
     EXPECT_EQ(with({same}).digest, digest) << same;
   }
 }

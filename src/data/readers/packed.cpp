@@ -164,7 +164,9 @@ class PackedSet : public DataSet {
         at += record.payloads[i].length;
       }
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}: {}", segment.file.path(), record.name, error.what()));
+      const std::string named = fmt::format("{}: {}: {}", segment.file.path(), record.name, error.what());
+      if (error.code() == ExitCode::data) throw BadSample(named);
+      throw Error(error.code(), named);
     }
   }
 
