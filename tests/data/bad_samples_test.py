@@ -105,6 +105,18 @@ class BadSamples(unittest.TestCase):
         self.assertEqual(sorted(done.stderr.splitlines()),
                          sorted(f"warning: {event['message']}" for event in self.told("alone")))
 
+    def test_validation_and_normalisation_are_the_same_on_any_ranks(self):
+        words = ["data.bad_samples=replace", "data.validation={fraction: 0.4}", "data.normalize=auto", "data.augment=[flip]",
+                 "data.cache=memory", "evaluate.every=4 steps"]
+        for ranks in ("1", "2"):
+            self.run_it("train", "job.yaml", f"run_directory=validated{ranks}", *words, "--ranks", ranks)
+            told = self.told(f"validated{ranks}")
+            self.assertEqual(sorted(event["name"] for event in told), sorted(NAMES[i] for i in BAD))
+            self.assertEqual({event["set"] for event in told}, {"train", "validation"})
+        self.assertEqual(self.hash_of("validated1"), self.hash_of("validated2"))
+        self.assertEqual([event["loss"] for event in self.events("validated1", "eval")],
+                         [event["loss"] for event in self.events("validated2", "eval")])
+
     def test_it_is_counted(self):
         self.run_it("train", "job.yaml", "run_directory=counted", "data.bad_samples=replace",
                     f"telemetry.prometheus.port={free_port()}")
