@@ -28,9 +28,12 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
-  // Ranks of one host speak through its memory; asked for sockets, too, Open MPI 5 complains of cards it cannot pair.
-  if (options.hosts.size() <= 1 && std::getenv("OMPI_MCA_btl") == nullptr) {
-    command.insert(command.end(), {"--mca", "btl", "^tcp"});
+  // Ranks of one host speak through shared memory. Named, it is all that MPI_Init opens; a list of what not to use
+  // ("^tcp") makes it look at every network library there is, for more than a second, and Open MPI 5 then complains of
+  // cards that it cannot pair.
+  if (options.hosts.size() <= 1 && std::getenv("OMPI_MCA_btl") == nullptr && std::getenv("OMPI_MCA_pml") == nullptr) {
+    command.insert(command.end(),
+                   {"--mca", "pml", "ob1", "--mca", "btl", open_mpi_major >= 5 ? "self,sm" : "self,vader"});
   }
   // An unknown setting is taken in silence, and handed on to the daemons of other hosts: by it they are found.
   if (!options.mark.empty()) command.insert(command.end(), {"--mca", kMarkSetting, options.mark});
