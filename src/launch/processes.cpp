@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "core/spans.hpp"
@@ -56,10 +57,19 @@ bool is_of_a_launch(const std::string& folder) {
   return has_variable(folder, kMarkVariable) || holds_word(folder + "/cmdline", kMarkSetting);
 }
 
-bool is_zombie(const std::string& folder) {
+// Ended, so that it holds nothing any more. A process whose first thread has ended is a zombie, too, while another of
+// its threads is in a call that cannot be interrupted, say fsync(): that one holds locks and memory still.
+bool is_ended(const std::string& folder) {
   const std::string text = read_whole_file(folder + "/stat").value_or("");
   const auto name_end = text.rfind(')');
-  return name_end == std::string::npos || text.compare(name_end + 1, 2, " Z") == 0;
+  if (name_end == std::string::npos) return true;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string state, skipped;
+  fields >> state;
+  for (int i = 0; i < 16; ++i) fields >> skipped;
+  int threads = 0;
+  fields >> threads;
+  return state == "Z" && threads <= 1;
 }
 
 // Those of this host for whose folder of /proc `is_one` holds, without this process itself.
@@ -72,7 +82,7 @@ std::vector<pid_t> find_processes(const std::function<bool(const std::string&)>&
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
     const std::string folder = entry.path().string();
-    if (is_one(folder) && !is_zombie(folder) && is_of_this_host(folder)) found.push_back(pid);
+    if (is_one(folder) && !is_ended(folder) && is_of_this_host(folder)) found.push_back(pid);
   }
   return found;
 }

@@ -19,8 +19,11 @@ constexpr Operation kStarting{"run directory", 0};  ///< what rank 0 does there 
 
 Checkpointing::Checkpointing(const RunContext& run, FileSystem& files) : run_(run), files_(files) {
   if (run_.job.checkpoint.never) return;
+  LockPatience patience;
+  if (run_.options.watcher != nullptr) patience.patience = kFormerRankPatience;
+  patience.warn = [&](const std::string& message) { run_.emit("warning", {{"message", message}}); };
   work_of_first_rank(run_.communicator, kStarting,
-                     [&] { directory_ = std::make_unique<RunDirectory>(run_.job.run_directory); });
+                     [&] { directory_ = std::make_unique<RunDirectory>(run_.job.run_directory, patience); });
   require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 

@@ -27,19 +27,58 @@ void cannot_use(const std::string& directory, const std::string& why) {
   throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
 }
 
-RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
+namespace {
+
+constexpr std::chrono::milliseconds kLockAgain{50};
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path, const LockPatience& patience) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
   const std::string file = path_ + "/lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0) cannot_use(path_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+  try {
+    lock(patience);
+  } catch (...) {
     ::close(lock_);
-    throw Error(ExitCode::cannot_create,
-                fmt::format("{}: another run uses this directory; wait for it, or choose another "
-                            "with run_directory=PATH",
-                            path_));
+    throw;
+  }
+}
+
+void RunDirectory::lock(const LockPatience& patience) const {
+  const auto start = Clock::now();
+  bool warned = false;
+  while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error == ENOSYS || error == EOPNOTSUPP || error == EINVAL) {
+      cannot_use(path_, fmt::format("its file system has no locks ({})", std::strerror(error)));
+    }
+    if (error != EWOULDBLOCK) {
+      throw Error(ExitCode::infrastructure, fmt::format("{}/lock: cannot lock it: {}", path_, std::strerror(error)));
+    }
+    if (patience.patience.count() == 0) {
+      throw Error(ExitCode::cannot_create,
+                  fmt::format("{}: another run uses this directory; wait for it, or choose another "
+                              "with run_directory=PATH",
+                              path_));
+    }
+    const double limit = std::chrono::duration<double>(patience.patience).count();
+    if (seconds_since(start) >= limit) {
+      throw Error(ExitCode::infrastructure,
+                  fmt::format("{}: a rank of an earlier attempt still holds its lock after {:.0f} s; look for lockstep "
+                              "processes that do not end on the hosts of this launch",
+                              path_, limit));
+    }
+    if (!warned && patience.warn) {
+      patience.warn(fmt::format(
+          "{}: waiting for a rank of an earlier attempt, which still holds its lock; at most {:.0f} s", path_, limit));
+    }
+    warned = true;
+    std::this_thread::sleep_for(kLockAgain);
   }
 }
 

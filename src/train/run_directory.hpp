@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +17,23 @@ namespace lockstep::train {
 /// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
 
+/// For how long a lock that somebody else holds is waited for.
+struct LockPatience {
+  std::chrono::milliseconds patience{0};
+  std::function<void(const std::string&)> warn = {};  ///< told once that it waits; may be empty
+};
+
+/// Of a rank that a launch started: the launch owns the directory, so who holds the lock is one of its own former
+/// ranks, which was killed and is not gone yet (it may be in a write that cannot be interrupted), or on a lost host
+/// whose network file system has not been told.
+inline constexpr std::chrono::seconds kFormerRankPatience{120};
+
 /// Holds a lock on <directory>/lock until destroyed.
 class RunDirectory {
  public:
-  /// Creates it. Throws Error(cannot_create) when it cannot be made, written to, or is in use by another run.
-  explicit RunDirectory(std::string path);
+  /// Creates it. Throws Error(cannot_create) when it cannot be made, written to or locked, or is in use by another run;
+  /// Error(infrastructure) when it was waited for in vain, or its file system fails.
+  explicit RunDirectory(std::string path, const LockPatience& lock = {});
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -29,6 +42,7 @@ class RunDirectory {
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
+  void lock(const LockPatience& lock) const;
   std::string path_;
   int lock_ = -1;
 };
