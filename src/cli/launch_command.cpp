@@ -60,6 +60,11 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
                   "seconds until a host that did not answer is asked again")
       ->check(at_least(0.1))
       ->capture_default_str();
+  command
+      .add_option("--await-hosts", options.await_hosts_seconds,
+                  "seconds to wait while no host answers, before the launch ends")
+      ->check(at_least(0))
+      ->capture_default_str();
 }
 
 void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <random>
 #include <string_view>
 
 #include "launch/processes.hpp"
@@ -43,11 +44,19 @@ std::string last_lines(const std::string& path, std::size_t count) {
   return text;
 }
 
-MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses) {
+// In the environment of the ranks, which only their user may read: command lines are everybody's.
+std::string fresh_secret() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses,
+                             const std::string& secret) {
   options.environment.merge(network_variables(environ));
   options.environment[kMarkVariable] = options.mark;
   options.environment[kFolderVariable] = folder;
   options.environment[kSupervisorVariable] = addresses;
+  options.environment[kSecretVariable] = secret;
   return options;
 }
 
@@ -55,11 +64,6 @@ Child start_mpirun(const AttemptOptions& options) {
   auto command = mpirun_command(options.mpirun);
   command.insert(command.end(), options.command.begin(), options.command.end());
   return {command, {options.folder + "/mpirun.log", mpirun_environment(options.mpirun)}};
-}
-
-// Hundreds of ranks need not say that they live twice a second.
-double beat_period(int ranks) {
-  return std::max(0.25, ranks / 64.0);
 }
 
 }  // namespace
@@ -85,8 +89,9 @@ const char* name_of(Outcome::Kind kind) {
 Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)> on_event)
     : options_(std::move(options)),
       on_event_(std::move(on_event)),
-      server_(options_.mpirun.mark, options_.mpirun.hosts.empty()),
-      mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, server_.addresses()),
+      secret_(fresh_secret()),
+      server_(secret_, options_.mpirun.ranks, options_.mpirun.hosts.empty()),
+      mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, server_.addresses(), secret_),
                start_mpirun(options_))),
       watch_(options_.mpirun.ranks, options_.limits, 0) {}
 
@@ -147,7 +152,7 @@ void Attempt::hello(int rank, std::string rest, double now) {
   hosts_[rank] = rest;
   watch_.connected(rank, now);
   server_.send(rank, fmt::format("welcome {:.0f} {:.0f}", options_.limits.seconds * 1000,
-                                 beat_period(options_.mpirun.ranks) * 1000));
+                                 beat_period(options_.mpirun.ranks, options_.limits) * 1000));
   if (wished_ == Wish::yield) server_.send(rank, "yield");
   if (wished_ == Wish::stop) server_.send(rank, "stop");
 }

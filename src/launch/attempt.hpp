@@ -67,6 +67,7 @@ class Attempt {
   AttemptOptions options_;
   std::function<void(const std::string&)> on_event_;
   Clock::time_point start_ = Clock::now();
+  std::string secret_;  ///< a rank proves by it that it is one of this attempt
   ControlServer server_;
   Child mpirun_;
   HangWatch watch_;

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,7 +16,6 @@
 #include <thread>
 #include <utility>
 
-#include "core/spans.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -31,7 +32,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-// Between fork and exec. The parent has one thread only, so that any call is allowed here.
+// Between fork and exec. The parent may have a thread that writes events, so nothing here may take a lock that such a
+// thread could hold: glibc makes malloc() usable again in the child, and nobody else changes the environment.
 [[noreturn]] void become(const std::vector<std::string>& command, const ChildOptions& options, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -135,6 +137,40 @@ CommandOutput run_command(const std::vector<std::string>& command, std::chrono::
   }
   result.code = code_of(status);
   return result;
+}
+
+namespace {
+
+int memory_file(const char* name) {
+  const int file = memfd_create(name, MFD_CLOEXEC);
+  if (file < 0)
+    throw Error(ExitCode::infrastructure, fmt::format("cannot make a file in memory: {}", std::strerror(errno)));
+  return file;
+}
+
+std::string content_of(int file) {
+  std::string text(static_cast<std::size_t>(std::max<off_t>(lseek(file, 0, SEEK_END), 0)), '\0');
+  const ssize_t count = pread(file, text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
+}
+
+}  // namespace
+
+BackgroundCommand::BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience)
+    : output_(memory_file("output")), errors_(memory_file("errors")), end_(Clock::now() + patience) {
+  child_.emplace(command, ChildOptions{fmt::format("/proc/self/fd/{}", output_), {}, errors_});
+}
+
+BackgroundCommand::~BackgroundCommand() {
+  close(output_);
+  close(errors_);
+}
+
+std::optional<BackgroundCommand::Result> BackgroundCommand::poll() {
+  std::optional<int> code = child_->poll();
+  if (!code && Clock::now() < end_) return std::nullopt;
+  return Result{code.value_or(124), content_of(output_), content_of(errors_)};
 }
 
 std::vector<std::string> own_command_line() {

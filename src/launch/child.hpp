@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/spans.hpp"
+
 namespace lockstep::launch {
 
 struct ChildOptions {
@@ -44,11 +46,32 @@ class Child {
 
 struct CommandOutput {
   int code = 0;
-  std::string output;
+  std::string output;  ///< stdout and stderr, as they came
 };
 
 /// Runs a command to its end; 124 with what it wrote when it takes longer than `patience`.
 [[nodiscard]] CommandOutput run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience);
+
+/// A command that runs beside the caller's loop, its streams kept apart.
+class BackgroundCommand {
+ public:
+  BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience);
+  BackgroundCommand(const BackgroundCommand&) = delete;
+  BackgroundCommand& operator=(const BackgroundCommand&) = delete;
+  ~BackgroundCommand();
+
+  struct Result {
+    int code = 0;  ///< 124: it took longer than `patience`, and was killed
+    std::string output, errors;
+  };
+  /// Its result, once; nullopt while it runs. Never waits.
+  [[nodiscard]] std::optional<Result> poll();
+
+ private:
+  int output_, errors_;  ///< files in memory
+  Clock::time_point end_;
+  std::optional<Child> child_;
+};
 
 /// The words of this program's own command line, with the program by its full path.
 [[nodiscard]] std::vector<std::string> own_command_line();

@@ -1,12 +1,14 @@
 #include "launch/control_server.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/error.hpp"
 
@@ -21,8 +24,13 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kBacklog = 1024;
-constexpr int kMostEvents = 64;  // at a time; the others come next
+constexpr int kBacklog = 4096;
+constexpr int kMostEvents = 1024;            ///< at a time; the others come next
+constexpr rlim_t kOtherFiles = 64;           ///< of this process: logs, mpirun, agents
+constexpr std::size_t kLongestHello = 1024;  ///< bytes; a name of a host has 255 at most
+constexpr std::chrono::seconds kHelloPatience{10};
+constexpr std::size_t kMostStrangers = 1024;  ///< connections without a hello, at a time
+constexpr std::chrono::seconds kLookForStrangers{1};
 
 [[noreturn]] void failed(const char* what) {
   throw Error(ExitCode::infrastructure, fmt::format("the control socket: cannot {}: {}", what, std::strerror(errno)));
@@ -45,9 +53,32 @@ std::vector<std::string> own_addresses() {
   return found;
 }
 
+// A connection a rank; the usual limit of 1,024 open files is a soft one.
+void make_room_for(int ranks) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) failed("read the limit of open files");
+  const rlim_t wanted = static_cast<rlim_t>(ranks) + kOtherFiles;
+  if (files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+  }
+  if (files.rlim_cur >= wanted) return;
+  throw Error(ExitCode::usage,
+              fmt::format("launch: expected to be allowed {} open files, one for each of {} ranks and some more, found "
+                          "a limit of {}; raise it (ulimit -Hn, LimitNOFILE= of the service), or start fewer ranks",
+                          wanted, ranks, files.rlim_cur));
+}
+
+int spare_descriptor() {
+  return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 }  // namespace
 
-ControlServer::ControlServer(std::string token, bool local) : token_(std::move(token)) {
+ControlServer::ControlServer(std::string token, int ranks, bool local) : token_(std::move(token)) {
+  make_room_for(ranks);
+  reserve_ = spare_descriptor();
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener_ < 0) failed("make it");
   sockaddr_in address{};
@@ -68,6 +99,7 @@ ControlServer::ControlServer(std::string token, bool local) : token_(std::move(t
 ControlServer::~ControlServer() {
   ::close(ready_);
   ::close(listener_);
+  if (reserve_ >= 0) ::close(reserve_);
 }
 
 void ControlServer::watch(int descriptor, std::uint32_t events) const {
@@ -79,38 +111,92 @@ void ControlServer::watch(int descriptor, std::uint32_t events) const {
 
 void ControlServer::accept_all() {
   while (true) {
-    const int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve_ >= 0) {
+      // Left in the queue it would wake this loop again and again: it is taken, and shown out.
+      ::close(reserve_);
+      descriptor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (descriptor >= 0) ::close(descriptor);
+      reserve_ = spare_descriptor();
+      if (descriptor < 0) return;
+      continue;
+    }
     if (descriptor < 0) return;
     const int on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connections_.push_back({ControlSocket(descriptor), -1});
+    connections_[descriptor].socket = ControlSocket(descriptor);
+    ++strangers_;
     // By edges: a socket then enters the list when something comes, and not because something came before.
     watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLET);
+    if (strangers_ > kMostStrangers) show_out_strangers();
   }
 }
 
-void ControlServer::serve(ControlSocket& socket, int& rank, std::vector<RankMessage>& messages) {
-  std::vector<std::string> lines;
-  bool alive = socket.read_lines(lines);
-  for (auto& line : lines) {
-    RankMessage message{rank, take_word(line), ""};
-    if (rank < 0) {
-      if (message.word != "hello" || take_word(line) != token_) {
+void ControlServer::close(int descriptor) {
+  const auto found = connections_.find(descriptor);
+  if (found == connections_.end()) return;
+  const int rank = found->second.rank;
+  if (rank < 0) --strangers_;
+  if (const auto own = descriptor_of_.find(rank); own != descriptor_of_.end() && own->second == descriptor) {
+    descriptor_of_.erase(own);
+  }
+  connections_.erase(found);
+}
+
+// Who connects and says nothing holds a descriptor. Of too many, those that have been silent for longest go first.
+void ControlServer::show_out_strangers() {
+  looked_for_strangers_ = Clock::now();
+  std::vector<std::pair<Clock::time_point, int>> strangers;
+  for (const auto& [descriptor, connection] : connections_) {
+    if (connection.rank < 0) strangers.emplace_back(connection.since, descriptor);
+  }
+  std::sort(strangers.begin(), strangers.end());
+  for (const auto& [since, descriptor] : strangers) {
+    if (Clock::now() - since < kHelloPatience && strangers_ <= kMostStrangers) return;
+    close(descriptor);
+  }
+}
+
+void ControlServer::serve(Connection& connection, std::vector<RankMessage>& messages) {
+  ControlSocket& socket = connection.socket;
+  bool alive = true, again = true;
+  while (alive && again) {
+    const bool stranger = connection.rank < 0;
+    std::vector<std::string> lines;
+    alive = socket.read_lines(lines, stranger ? kLongestHello : ControlSocket::kLongestLine);
+    for (auto& line : lines) {
+      if (connection.rank < 0 && !greet(connection, line)) {
         alive = false;  // a port scanner, or a rank of an earlier attempt
         break;
       }
-      rank = message.rank = static_cast<int>(take_number(line));
+      RankMessage message{connection.rank, take_word(line), ""};
+      message.rest = line;
+      messages.push_back(std::move(message));
     }
-    message.rest = line;
-    messages.push_back(std::move(message));
+    again = stranger && connection.rank >= 0;  // what came behind the hello may be longer than one
   }
-  if (alive) return;
-  if (rank >= 0) messages.push_back({rank, "", ""});
-  socket = ControlSocket();
+  if (alive) {
+    (void)socket.flush();
+    return;
+  }
+  if (connection.rank >= 0) messages.push_back({connection.rank, "", ""});
+  close(socket.descriptor());
+}
+
+// "hello TOKEN RANK ..." makes it rank RANK's connection, and leaves "hello ..." of the line.
+bool ControlServer::greet(Connection& connection, std::string& line) {
+  if (take_word(line) != "hello" || take_word(line) != token_) return false;
+  connection.rank = static_cast<int>(take_number(line));
+  if (connection.rank < 0) return false;
+  descriptor_of_[connection.rank] = connection.socket.descriptor();
+  --strangers_;
+  line.insert(0, "hello ");
+  return true;
 }
 
 std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience, int wake) {
   std::vector<RankMessage> messages;
+  if (Clock::now() - looked_for_strangers_ >= kLookForStrangers) show_out_strangers();
   std::array<pollfd, 2> waiting = {{{ready_, POLLIN, 0}, {wake, POLLIN, 0}}};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return messages;
   std::array<epoll_event, kMostEvents> ready{};
@@ -119,32 +205,26 @@ std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience,
     const int descriptor = ready.at(static_cast<std::size_t>(i)).data.fd;
     if (descriptor == listener_) {
       accept_all();
-      continue;
+    } else if (const auto found = connections_.find(descriptor); found != connections_.end()) {
+      serve(found->second, messages);
     }
-    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& connection) {
-      return connection.socket.descriptor() == descriptor;
-    });
-    if (found == connections_.end()) continue;
-    serve(found->socket, found->rank, messages);
-    if (found->socket.open()) (void)found->socket.flush();
   }
-  std::erase_if(connections_, [](const Connection& connection) { return !connection.socket.open(); });
   return messages;
 }
 
 void ControlServer::send(int rank, const std::string& line) {
-  for (auto& connection : connections_) {
-    if (connection.rank != rank || !connection.socket.open()) continue;
-    connection.socket.queue(line);
-    (void)connection.socket.flush();
-  }
+  const auto descriptor = descriptor_of_.find(rank);
+  if (descriptor == descriptor_of_.end()) return;
+  ControlSocket& socket = connections_.at(descriptor->second).socket;
+  socket.queue(line);
+  (void)socket.flush();
 }
 
 void ControlServer::send_all(const std::string& line) {
-  for (auto& connection : connections_) {
-    if (connection.rank < 0) continue;
-    connection.socket.queue(line);
-    (void)connection.socket.flush();
+  for (const auto& [rank, descriptor] : descriptor_of_) {
+    ControlSocket& socket = connections_.at(descriptor).socket;
+    socket.queue(line);
+    (void)socket.flush();
   }
 }
 

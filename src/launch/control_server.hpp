@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "core/spans.hpp"
 #include "launch/control_socket.hpp"
 
 namespace lockstep::launch {
@@ -18,8 +20,10 @@ struct RankMessage {
 
 class ControlServer {
  public:
-  /// `local`: takes connections of this machine only. Throws Error(infrastructure).
-  ControlServer(std::string token, bool local);
+  /// `token`: what a rank must know. `ranks`: as many connections must be possible; raises this process's limit of open
+  /// files as far as it may, and throws Error(usage) where that is too low. `local`: takes connections of this machine
+  /// only. Throws Error(infrastructure).
+  ControlServer(std::string token, int ranks, bool local);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -31,19 +35,28 @@ class ControlServer {
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
+  [[nodiscard]] std::size_t strangers() const { return strangers_; }  ///< connections that have not said hello
 
  private:
-  void watch(int descriptor, std::uint32_t events) const;
-  void accept_all();
-  void serve(ControlSocket& socket, int& rank, std::vector<RankMessage>& messages);
-
   struct Connection {
     ControlSocket socket;
     int rank = -1;  ///< before its hello
+    Clock::time_point since = Clock::now();
   };
+  void watch(int descriptor, std::uint32_t events) const;
+  void accept_all();
+  void serve(Connection& connection, std::vector<RankMessage>& messages);
+  bool greet(Connection& connection, std::string& line);
+  void close(int descriptor);
+  void show_out_strangers();
+
   std::string token_, addresses_;
   int listener_ = -1, ready_ = -1;  ///< an epoll: its list is in the order in which sockets became readable
-  std::vector<Connection> connections_;
+  int reserve_ = -1;                ///< a descriptor to give up when there is no other
+  std::unordered_map<int, Connection> connections_;  ///< by descriptor
+  std::unordered_map<int, int> descriptor_of_;       ///< by rank
+  std::size_t strangers_ = 0;
+  Clock::time_point looked_for_strangers_ = Clock::now();
 };
 
 }  // namespace lockstep::launch

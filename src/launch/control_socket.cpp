@@ -20,8 +20,6 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::size_t kLongestLine = 16U << 20U;  ///< whoever sends more is not one of ours
-
 bool connect_within(int descriptor, const sockaddr_in& address, std::chrono::milliseconds patience) {
   if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
   if (errno != EINPROGRESS) return false;
@@ -81,9 +79,9 @@ bool ControlSocket::flush() {
   return true;
 }
 
-bool ControlSocket::read_lines(std::vector<std::string>& lines) {
+bool ControlSocket::read_lines(std::vector<std::string>& lines, std::size_t longest) {
   bool alive = true;
-  while (true) {
+  while (received_.size() <= longest) {
     std::array<char, 16384> block{};
     const ssize_t count = ::recv(descriptor_, block.data(), block.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
@@ -99,7 +97,7 @@ bool ControlSocket::read_lines(std::vector<std::string>& lines) {
     begin = end + 1;
   }
   received_.erase(0, begin);
-  return alive && received_.size() < kLongestLine;
+  return alive && (received_.size() <= longest || begin > 0);
 }
 
 std::string take_word(std::string& rest) {

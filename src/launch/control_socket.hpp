@@ -23,6 +23,8 @@ namespace lockstep::launch {
 
 class ControlSocket {
  public:
+  static constexpr std::size_t kLongestLine = 16U << 20U;  ///< whoever sends more is not one of ours
+
   ControlSocket() = default;
   explicit ControlSocket(int descriptor) : descriptor_(descriptor) {}
   ControlSocket(ControlSocket&& other) noexcept { *this = std::move(other); }
@@ -40,8 +42,9 @@ class ControlSocket {
   void queue(std::string_view line);
   /// Sends what the kernel takes; false when the other end is gone. Never blocks.
   bool flush();
-  /// Adds the lines that have come to `lines`; false at the end. Never blocks.
-  bool read_lines(std::vector<std::string>& lines);
+  /// Adds the lines that have come to `lines`, all but those behind more than `longest` bytes that were read before a
+  /// line's end; false at the end, or where a line that has not ended is longer than that. Never blocks.
+  bool read_lines(std::vector<std::string>& lines, std::size_t longest = kLongestLine);
 
  private:
   int descriptor_ = -1;

@@ -6,6 +6,11 @@
 
 namespace lockstep::launch {
 
+double beat_period(int ranks, const HangLimits& limits) {
+  constexpr double kShortest = 0.25, kBeatsASecond = 64, kBeatsInLimit = 8;
+  return std::min(std::max(kShortest, ranks / kBeatsASecond), limits.seconds / kBeatsInLimit);
+}
+
 HangWatch::HangWatch(int ranks, HangLimits limits, double now)
     : limits_(limits), moved_(now), ranks_(static_cast<std::size_t>(ranks)) {}
 
@@ -38,13 +43,15 @@ double HangWatch::limit() const {
 }
 
 std::optional<Hang> HangWatch::check(double now) const {
+  const double limit_now = limit();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
-    if (rank.here && !rank.gone && now - rank.heard > limit()) return Hang{static_cast<int>(r), now - rank.heard, true};
+    if (rank.here && !rank.gone && now - rank.heard > limit_now)
+      return Hang{static_cast<int>(r), now - rank.heard, true};
   }
   // All have said good-bye: what is left to end is mpirun.
   if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.gone; })) return std::nullopt;
-  const double patience = step_ < 0 ? std::max(limits_.start_seconds, limit()) : limit();
+  const double patience = step_ < 0 ? std::max(limits_.start_seconds, limit_now) : limit_now;
   if (now - moved_ <= patience) return std::nullopt;
   return Hang{most_suspect(), now - moved_, false};
 }
@@ -65,6 +72,7 @@ int HangWatch::most_suspect() const {
 }
 
 std::vector<std::string> HangWatch::states(double now) const {
+  const double limit_now = limit();
   std::vector<std::string> lines;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
@@ -72,7 +80,7 @@ std::vector<std::string> HangWatch::states(double now) const {
       lines.push_back(fmt::format("rank {}: never came", r));
     } else if (rank.gone) {
       lines.push_back(fmt::format("rank {}: ended", r));
-    } else if (now - rank.heard > limit() / 2) {
+    } else if (now - rank.heard > limit_now / 2) {
       lines.push_back(
           fmt::format("rank {}: no heartbeat for {:.1f} s; before: {}", r, now - rank.heard, rank.beat.summary));
     } else {

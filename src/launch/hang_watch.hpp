@@ -29,6 +29,10 @@ struct HangLimits {
   double start_seconds = 600;
 };
 
+/// Seconds between two heartbeats of a rank: hundreds of ranks need not say four times a second that they live, but
+/// however many they are, several beats fit into the limit that a silent one is given.
+[[nodiscard]] double beat_period(int ranks, const HangLimits& limits);
+
 struct Hang {
   int rank = 0;
   double seconds = 0;

@@ -28,7 +28,15 @@ std::string shell_quoted(const std::string& text) {
 
 }  // namespace
 
-HostPool::HostPool(PoolOptions options) : options_(std::move(options)), listed_(options_.list()) {
+HostPool::HostPool(PoolOptions options) : options_(std::move(options)) {
+  if (options_.discover.empty()) {
+    listed_ = options_.list();
+  } else {
+    BackgroundCommand script({options_.discover}, kDiscoveryPatience);
+    auto result = script.poll();
+    for (; !result; result = script.poll()) std::this_thread::sleep_for(kPollInterval);
+    listed_ = discovered_hosts(options_.discover, *result);
+  }
   read_at_ = Clock::now();
   refresh();
 }
@@ -72,18 +80,43 @@ void HostPool::hear(const std::string& host, Question& question) {
   question = {nullptr, Clock::now()};
 }
 
-void HostPool::refresh() {
-  if (seconds_since(read_at_) >= options_.read_again_seconds) {
-    read_at_ = Clock::now();
-    try {
-      listed_ = options_.list();
-      last_problem_.clear();
-    } catch (const Error& error) {
-      if (last_problem_ != error.what())
-        problems_.push_back(fmt::format("{}; the hosts stay as they are", error.what()));
-      last_problem_ = error.what();
-    }
+void HostPool::take_list(const std::function<Hosts()>& list) {
+  try {
+    listed_ = list();
+    last_problem_.clear();
+  } catch (const Error& error) {
+    if (last_problem_ != error.what()) problems_.push_back(fmt::format("{}; the hosts stay as they are", error.what()));
+    last_problem_ = error.what();
   }
+}
+
+// A script may take as long as it likes: heartbeats are heard meanwhile.
+void HostPool::read_list() {
+  if (discovery_) {
+    if (const auto result = discovery_->poll()) {
+      take_list([&] { return discovered_hosts(options_.discover, *result); });
+      discovery_.reset();
+      read_at_ = Clock::now();
+    }
+    return;
+  }
+  if (seconds_since(read_at_) < options_.read_again_seconds) return;
+  read_at_ = Clock::now();
+  if (options_.discover.empty()) {
+    take_list(options_.list);
+  } else {
+    discovery_ = std::make_unique<BackgroundCommand>(std::vector{options_.discover}, kDiscoveryPatience);
+  }
+}
+
+void HostPool::ask_silent_now() {
+  for (auto& [host, question] : questions_) {
+    if (!question.child) question = ask(host);
+  }
+}
+
+void HostPool::refresh() {
+  read_list();
   for (const Host& host : listed_) {
     if (answered(host.name) || questions_.contains(host.name)) continue;
     questions_[host.name] = ask(host.name);

@@ -19,19 +19,22 @@
 namespace lockstep::launch {
 
 struct PoolOptions {
-  std::function<Hosts()> list;  ///< may throw; then the list stays as it was
+  std::function<Hosts()> list;  ///< may throw; then the list stays as it was. Quick: a string or a file
   std::string agent;            ///< words of the command that runs another on a host: "ssh"
   std::string program;          ///< this program, where other hosts have it
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
+  std::string discover = {};  ///< a script that prints the list, run in the background; then `list` is not asked
 };
 
 class HostPool {
  public:
   /// Reads the list. Throws what it throws.
   explicit HostPool(PoolOptions options);
-  /// Reads the list again when it is time, and hears the hosts that were asked.
+  /// Reads the list again when it is time, and hears the hosts that were asked. Never waits.
   void refresh();
+  /// Asks those that were silent at once, and not only after `ask_again_seconds`.
+  void ask_silent_now();
   /// Waits until every host has answered or failed to.
   void settle(std::chrono::milliseconds patience);
   [[nodiscard]] Hosts usable() const;
@@ -57,8 +60,12 @@ class HostPool {
   [[nodiscard]] Question ask(const std::string& host) const;
   void hear(const std::string& host, Question& question);
 
+  void read_list();
+  void take_list(const std::function<Hosts()>& list);
+
   PoolOptions options_;
   Hosts listed_;
+  std::unique_ptr<BackgroundCommand> discovery_;  ///< null: the script does not run
   Clock::time_point read_at_;
   std::set<std::string> answered_, told_;      ///< told_: silent, and said so
   std::map<std::string, Question> questions_;  ///< of hosts that have not answered

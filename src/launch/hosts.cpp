@@ -19,7 +19,6 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::chrono::seconds kDiscoveryPatience{30};
 constexpr int kMostSlots = 1'000'000;  ///< of all hosts: more is a mistake, and sums must not overflow
 
 [[noreturn]] void bad(const std::string& place, const std::string& expected, const std::string& found) {
@@ -101,13 +100,13 @@ Hosts read_hostfile(const std::string& path) {
   return hosts;
 }
 
-Hosts discover_hosts(const std::string& script) {
-  const CommandOutput found = run_command({script}, kDiscoveryPatience);
-  if (found.code != 0) {
-    throw Error(ExitCode::infrastructure,
-                fmt::format("--discover: '{}' ended with {}: {}", script, found.code, found.output));
-  }
-  return parse_hostfile(found.output, script);
+Hosts discovered_hosts(const std::string& script, const BackgroundCommand::Result& result) {
+  if (result.code == 0) return parse_hostfile(result.output, script);
+  std::string said = result.errors.empty() ? result.output : result.errors;
+  said.erase(said.find_last_not_of(" \n") + 1);
+  const std::string what = result.code == 124 ? fmt::format("took longer than {} s", kDiscoveryPatience.count())
+                                              : fmt::format("ended with {}", result.code);
+  throw Error(ExitCode::infrastructure, fmt::format("--discover: '{}' {}: {}", script, what, said));
 }
 
 Hosts first_slots(const Hosts& hosts, int ranks) {
@@ -142,8 +141,13 @@ std::string own_host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+bool same_machine(const std::string& one, const std::string& other) {
+  const bool both_full = one.find('.') != std::string::npos && other.find('.') != std::string::npos;
+  return both_full ? one == other : first_label(one) == first_label(other);
+}
+
 bool is_local(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || first_label(host) == first_label(own_host_name());
+  return host == "localhost" || host == "127.0.0.1" || same_machine(host, own_host_name());
 }
 
 }  // namespace lockstep::launch

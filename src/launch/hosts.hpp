@@ -1,8 +1,11 @@
 // Hosts and their slots: from a list, a hostfile or a discovery script.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include "launch/child.hpp"
 
 namespace lockstep::launch {
 
@@ -20,9 +23,13 @@ using Hosts = std::vector<Host>;
 [[nodiscard]] Hosts parse_hostfile(const std::string& text, const std::string& place);
 [[nodiscard]] Hosts read_hostfile(const std::string& path);
 
-/// Runs the script, which prints lines as a hostfile has them. Throws Error(infrastructure) when it fails or takes
-/// longer than 30 s.
-[[nodiscard]] Hosts discover_hosts(const std::string& script);
+/// How long a discovery script may take.
+inline constexpr std::chrono::seconds kDiscoveryPatience{30};
+
+/// The hosts that a discovery script printed on stdout, lines as a hostfile has them. What it says on stderr is for
+/// people: it is no host, and stands in the error. Throws Error(infrastructure) where the script failed or took longer
+/// than kDiscoveryPatience, Error(usage) where a line is not a host.
+[[nodiscard]] Hosts discovered_hosts(const std::string& script, const BackgroundCommand::Result& result);
 
 /// The first hosts, with no more than `ranks` slots in all (0: all of them).
 [[nodiscard]] Hosts first_slots(const Hosts& hosts, int ranks);
@@ -36,5 +43,8 @@ using Hosts = std::vector<Host>;
 
 /// This machine, by one of its names.
 [[nodiscard]] bool is_local(const std::string& host);
+/// Whether two names may be one machine's: of names with a domain all labels count (gpu.rack1 is not gpu.rack2), a name
+/// without one is its machine's first label.
+[[nodiscard]] bool same_machine(const std::string& one, const std::string& other);
 
 }  // namespace lockstep::launch

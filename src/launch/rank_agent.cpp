@@ -90,7 +90,7 @@ std::unique_ptr<RankAgent> RankAgent::from_environment() {
                             "start lockstep launch on a host that all others reach",
                             rank, comm::host_identity(), addresses));
   }
-  socket.queue(fmt::format("hello {} {} {} {} {}", variable(kMarkVariable), rank, variable("OMPI_COMM_WORLD_SIZE"),
+  socket.queue(fmt::format("hello {} {} {} {} {}", variable(kSecretVariable), rank, variable("OMPI_COMM_WORLD_SIZE"),
                            getpid(), comm::host_identity()));
   return std::unique_ptr<RankAgent>(new RankAgent(std::move(socket), rank, folder));
 }

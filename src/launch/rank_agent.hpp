@@ -72,9 +72,10 @@ class RankAgent final : public RunWatcher {
 };
 
 /// What the supervisor puts into the environment of every rank.
-inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";  ///< addresses
-inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";     ///< of this attempt's logs and dumps
-inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";      ///< so far, by reason: "death=1,hang=2"
+inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";     ///< addresses
+inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  ///< what the control socket asks for
+inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";        ///< of this attempt's logs and dumps
+inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";         ///< so far, by reason: "death=1,hang=2"
 
 /// What kRestartsVariable says.
 [[nodiscard]] std::map<std::string, double> restarts_of_launch();

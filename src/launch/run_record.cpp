@@ -13,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "core/spans.hpp"
 #include "telemetry/event_file.hpp"
@@ -37,9 +38,12 @@ int open_file(const std::string& directory, const char* name, int flags) {
 }
 
 // flock() itself has no deadline.
-bool lock_within(int file, double seconds) {
+bool lock_within(const std::string& directory, int file, double seconds) {
   const auto start = Clock::now();
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      train::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", std::strerror(errno)));
+    }
     if (seconds_since(start) >= seconds) return false;
     std::this_thread::sleep_for(kLookAgain);
   }
@@ -59,27 +63,59 @@ RunRecord::RunRecord(const Job& job, bool json, double lock_seconds) : directory
   fs::create_directories(directory_ + "/logs", error);
   if (error) train::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = open_file(directory_, "launch.lock", O_RDWR);
-  if (!lock_within(lock_, lock_seconds)) train::cannot_use(directory_, "another launch uses this directory");
+  if (!lock_within(directory_, lock_, lock_seconds))
+    train::cannot_use(directory_, "another launch uses this directory");
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job_text(job);
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
   while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
+  writer_ = std::thread([this] { write_lines(); });
 }
 
 RunRecord::~RunRecord() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  writer_.join();
   ::close(events_);
   ::close(lock_);
 }
 
 void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
-  const std::string timed = telemetry::timed_line(line);
-  telemetry::append_line(events_, timed);
-  if (json_) {
-    std::fwrite(timed.data(), 1, timed.size(), stdout);
-    std::fflush(stdout);
-  } else if (const auto event = telemetry::parse_event(line)) {
-    people_->event(event->first, event->second);
+  {
+    const std::lock_guard lock(mutex_);
+    to_write_.push_back(telemetry::timed_line(line));
+  }
+  changed_.notify_all();
+  if (json_) return;
+  if (const auto event = telemetry::parse_event(line)) people_->event(event->first, event->second);
+}
+
+void RunRecord::flush() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return to_write_.empty() && !writes_; });
+}
+
+void RunRecord::write_lines() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ends_ || !to_write_.empty(); });
+    if (to_write_.empty()) return;
+    const std::string line = std::move(to_write_.front());
+    to_write_.pop_front();
+    writes_ = true;
+    lock.unlock();
+    telemetry::append_line(events_, line);
+    if (json_) {
+      std::fwrite(line.data(), 1, line.size(), stdout);
+      std::fflush(stdout);
+    }
+    lock.lock();
+    writes_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -6,14 +6,20 @@
 //   logs/attempt-<k>/mpirun.log   what mpirun printed
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
 
 namespace lockstep::launch {
 
+/// Lines are written by a thread of its own: a shared file system may stand still for a minute, and the supervisor
+/// hears heartbeats meanwhile. Their order is kept, and all are written before it is destroyed.
 class RunRecord {
  public:
   /// Locks the directory against a second launch: Error(cannot_create) when another one holds it for so long. `json`:
@@ -27,16 +33,24 @@ class RunRecord {
   void line(const std::string& line);
   void event(const std::string& name, const telemetry::Record& record);
   void warn(const std::string& message);
+  /// Waits until all lines so far are written.
+  void flush();
   /// Folder of the next attempt; numbers go on where an earlier launch stopped.
   [[nodiscard]] std::string next_attempt();
   [[nodiscard]] int attempt() const { return attempt_; }
 
  private:
+  void write_lines();
   std::string directory_;
   int lock_ = -1, events_ = -1;
   int attempt_ = 0;
   bool json_;
   std::unique_ptr<telemetry::Sink> people_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> to_write_;
+  bool ends_ = false, writes_ = false;
+  std::thread writer_;
 };
 
 }  // namespace lockstep::launch

@@ -24,6 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAnswerPatience{15'000}, kRemoteEndPatience{15'000};
+constexpr std::chrono::seconds kTellAgain{30};
+constexpr double kAskSeconds = 0.5;
 
 std::string fresh_mark() {
   std::random_device random;
@@ -41,7 +43,7 @@ PoolOptions pool_options(const LaunchOptions& options) {
   } else if (!options.hostfile.empty()) {
     pool.list = [path = options.hostfile] { return read_hostfile(path); };
   } else if (!options.discover.empty()) {
-    pool.list = [script = options.discover] { return discover_hosts(script); };
+    pool.discover = options.discover;
   } else {
     pool.list = [ranks = std::max(1, options.ranks)] { return Hosts{{"localhost", ranks}}; };
   }
@@ -68,6 +70,7 @@ class Supervisor {
     pool_.settle(kAnswerPatience);
     warn_problems();
     while (true) {
+      if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
       const Outcome outcome = attempt();
       if (const auto code = final_code(outcome)) return *code;
       if (outcome.kind == Outcome::Kind::ended) {
@@ -80,8 +83,7 @@ class Supervisor {
       if (!decision.again) return give_up(outcome, decision.failures);
       tell(name_of(outcome.kind), outcome, decision.after_seconds);
       if (decision.after_seconds > 0 && signals_.sleep(decision.after_seconds) && signals_.count() > 0) {
-        record_.warn("ended by a signal before the next attempt; run again to go on");
-        return static_cast<int>(ExitCode::interrupted);
+        return ended_by_signal();
       }
       pool_.settle(milliseconds(0));
       warn_problems();
@@ -89,15 +91,43 @@ class Supervisor {
   }
 
  private:
+  // A switch that fails takes all hosts away at once, and may be back soon: that is no failure of the job's. False when
+  // no host has answered for as long as they are waited for, or a signal came.
+  bool await_hosts() {
+    const auto start = Clock::now();
+    auto told_at = start - kTellAgain;
+    while (pool_.usable().empty()) {
+      if (signals_.count() > 0 || seconds_since(start) >= options_.await_hosts_seconds) return false;
+      if (Clock::now() - told_at >= kTellAgain) {
+        told_at = Clock::now();
+        record_.warn(fmt::format("no host answers: waiting for one, {:.0f} s of at most {:.0f} s so far",
+                                 seconds_since(start), options_.await_hosts_seconds));
+      }
+      pool_.ask_silent_now();
+      (void)signals_.sleep(kAskSeconds);
+      pool_.refresh();
+      warn_problems();
+    }
+    return true;
+  }
+
+  int ended_by_signal() {
+    record_.warn("ended by a signal before the next attempt; run again to go on");
+    return static_cast<int>(ExitCode::interrupted);
+  }
+
+  int no_host_left() {
+    fmt::print(
+        stderr,
+        "lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} HOST' "
+        "reaches them, then run the same command again: it goes on from the newest checkpoint (--await-hosts "
+        "says how long to wait)\n",
+        to_text(pool_.listed()), options_.await_hosts_seconds, options_.agent);
+    return static_cast<int>(ExitCode::infrastructure);
+  }
+
   Outcome attempt() {
     hosts_ = first_slots(pool_.usable(), most_ranks_);
-    Outcome outcome;
-    if (hosts_.empty()) {
-      outcome.kind = Outcome::Kind::failed;
-      outcome.code = 1;
-      outcome.message = "no host is left: none of those listed answers";
-      return outcome;
-    }
     resize_ = Attempt::Wish::none;
     const bool first = record_.attempt() == first_attempt_;
     AttemptOptions attempt;

@@ -22,6 +22,7 @@ struct LaunchOptions {
   double read_hosts_again_seconds = 5;
   double lock_seconds = 0;              ///< for another launch to leave the run directory
   double ask_hosts_again_seconds = 30;  ///< those that did not answer
+  double await_hosts_seconds = 600;     ///< while none answers
   bool json = false;
 };
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from emulated_hosts import EmulatedHosts
@@ -71,6 +72,34 @@ class Hosts(unittest.TestCase):
         self.assertEqual(fault["reason"], "hang")
         self.assertIn(fault["rank"], (2, 3))
         self.assertIn("no heartbeat for", fault["message"])
+
+    def test_all_hosts_gone_for_a_while(self):
+        """A switch fails for ten seconds: that is waited for, and counts as no attempt."""
+        with EmulatedHosts(3) as hosts:
+            launch = self.launch(hosts, "--hosts", ",".join(f"{name}:1" for name in hosts.names[1:]), "--hang-limit", "5",
+                                 "--ask-again", "2", "--max-restarts", "1")
+            launch.wait_for_step(15)
+            hosts.cut(1)
+            hosts.cut(2)
+            wait_until(lambda: any("no host answers" in event["message"] for event in launch.events("warning")),
+                       "no host to be left")
+            time.sleep(10)
+            hosts.mend(1)
+            hosts.mend(2)
+            self.assertEqual(launch.end(gone_within=60)["parameters_sha256"], self.quiet)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")][0], 2)
+        self.assertEqual(len(self.faults(launch)), 1, "waiting is no failed attempt")
+
+    def test_no_host_comes_back(self):
+        with EmulatedHosts(2) as hosts:
+            launch = self.launch(hosts, "--hosts", f"{hosts.names[1]}:1", "--hang-limit", "5", "--ask-again", "2",
+                                 "--await-hosts", "5", steps=100000)
+            launch.wait_for_step(15)
+            hosts.cut(1)
+            self.assertIsNone(launch.end(code=1, gone_within=90))
+        self.assertIn(f"lockstep: none of the hosts listed ({hosts.names[1]}:1) has answered for 5 s; see that they are up "
+                      f"and that '{hosts.agent} HOST' reaches them, then run the same command again: it goes on from the "
+                      "newest checkpoint (--await-hosts says how long to wait)", launch.output())
 
     def test_hosts_come_and_go(self):
         with EmulatedHosts(3) as hosts:

@@ -26,6 +26,17 @@ TEST(HangWatch, ARankThatIsStoppedForSomeSecondsDoesNotHang) {
   EXPECT_FALSE(watch.check(15));
 }
 
+TEST(HangWatch, HoweverManyRanksTheirHeartbeatsFitIntoTheLimit) {
+  for (const int ranks : {1, 64, 1024, 16'384, 1'000'000}) {
+    for (const double seconds : {2.0, 60.0}) {
+      const HangLimits limits{.seconds = seconds};
+      EXPECT_LE(4 * beat_period(ranks, limits), seconds) << ranks;
+    }
+  }
+  EXPECT_EQ(beat_period(8, {.seconds = 60}), 0.25);
+  EXPECT_EQ(beat_period(256, {.seconds = 60}), 4);
+}
+
 TEST(HangWatch, ASilentRankIsNamed) {
   HangWatch watch = watch_of(3);
   for (int second = 1; second <= 11; ++second) {

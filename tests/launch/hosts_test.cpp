@@ -60,14 +60,40 @@ TEST(Hosts, ThisMachineIsLocalByItsName) {
   EXPECT_FALSE(is_local("surely-not-this-one"));
 }
 
+TEST(Hosts, WithADomainAllOfANameCounts) {
+  EXPECT_FALSE(same_machine("gpu.rack1", "gpu.rack2"));
+  EXPECT_TRUE(same_machine("gpu.rack1", "gpu.rack1"));
+  EXPECT_TRUE(same_machine("gpu", "gpu.rack1")) << "the kernel's name has no domain on many machines";
+  EXPECT_FALSE(same_machine("gpu1", "gpu.rack1"));
+}
+
+// What a script prints, as the launch reads it.
+Hosts discovered(const std::string& script) {
+  BackgroundCommand command({"sh", "-c", script}, std::chrono::seconds(20));
+  auto result = command.poll();
+  for (; !result; result = command.poll()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return discovered_hosts("hosts.sh", *result);
+}
+
+TEST(Hosts, AScriptsWarningsAreNoHosts) {
+  EXPECT_EQ(discovered("echo a slots=2; echo deprecated >&2; echo b"), (Hosts{{"a", 2}, {"b", 1}}));
+}
+
 TEST(Hosts, AScriptThatFailsSaysWhat) {
   try {
-    (void)discover_hosts("false");
+    (void)discovered("echo a; echo no route to the scheduler >&2; exit 3");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::infrastructure);
-    EXPECT_STREQ(error.what(), "--discover: 'false' ended with 1: ");
+    EXPECT_STREQ(error.what(), "--discover: 'hosts.sh' ended with 3: no route to the scheduler");
   }
+}
+
+TEST(Hosts, AScriptThatTakesTooLongIsKilled) {
+  BackgroundCommand command({"sleep", "1000"}, std::chrono::milliseconds(100));
+  auto result = command.poll();
+  for (; !result; result = command.poll()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(result->code, 124);
 }
 
 }  // namespace

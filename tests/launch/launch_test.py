@@ -120,6 +120,30 @@ class Faults(unittest.TestCase):
         resize = next(event for event in launch.events("restart") if event.get("reason") == "resize")
         self.assertEqual(resize["step"] % 10, 0)
 
+    def test_a_lock_that_a_former_rank_still_holds(self):
+        """A killed rank in a write that cannot be interrupted keeps the run directory's lock for a while."""
+        launch = self.launch("--ranks", "2")
+        launch.wait_for_step(2)
+        holder = subprocess.Popen(["flock", str(launch.directory / "lock"), "sleep", "3"])
+        time.sleep(0.5)  # it waits for the lock, and has it when rank 0 dies
+        os.kill(launch.process_of_rank(1), signal.SIGKILL)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(holder.wait(30), 0)
+        self.assertEqual(launch.attempts(), 2)
+        messages = [event["message"] for event in launch.events("warning")]
+        self.assertIn(f"{launch.directory}: waiting for a rank of an earlier attempt, which still holds its lock; at "
+                      "most 120 s", messages)
+
+    def test_a_slow_discovery_script_keeps_no_heartbeat_waiting(self):
+        """It takes longer than a silent rank is given."""
+        script = pathlib.Path(self.folder.name, "slow-hosts")
+        script.write_text("#!/bin/sh\nsleep 3\necho this is no host >&2\necho localhost slots=2\n", encoding="utf-8")
+        script.chmod(0o755)
+        launch = self.launch("--discover", str(script), "--hosts-every", "0.5", "--hang-limit", "2", steps=600)
+        self.assertEqual(launch.end()["steps"], 600)
+        self.assertEqual(launch.attempts(), 1, launch.output())
+        self.assertGreater(launch.events("end")[0]["seconds"], 0)
+
 
 class Ends(unittest.TestCase):
     def setUp(self):
@@ -156,6 +180,22 @@ class Ends(unittest.TestCase):
         self.assertIn("no network today", launch.output())
         waits = [event["after_seconds"] for event in launch.events("restart")]
         self.assertEqual(waits, [0, 1, 0])
+
+    def test_no_secret_stands_on_a_command_line(self):
+        """Command lines are everybody's to read; with the secret of the control socket one could end the run."""
+        launch = self.launch("--ranks", "2", steps=100000)
+        launch.wait_for_step(2)
+        rank = launch.process_of_rank(0)
+        environment = pathlib.Path(f"/proc/{rank}/environ").read_bytes().split(b"\0")
+        secret = next(word for word in environment if word.startswith(b"LOCKSTEP_SUPERVISOR_SECRET=")).split(b"=")[1]
+        self.assertGreaterEqual(len(secret), 32)
+        for command_line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                self.assertNotIn(secret, command_line.read_bytes())
+            except OSError:
+                continue
+        launch.signal(signal.SIGTERM)
+        launch.end(75)
 
     def test_a_second_launch_into_the_same_directory(self):
         launch = self.launch("--ranks", "2", steps=100000)

@@ -1,7 +1,9 @@
 // mpirun's command line, children, processes by their mark, control sockets, the events of a launch.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -50,8 +53,9 @@ TEST(Mpirun, EachMajorGetsItsOwnFlags) {
 }
 
 TEST(Mpirun, RanksOfOneHostNeedNoSockets) {
-  const std::vector<std::string> without = {"--mca", "btl", "^tcp"};
   for (const int major : {4, 5}) {
+    const std::vector<std::string> without = {"--mca", "pml", "ob1",
+                                              "--mca", "btl", major == 5 ? "self,sm" : "self,vader"};
     EXPECT_TRUE(
         holds(mpirun_command({.ranks = 2, .hosts = {}, .agent = "", .environment = {}, .mark = ""}, major), without));
     EXPECT_TRUE(holds(
@@ -113,7 +117,7 @@ std::vector<RankMessage> heard(ControlServer& server, std::size_t count) {
 }
 
 TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
-  ControlServer server("token", true);
+  ControlServer server("token", 8, true);
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
   ASSERT_TRUE(rank.open());
   rank.queue("hello token 3 4 123 host-a");
@@ -143,7 +147,7 @@ TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
 
 // A rank that dies takes others with it within milliseconds: the first is the one to name.
 TEST(ControlServer, EndsAreHeardInTheirOrder) {
-  ControlServer server("token", true);
+  ControlServer server("token", 8, true);
   std::vector<ControlSocket> ranks(4);
   for (int r = 0; r < 4; ++r) {
     ranks[static_cast<std::size_t>(r)] = ControlSocket::connect(server.addresses(), 5000ms);
@@ -159,7 +163,7 @@ TEST(ControlServer, EndsAreHeardInTheirOrder) {
 }
 
 TEST(ControlServer, AStrangerIsShownOut) {
-  ControlServer server("token", true);
+  ControlServer server("token", 8, true);
   ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
   stranger.queue("hello wrong 0 1 1 x");
   ASSERT_TRUE(stranger.flush());
@@ -170,6 +174,101 @@ TEST(ControlServer, AStrangerIsShownOut) {
     open = stranger.read_lines(lines);
   }
   EXPECT_FALSE(open);
+}
+
+// Each holds a descriptor and says nothing. A rank that comes after them is heard, and they are shown out.
+TEST(ControlServer, AThousandIdleStrangersKeepNobodyOut) {
+  ControlServer server("token", 8, true);
+  std::vector<ControlSocket> idle;
+  for (int i = 0; i < 1500; ++i) {
+    idle.push_back(ControlSocket::connect(server.addresses(), 5000ms));
+    ASSERT_TRUE(idle.back().open()) << i;
+    if (i % 100 == 0) {
+      EXPECT_TRUE(server.poll(0ms, -1).empty());
+    }
+  }
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  rank.queue("hello token 3 4 123 host-a");
+  ASSERT_TRUE(rank.flush());
+  const auto messages = heard(server, 1);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].rank, 3);
+  EXPECT_LE(server.strangers(), 1024U);
+}
+
+TEST(ControlServer, AHelloThatDoesNotEndIsShownOut) {
+  ControlServer server("token", 8, true);
+  ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
+  stranger.queue("hello " + std::string(5000, 'x'));
+  ASSERT_TRUE(stranger.flush());
+  std::vector<std::string> lines;
+  bool open = true;
+  for (int i = 0; i < 1000 && open; ++i) {
+    EXPECT_TRUE(server.poll(5ms, -1).empty());
+    open = stranger.read_lines(lines);
+  }
+  EXPECT_FALSE(open);
+}
+
+// What comes right behind a hello may be longer than any hello.
+TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
+  ControlServer server("token", 8, true);
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  const std::string event(100'000, 'x');
+  rank.queue("hello token 0 1 1 a");
+  rank.queue("event " + event);
+  (void)rank.flush();
+  std::vector<RankMessage> messages;
+  for (int i = 0; i < 1000 && messages.size() < 2; ++i) {
+    for (auto& message : server.poll(5ms, -1)) messages.push_back(message);
+    (void)rank.flush();
+  }
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[1].rest, event);
+}
+
+// The limit of open files is lowered so far that not all who connect can be taken: those who are, are heard, and the
+// loop does not spin on the others.
+TEST(ControlServer, WithoutDescriptorsThoseWhoAreConnectedAreHeard) {
+  ControlServer server("token", 8, true);
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  rank.queue("hello token 0 1 1 a");
+  ASSERT_TRUE(rank.flush());
+  ASSERT_EQ(heard(server, 1).size(), 1U);
+  std::vector<ControlSocket> others;
+  for (int i = 0; i < 20; ++i) others.push_back(ControlSocket::connect(server.addresses(), 5000ms));
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  rlimit few = files;
+  few.rlim_cur = static_cast<rlim_t>(others.back().descriptor()) + 5;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(server.poll(0ms, -1).empty());
+  int wakes = 0;  // what is left in the queue would wake each of these at once
+  const auto start = std::chrono::steady_clock::now();
+  for (; wakes < 20; ++wakes) (void)server.poll(10ms, -1);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);
+  rank.queue("beat 1 2 3");
+  ASSERT_TRUE(rank.flush());
+  const auto messages = heard(server, 1);
+  setrlimit(RLIMIT_NOFILE, &files);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].word, "beat");
+}
+
+TEST(ControlServer, MoreRanksThanFilesMayBeOpenAreRefused) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const int ranks = static_cast<int>(std::min<rlim_t>(files.rlim_max, 1'000'000'000));
+  try {
+    ControlServer server("token", ranks, true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(std::string(error.what()),
+              "launch: expected to be allowed " + std::to_string(ranks + 64) + " open files, one for each of " +
+                  std::to_string(ranks) + " ranks and some more, found a limit of " + std::to_string(files.rlim_max) +
+                  "; raise it (ulimit -Hn, LimitNOFILE= of the service), or start fewer ranks");
+  }
 }
 
 TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
@@ -196,12 +295,55 @@ TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
 }
 
 // A limit of the process stands for a full disk: a write across it is cut short, too.
+// A file system that stands still: here a pipe that nobody reads. Lines are taken meanwhile, and none is lost.
+TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
+  Job job;
+  job.run_directory = testing::TempDir() + "run_record_pipe-" + std::to_string(getpid());
+  std::filesystem::create_directories(job.run_directory);
+  const std::string file = job.run_directory + "/events.jsonl";
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  const int reader = open(file.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  constexpr int kLines = 5000;  // more than a pipe holds
+  std::string text;
+  {
+    RunRecord record(job, true);
+    testing::internal::CaptureStdout();
+    auto written = std::async(std::launch::async, [&] {
+      for (int i = 0; i < kLines; ++i) record.line(R"({"event":"step","step":)" + std::to_string(i) + "}");
+    });
+    const bool taken = written.wait_for(60s) == std::future_status::ready;
+    EXPECT_TRUE(taken) << "the supervisor would hear no heartbeat";
+    std::thread end([&] {
+      std::array<char, 65536> block{};
+      while (std::count(text.begin(), text.end(), '\n') < kLines) {
+        const ssize_t count = read(reader, block.data(), block.size());
+        if (count > 0) text.append(block.data(), static_cast<std::size_t>(count));
+        if (count <= 0) std::this_thread::sleep_for(1ms);
+      }
+    });
+    written.wait();
+    end.join();
+    record.flush();
+    testing::internal::GetCapturedStdout();
+  }
+  close(reader);
+  std::istringstream lines(text);
+  std::string line;
+  for (int i = 0; i < kLines; ++i) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(line.find(R"({"event":"step","step":)" + std::to_string(i) + ","), 0U) << line;
+  }
+  std::filesystem::remove_all(job.run_directory);
+}
+
 TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
   Job job;
   job.run_directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
   const std::string file = job.run_directory + "/events.jsonl";
   RunRecord record(job, false);
   record.line(R"({"event":"first"})");
+  record.flush();
   const auto size = std::filesystem::file_size(file);
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
@@ -209,10 +351,12 @@ TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
   const rlimit full{size + 10, usual.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
   record.line(R"({"event":"second"})");
+  record.flush();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
   (void)std::signal(SIGXFSZ, handler);
   EXPECT_EQ(std::filesystem::file_size(file), size);
   record.line(R"({"event":"third"})");
+  record.flush();
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
   EXPECT_EQ(text.str().find(R"({"event":"first","time":)"), 0U);
