@@ -23,6 +23,7 @@ struct AttributeSpec {
   std::optional<Attribute> fallback = {};            ///< absent: the attribute is required, unless `optional`
   bool optional = false;                             ///< may be absent and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
+  bool below_maximum = false;                        ///< the maximum itself is out of range
   std::vector<std::string> choices = {};             ///< for text
 };
 

@@ -15,7 +15,9 @@ namespace {
 Number limited(const AttributeSpec& spec) {
   Number limits = number();
   if (spec.minimum) limits = std::move(limits).at_least(*spec.minimum);
-  if (spec.maximum) limits = std::move(limits).at_most(*spec.maximum);
+  if (spec.maximum) {
+    limits = spec.below_maximum ? std::move(limits).below(*spec.maximum) : std::move(limits).at_most(*spec.maximum);
+  }
   return limits;
 }
 

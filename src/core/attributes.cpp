@@ -58,7 +58,8 @@ void check_value(const AttributeSpec& spec, const Attribute& value, const std::s
                 fmt::format("{}: {}: expected {}, found {}", what, spec.name, kind_name(spec.kind), to_string(value)));
   }
   for (const double number : numbers(value)) {
-    if ((spec.minimum && number < *spec.minimum) || (spec.maximum && number > *spec.maximum) || std::isnan(number)) {
+    const bool above = spec.maximum && (number > *spec.maximum || (spec.below_maximum && number == *spec.maximum));
+    if ((spec.minimum && number < *spec.minimum) || above || std::isnan(number)) {
       throw Error(ExitCode::configuration, fmt::format("{}: {}: {} is out of range", what, spec.name, number));
     }
   }

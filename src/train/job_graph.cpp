@@ -1,5 +1,10 @@
 #include "train/job_graph.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/config.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/precision.hpp"
 
@@ -13,6 +18,21 @@ Graph in_precision(const Job& job, Graph graph) {
   return graph;
 }
 
+// The variance of one value is 0, and what a layer makes of it does not depend on its input.
+void require_batch_statistics(const Graph& graph, const Job& job) {
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "batch_norm") continue;
+    const TensorSpec& x = graph.at(node.inputs[0]).spec;
+    if (x.elements() / x.shape.back() > 1) continue;
+    const auto place = job.places.find("job.shards");
+    throw config::Problems(
+        {{place == job.places.end() ? Place{.path = "job.shards"} : place->second,
+          fmt::format("expected shards of several samples, since layer '{}' normalizes over a shard, found {} shards "
+                      "of a batch of {}, where it sees one value a channel; set shards to {} or less",
+                      node.name, job.shards, job.batch_size, std::max<std::int64_t>(1, job.shards / 2))}});
+  }
+}
+
 }  // namespace
 
 DType precision_of(const Job& job) {
@@ -20,14 +40,16 @@ DType precision_of(const Job& job) {
 }
 
 Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries) {
-  return in_precision(job, build_model_graph({.model = &job.model,
-                                              .loss = &job.loss,
-                                              .metrics = job.metrics,
-                                              .features = data.features,
-                                              .classes = data.classes,
-                                              .vocabulary = data.vocabulary,
-                                              .batch = job.batch_size / job.shards},
-                                             registries.ops, registries.models));
+  Graph graph = in_precision(job, build_model_graph({.model = &job.model,
+                                                     .loss = &job.loss,
+                                                     .metrics = job.metrics,
+                                                     .features = data.features,
+                                                     .classes = data.classes,
+                                                     .vocabulary = data.vocabulary,
+                                                     .batch = job.batch_size / job.shards},
+                                                    registries.ops, registries.models));
+  require_batch_statistics(graph, job);
+  return graph;
 }
 
 Graph make_prediction_graph(const Job& job, const PreparedData& data, const Registries& registries,

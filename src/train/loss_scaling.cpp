@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -13,7 +16,7 @@ namespace {
   throw Error(ExitCode::diverged,
               fmt::format("step {}: some gradient is not a finite number at a loss scale of {}, {}; try {}a smaller "
                           "learning rate, clip_norm, or precision: bf16",
-                          step, scale, fixed ? "which is fixed" : "the smallest there is",
+                          step + 1, scale, fixed ? "which is fixed" : "the smallest there is",
                           fixed ? "loss_scale: dynamic, " : ""));
 }
 
@@ -23,6 +26,12 @@ LossScale first_loss_scale(const Job& job) {
   if (job.precision != "fp16") return {};
   const LossScaleOptions& options = job.loss_scale;
   return {.scale = static_cast<double>(options.fixed > 0 ? options.fixed : options.initial)};
+}
+
+double targets_in_mean(const Graph& graph, std::int64_t shards) {
+  const Node& loss = graph.nodes.at(static_cast<std::size_t>(graph.loss));
+  const std::int64_t targets = graph.at(loss.inputs.at(1)).spec.elements() * shards;
+  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(targets, 1))));
 }
 
 void after_update(const LossScaleOptions& options, bool left_out, std::int64_t step, LossScale& scale) {

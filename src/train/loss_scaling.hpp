@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 #include "train/checkpoint_progress.hpp"
 
@@ -17,6 +18,12 @@ inline constexpr double kSmallestLossScale = 0x1p-14, kLargestLossScale = 0x1p24
 
 /// Of a job's first step; its scale is 0 where the precision is not fp16.
 [[nodiscard]] LossScale first_loss_scale(const Job& job);
+
+/// The scale is that of the mean loss over a global batch, while a shard's loss is a sum, which is divided by the count
+/// of all targets only at the update. So the gradients that a shard's loss makes are multiplied by the scale over this:
+/// the number of targets (labels, or values where targets are no labels) in a global batch, rounded up to a power of
+/// two. `graph` is that of one of `shards` shards, with a loss.
+[[nodiscard]] double targets_in_mean(const Graph& graph, std::int64_t shards);
 
 /// What follows an update: halves the scale after one that was left out, doubles it after a growth interval of good
 /// ones. `step` counts from 0. Throws Error(diverged) where a gradient was not finite and the scale cannot be halved.

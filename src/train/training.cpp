@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "comm/expected_bytes.hpp"
+#include "config/config.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_plans.hpp"
 #include "train/balance_record.hpp"
@@ -26,7 +27,14 @@ namespace lockstep::train {
 namespace {
 
 std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
-  return job.steps > 0 ? job.steps : std::llround(job.epochs * static_cast<double>(steps_per_epoch));
+  if (job.steps > 0) return job.steps;
+  const std::int64_t steps = std::llround(job.epochs * static_cast<double>(steps_per_epoch));
+  if (steps > 0) return steps;
+  const auto place = job.places.find("job.epochs");
+  throw config::Problems({{place == job.places.end() ? Place{.path = "job.epochs"} : place->second,
+                           fmt::format("expected epochs that are at least one step, found {} epochs of {} steps, which "
+                                       "round to 0 steps; set epochs to {:.2g} or more, or steps=1",
+                                       job.epochs, steps_per_epoch, 1.0 / static_cast<double>(steps_per_epoch))}});
 }
 
 }  // namespace
@@ -44,6 +52,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       bad_samples_(context_, data_.replaced),
       graph_(make_job_graph(job, data_, registries)),
+      targets_in_mean_(targets_in_mean(graph_, job.shards)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
       balancing_(context_),
@@ -223,6 +232,7 @@ void Training::step() {
   TraceRanges* const ranges = trace_ == nullptr ? nullptr : trace_->ranges();
   const TraceRange range(ranges, ranges == nullptr ? "" : fmt::format("step {}", number + 1));
   loss_scale_ = progress_.loss_scale.scale;
+  gradient_scale_ = loss_scale_ > 0 ? loss_scale_ / targets_in_mean_ : 1;
   exchange_->begin_step(number, balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;
@@ -231,8 +241,8 @@ void Training::step() {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
     const TraceScope span(trace_, "compute", number);
-    const auto scale = static_cast<float>(loss_scale_ > 0 ? loss_scale_ : 1);
-    results = &executor_->train({balancing_.own_shards(), scale}, number, *source_, layout_, *exchange_);
+    results = &executor_->train({balancing_.own_shards(), static_cast<float>(gradient_scale_)}, number, *source_,
+                                layout_, *exchange_);
     balancing_.computed(*executor_, layout_);
   }
   report.compute = seconds_since(start);
@@ -276,7 +286,7 @@ void Training::update(const StepSums& sums) {
                               {.learning_rate = schedule_.at(progress_.step),
                                .step = progress_.step,
                                .update = progress_.step - scale.left_out,
-                               .loss_scale = loss_scale_ > 0 ? loss_scale_ : 1});
+                               .loss_scale = gradient_scale_});
   if (loss_scale_ > 0) after_update(job_.loss_scale, updated_.left_out, progress_.step, scale);
 }
 
@@ -304,7 +314,7 @@ double Training::checked_loss(const StepSums& sums) const {
       ExitCode::diverged,
       fmt::format("step {}: the loss is {}, not a finite number; try {}a smaller learning rate, a longer warm-up, "
                   "or clip_norm",
-                  progress_.step, std::isnan(loss) ? "nan" : "infinite",
+                  progress_.step + 1, std::isnan(loss) ? "nan" : "infinite",
                   loss_scale_ > 0 ? "precision: bf16, whose range is larger, " : ""));
 }
 

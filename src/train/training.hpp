@@ -80,6 +80,7 @@ class Training {
   PreparedData data_;
   BadSamples bad_samples_;
   Graph graph_;
+  double targets_in_mean_;  ///< of the loss; fp16 only
   std::int64_t steps_per_epoch_, steps_;
   Balancing balancing_;
   std::unique_ptr<exec::WorkerPool> pool_;
@@ -103,8 +104,9 @@ class Training {
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, training_seconds_ = 0, reported_wait_ = 0;
-  double loss_scale_ = 0;  ///< of the last step; 0: losses are not scaled
-  UpdateResult updated_;   ///< of the last step
+  double loss_scale_ = 0;      ///< of the last step, of the mean loss; 0: losses are not scaled
+  double gradient_scale_ = 1;  ///< of the last step: what the gradients of its summed losses were multiplied by
+  UpdateResult updated_;       ///< of the last step
   RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
   std::unique_ptr<Board> board_;                  ///< on rank 0, where the job asks for it

@@ -6,7 +6,9 @@
 #include <array>
 
 #include "backend/device.hpp"
+#include "config/config.hpp"
 #include "lockstep/version.hpp"
+#include "train/catalogue.hpp"
 #include "train/gpu_events.hpp"
 #include "train/training.hpp"
 
@@ -55,6 +57,8 @@ void Training::emit_start() const {
   if (const auto& plans = executor_->plans(); !plans.empty()) {
     record.emplace_back("plans", fmt::format("{}", fmt::join(plans, "\n")));
   }
+  const auto shards = config::told_about_shards(job_, catalogue_of(registries_));
+  if (!shards.empty()) record.emplace_back("shards_chosen", shards);
   if (!gpu_data_.told.empty()) record.emplace_back("inputs", gpu_data_.told);
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);

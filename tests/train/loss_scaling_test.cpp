@@ -26,10 +26,10 @@ job:
       - flatten
       - {linear: {features: 10}}
   data: {train: {digits: {count: 160}}}
-  batch_size: 32
+  batch_size: 16
   shards: 8
   steps: 14
-  precision: {fp16: {initial_scale: 1048576, growth_interval: 3}}
+  precision: {fp16: {initial_scale: 16777216, growth_interval: 3}}
   optimizer: {adamw: {weight_decay: 0.01}}
   learning_rate: 0.01
   clip_norm: 0.5
@@ -116,7 +116,7 @@ TEST(LossScaling, StaysWithinItsLimits) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::diverged);
     EXPECT_STREQ(error.what(),
-                 "step 7: some gradient is not a finite number at a loss scale of 6.103515625e-05, the smallest there "
+                 "step 8: some gradient is not a finite number at a loss scale of 6.103515625e-05, the smallest there "
                  "is; try a smaller learning rate, clip_norm, or precision: bf16");
   }
 }
@@ -131,7 +131,7 @@ TEST(LossScaling, RanksThreadsAndLoweringChangeNoBit) {
   const Outcome alone = train(1, {"threads=1"});
   // The test is worth something only if the course has all there is: left out, made, and doubled in between.
   ASSERT_EQ(alone.course.size(), 14U);
-  EXPECT_EQ(alone.course.front(), (std::pair{1048576.0, true}));
+  EXPECT_EQ(alone.course.front(), (std::pair{16777216.0, true}));
   EXPECT_FALSE(alone.course.back().second && alone.course[12].second);
   bool doubled = false;
   for (std::size_t i = 1; i < alone.course.size(); ++i) {
@@ -176,9 +176,15 @@ TEST(LossScaling, AnUpdateThatIsLeftOutLeavesNothingBehind) {
   EXPECT_NE(train(1).parameters, untouched);
 }
 
+// The scale is the mean loss's: a batch of 16 targets makes it no larger than one of a single target.
+TEST(LossScaling, TheScaleIsOfTheMeanLoss) {
+  EXPECT_FALSE(train(1, {"steps=1", "precision={fp16: {initial_scale: 1048576}}"}).course.front().second)
+      << "as the scale of summed losses it would be left out";
+}
+
 TEST(LossScaling, AScaleThatCannotBeHalvedEndsTheRun) {
   EXPECT_EQ(message_of({"precision={fp16: {loss_scale: 16777216}}"}),
-            "step 0: some gradient is not a finite number at a loss scale of 16777216, which is fixed; try loss_scale: "
+            "step 1: some gradient is not a finite number at a loss scale of 16777216, which is fixed; try loss_scale: "
             "dynamic, a smaller learning rate, clip_norm, or precision: bf16");
   EXPECT_EQ(message_of({"precision={fp16: {loss_scale: 256}}"}), "");
 }

@@ -146,4 +146,32 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
   }
 }
 
+// The variance of one value is 0.
+TEST(Start, BatchNormOverOneValueIsRefused) {
+  const Registries registries = Registries::built_in();
+  const Job job = config::load_text(R"(
+job:
+  model: {layers: [flatten, {linear: {features: 8}}, {batch_norm: {}, name: norm}, relu, {linear: {features: 10}}]}
+  data: {train: {digits: {count: 64}}}
+  batch_size: 32
+  shards: 32
+  steps: 1
+  checkpoint: never
+)",
+                                    "job.yaml", {}, train::catalogue_of(registries), false);
+  run_in_threads(1, [&](Communicator& communicator) {
+    try {
+      (void)train_job(job, communicator, registries, {});
+      ADD_FAILURE() << "it trained to a running variance of 0";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      EXPECT_STREQ(
+          error.what(),
+          "job.yaml:6:11: job.shards: expected shards of several samples, since layer 'norm' normalizes over a "
+          "shard, found 32 shards of a batch of 32, where it sees one value a channel; set shards to 16 or "
+          "less");
+    }
+  });
+}
+
 }  // namespace lockstep

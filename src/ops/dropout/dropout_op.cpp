@@ -16,10 +16,6 @@ std::unique_ptr<Kernel> make_dropout_cpu(const KernelRequest& request);
 namespace {
 
 Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
-  if (attributes.number("rate") >= 1) {
-    throw Error(ExitCode::configuration,
-                fmt::format("dropout: expected a rate from 0 to below 1, found {}", attributes.number("rate")));
-  }
   if (inputs[0].shape.empty() || inputs[0].dtype != DType::f32) {
     throw Error(ExitCode::configuration, fmt::format("dropout: expected an input [batch, ...] of f32, found {} of {}",
                                                      to_string(inputs[0].shape), name_of(inputs[0].dtype)));
@@ -37,7 +33,8 @@ OpDef make_dropout() {
                     .kind = AttributeKind::number,
                     .doc = "probability that an element is left out",
                     .minimum = 0,
-                    .maximum = 1}};
+                    .maximum = 1,
+                    .below_maximum = true}};
   op.shorthand = "rate";
   op.in_place = {.forward = true, .over_gradient = true};
   op.infer = infer;
