@@ -17,8 +17,13 @@ double step_of(std::int64_t shards) {
 }
 
 void print_shares(const Job& job, const config::Catalogue& catalogue) {
-  fmt::print("batch_size {} in {} shards of {} samples: at most {} ranks; a rank's share moves in steps of {:.1f} %\n",
-             job.batch_size, job.shards, job.batch_size / job.shards, job.shards, step_of(job.shards));
+  const auto counted = [](std::int64_t count, const char* thing) {
+    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  };
+  fmt::print("batch_size {} in {} of {}: at most {}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
+             counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
+             step_of(job.shards));
+  if (const auto told = config::told_about_shards(job, catalogue); !told.empty()) fmt::print("{}\n", told);
   if (const auto finer = config::finer_batch(job, catalogue)) {
     fmt::print("batch_size {} can be {} shards of {} samples: steps of {:.1f} %\n", finer->batch_size, finer->shards,
                finer->batch_size / finer->shards, step_of(finer->shards));

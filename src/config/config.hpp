@@ -71,9 +71,13 @@ void check_world_size(const Job& job, int ranks);
 struct FinerBatch {
   std::int64_t batch_size, shards;
 };
-/// The batch within a third of the job's that has the most default shards (the nearest of several), if the job has
-/// fewer than 8 and fewer than that. For `lockstep check`.
+/// If the job has fewer than 8 shards: the nearest batch, within a third of the job's, that has 8 or more by default;
+/// else the one that has most, if that is more than the job has. For `lockstep check`.
 [[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
+
+/// What `shards: auto` has chosen and what the next numbers would give instead, on one line; empty where the job says a
+/// number. A batch that leaves one shard is told with one near it that leaves more.
+[[nodiscard]] std::string told_about_shards(const Job& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end.
 [[nodiscard]] std::string schema(const Catalogue& catalogue);

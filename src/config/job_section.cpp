@@ -75,9 +75,10 @@ void check_cache(const Job& job, const Scope& scope) {
 
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
-      .field("shards", &Job::shards, number().at_least(1).word("auto", 0),
-             "equal cuts of the batch, and the most ranks; auto: the largest divisor of batch_size up to 32, with "
-             "batch norm such that a shard has at least 16 samples")
+      .field(
+          "shards", &Job::shards, number().at_least(1).word("auto", 0),
+          "equal cuts of the batch, and the most ranks; auto: the largest divisor of batch_size up to 32 such that a "
+          "shard has at least 8 samples, 16 with batch norm, or 1 window of text")
       .field("epochs", &Job::epochs, number().above(0), "length of the training, in passes over the training set")
       .alternative([](Job& job) { job.steps = 0; }, [](const Job& job) { return job.steps == 0; })
       .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")

@@ -57,7 +57,7 @@ YamlNode* job_of(YamlNode& root, Session& session, bool overridden) {
 void finish(Job& job, const Session& session, const Rule& rule, const Catalogue& catalogue) {
   if (job.name.empty()) job.name = std::filesystem::path(session.file).stem().string();
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
-  if (job.shards == 0) job.shards = default_shards(job.batch_size, uses_batch_statistics(job.model, catalogue));
+  if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
   job.places = session.places;
   canonicalize(job, rule);
 }

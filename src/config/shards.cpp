@@ -8,15 +8,24 @@ namespace lockstep::config {
 namespace {
 
 constexpr std::int64_t kMostShards = 32;  ///< that are chosen by default
+constexpr std::int64_t kFewShards = 4;    ///< as many are chosen even if they are small
+
+/// Of `number`, up to `most`; 1 where there is no other.
+std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
+  for (std::int64_t divisor = std::min(most, number); divisor > 1; --divisor) {
+    if (number % divisor == 0) return divisor;
+  }
+  return 1;
+}
 
 }  // namespace
 
-std::int64_t default_shards(std::int64_t batch, bool batch_statistics) {
-  constexpr std::int64_t kLeastSamples = 16;
-  for (std::int64_t shards = std::min(kMostShards, batch); shards > 1; --shards) {
-    if (batch % shards == 0 && (!batch_statistics || batch / shards >= kLeastSamples)) return shards;
-  }
-  return 1;
+std::int64_t default_shards(std::int64_t batch, ShardWork work) {
+  const std::int64_t wanted = work == ShardWork::batch_statistics ? batch / 16
+                              : work == ShardWork::samples        ? batch / 8
+                                                                  : batch;
+  const std::int64_t shards = largest_divisor(batch, std::min(kMostShards, wanted));
+  return work == ShardWork::samples && shards < kFewShards ? largest_divisor(batch, kFewShards) : shards;
 }
 
 std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted) {
@@ -32,6 +41,12 @@ std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted)
   return above == 0 ? std::vector{below} : std::vector{below, above};
 }
 
+ShardWork shard_work(const Job& job, const Catalogue& catalogue) {
+  if (uses_batch_statistics(job.model, catalogue)) return ShardWork::batch_statistics;
+  const std::string& kind = job.data.train.kind;
+  return kind == "text" || kind == "tokens" ? ShardWork::sequences : ShardWork::samples;
+}
+
 bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue) {
   const auto flagged = [](const std::vector<NamedAttributes>& known, const std::string& name) {
     return std::any_of(known.begin(), known.end(),
@@ -44,17 +59,36 @@ bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue
 
 std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue) {
   constexpr std::int64_t kFineEnough = 8;
-  const auto is_finest = [](const std::optional<FinerBatch>& found) { return found && found->shards == kMostShards; };
+  const auto is_fine = [](const std::optional<FinerBatch>& found) { return found && found->shards >= kFineEnough; };
   if (job.shards >= kFineEnough) return std::nullopt;
-  const bool statistics = uses_batch_statistics(job.model, catalogue);
+  const ShardWork work = shard_work(job, catalogue);
   std::optional<FinerBatch> best;
-  for (std::int64_t distance = 0; distance <= job.batch_size / 3 && !is_finest(best); ++distance) {
+  for (std::int64_t distance = 0; distance <= job.batch_size / 3 && !is_fine(best); ++distance) {
     for (const std::int64_t batch : {job.batch_size + distance, job.batch_size - distance}) {
-      const std::int64_t shards = default_shards(batch, statistics);
+      const std::int64_t shards = default_shards(batch, work);
       if (shards > (best ? best->shards : job.shards)) best = FinerBatch{batch, shards};
     }
   }
   return best;
+}
+
+std::string told_about_shards(const Job& job, const Catalogue& catalogue) {
+  if (job.places.contains("job.shards") || job.batch_size == 1) return "";
+  const std::int64_t batch = job.batch_size;
+  if (job.shards == 1) {
+    const auto finer = finer_batch(job, catalogue);
+    return fmt::format(
+        "shards: auto makes one shard of a batch of {}, which one thread of one rank computes{}", batch,
+        finer ? fmt::format("; batch_size={} would be {} shards", finer->batch_size, finer->shards) : "");
+  }
+  std::string text = fmt::format("shards: auto chose {}", job.shards);
+  for (const std::int64_t other : {largest_divisor(batch, job.shards - 1), near_divisors(batch, job.shards).back()}) {
+    if (other == job.shards) continue;
+    text += fmt::format("; shards={} would allow {} rank{}, {} work a shard ({} sample{})", other, other,
+                        other == 1 ? "" : "s", other < job.shards ? "more" : "less", batch / other,
+                        batch / other == 1 ? "" : "s");
+  }
+  return text;
 }
 
 void check_world_size(const Job& job, int ranks) {

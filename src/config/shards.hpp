@@ -8,9 +8,17 @@
 
 namespace lockstep::config {
 
-/// The largest divisor of `batch` up to 32; with batch statistics such that a shard has 16 samples or more
-/// (fewer cost accuracy: DESIGN.md has the measurement), or 1 where none has.
-[[nodiscard]] std::int64_t default_shards(std::int64_t batch, bool batch_statistics);
+/// How small a shard may be by default.
+enum class ShardWork : std::uint8_t {
+  sequences,  ///< 1 sample: it is a window of tokens, and each is a row of the model's products
+  samples,    ///< 8 samples: fewer are too little work for a kernel (docs/performance.md), unless the batch is small
+  batch_statistics,  ///< 16 samples: batch norm over fewer costs accuracy
+};
+[[nodiscard]] ShardWork shard_work(const Job& job, const Catalogue& catalogue);
+
+/// The largest divisor of `batch` up to 32 that leaves each shard the samples that `work` says, or 1 where none does.
+/// Where that is fewer than 4 for `samples`, the largest divisor up to 4: some parallelism is worth more.
+[[nodiscard]] std::int64_t default_shards(std::int64_t batch, ShardWork work);
 
 /// The divisors of `batch` next below and next above `wanted`.
 [[nodiscard]] std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted);

@@ -57,6 +57,7 @@ std::string start_text(Fields fields, const Palette& palette) {
   row("inputs", fields.take("inputs"));
   row("length", length_text(fields));
   row("ranks", ranks_text(fields));
+  row("", fields.take("shards_chosen"));
   row("device", fields.take("device"));
   row("exact", exactness == "bitwise" ? "" : exactness);
   Line rest;

@@ -49,7 +49,7 @@ TEST(Canonical, HasEveryDefault) {
   EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
   EXPECT_EQ(job["model"]["layers"][0]["conv"]["stride"], nlohmann::json::array({1}));
   EXPECT_EQ(job["model"]["layers"][2]["inputs"], nlohmann::json::array({"previous", "stem"}));
-  EXPECT_EQ(job["shards"], 32);
+  EXPECT_EQ(job["shards"], 8);
 }
 
 TEST(Digest, IgnoresWhatChangesNoBit) {
@@ -71,7 +71,7 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "data.test=digits",
                            "exact=preferred",
                            "device=cpu",
-                           "shards=32",
+                           "shards=8",
                            "optimizer=sgd",
                            "batch_size=6.4e+01"}) {
     EXPECT_EQ(with({same}).digest, digest) << same;

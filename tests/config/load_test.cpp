@@ -22,7 +22,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_TRUE(job.data.normalize);
   EXPECT_EQ(job.data.cache, "memory");
   EXPECT_EQ(job.batch_size, 64);
-  EXPECT_EQ(job.shards, 32);
+  EXPECT_EQ(job.shards, 8);
   EXPECT_EQ(job.epochs, 1);
   EXPECT_EQ(job.steps, 0);
   EXPECT_EQ(job.loss.kind, "cross_entropy");

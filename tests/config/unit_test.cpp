@@ -45,19 +45,52 @@ TEST(OverridePath, SplitsKeysAndIndices) {
   }
 }
 
-TEST(Shards, DefaultIsTheLargestDivisorUpTo32) {
-  EXPECT_EQ(default_shards(64, false), 32);
-  EXPECT_EQ(default_shards(12, false), 12);
-  EXPECT_EQ(default_shards(100, false), 25);
-  EXPECT_EQ(default_shards(97, false), 1) << "a prime above 32";
-  EXPECT_EQ(default_shards(1, false), 1);
+TEST(Shards, OfTextTheDefaultIsTheLargestDivisorUpTo32) {
+  EXPECT_EQ(default_shards(64, ShardWork::sequences), 32);
+  EXPECT_EQ(default_shards(12, ShardWork::sequences), 12);
+  EXPECT_EQ(default_shards(100, ShardWork::sequences), 25);
+  EXPECT_EQ(default_shards(97, ShardWork::sequences), 1) << "a prime above 32";
+  EXPECT_EQ(default_shards(1, ShardWork::sequences), 1);
+}
+
+TEST(Shards, OfOtherSamplesAShardHas8) {
+  EXPECT_EQ(default_shards(64, ShardWork::samples), 8);
+  EXPECT_EQ(default_shards(128, ShardWork::samples), 16);
+  EXPECT_EQ(default_shards(1024, ShardWork::samples), 32);
+  EXPECT_EQ(default_shards(100, ShardWork::samples), 10);
+  EXPECT_EQ(default_shards(16, ShardWork::samples), 4) << "some parallelism, though shards are small";
+  EXPECT_EQ(default_shards(6, ShardWork::samples), 3);
+  EXPECT_EQ(default_shards(97, ShardWork::samples), 1);
 }
 
 TEST(Shards, BatchNormKeeps16SamplesInAShard) {
-  EXPECT_EQ(default_shards(128, true), 8);
-  EXPECT_EQ(default_shards(1024, true), 32);
-  EXPECT_EQ(default_shards(16, true), 1);
-  EXPECT_EQ(default_shards(24, true), 1);
+  EXPECT_EQ(default_shards(128, ShardWork::batch_statistics), 8);
+  EXPECT_EQ(default_shards(1024, ShardWork::batch_statistics), 32);
+  EXPECT_EQ(default_shards(16, ShardWork::batch_statistics), 1);
+  EXPECT_EQ(default_shards(24, ShardWork::batch_statistics), 1);
+}
+
+TEST(Shards, WhatAutoChoseIsToldWithWhatOthersWouldGive) {
+  const Catalogue catalogue = test_catalogue();
+  const auto told = [&](std::int64_t batch, std::int64_t shards) {
+    Job job;
+    job.model.zoo = "mlp";
+    job.batch_size = batch;
+    job.shards = shards;
+    return told_about_shards(job, catalogue);
+  };
+  EXPECT_EQ(told(64, 8),
+            "shards: auto chose 8; shards=4 would allow 4 ranks, more work a shard (16 samples); shards=16 would allow "
+            "16 ranks, less work a shard (4 samples)");
+  EXPECT_EQ(told(4, 4), "shards: auto chose 4; shards=2 would allow 2 ranks, more work a shard (2 samples)");
+  EXPECT_EQ(told(97, 1),
+            "shards: auto makes one shard of a batch of 97, which one thread of one rank computes; batch_size=96 "
+            "would be 12 shards");
+  Job written;
+  written.batch_size = 64;
+  written.shards = 8;
+  written.places["job.shards"] = Place{};
+  EXPECT_EQ(told_about_shards(written, catalogue), "");
 }
 
 TEST(Shards, FinerBatchIsNearAndHasMoreShards) {
@@ -71,11 +104,11 @@ TEST(Shards, FinerBatchIsNearAndHasMoreShards) {
     return found ? fmt::format("{} in {}", found->batch_size, found->shards) : "none";
   };
   EXPECT_EQ(finer("resnet", 100, 5), "128 in 8") << "16 samples a shard, for batch norm";
-  EXPECT_EQ(finer("mlp", 97, 1), "96 in 32");
-  EXPECT_EQ(finer("mlp", 64, 4), "64 in 32") << "the batch is good already";
+  EXPECT_EQ(finer("mlp", 97, 1), "96 in 12");
+  EXPECT_EQ(finer("mlp", 64, 4), "64 in 8") << "the batch is good already";
   EXPECT_EQ(finer("mlp", 97, 8), "none") << "8 shards are fine enough";
   EXPECT_EQ(finer("mlp", 1, 1), "none");
-  EXPECT_EQ(finer("mlp", 9007199254740881, 1), "9007199254740896 in 32") << "at once, however large the batch is";
+  EXPECT_EQ(finer("mlp", 9007199254740881, 1), "9007199254740882 in 26") << "at once, however large the batch is";
 }
 
 TEST(Shards, NearDivisors) {
