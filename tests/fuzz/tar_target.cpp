@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::accepts([&] {
     auto file = std::make_unique<data::File>(path, data::make_byte_counter());
     if (!data::is_plain_tar(*file)) return;
-    auto found = data::open_plain_tar(std::move(file));
+    auto found = data::open_plain_tar(std::move(file), path);
     found->list();
     tree = std::move(found);
   });
