@@ -59,7 +59,7 @@ RunEvents read_run_events(const std::string& run_directory) {
     add_energy(std::exchange(joules, nullptr), run);
   };
   for (std::string line; std::getline(file, line);) {
-    auto event = EventJson::parse(line, nullptr, false);
+    auto event = nests_too_deep(line) ? EventJson() : EventJson::parse(line, nullptr, false);
     if (!is_event(event)) continue;
     const std::string name = event.value("event", "");
     const double time = event.value("time", 0.0);

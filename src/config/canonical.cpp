@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "core/untrusted.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -74,7 +75,7 @@ void flatten(const Json& value, const std::string& path, std::map<std::string, s
 
 std::map<std::string, std::string> flat(const std::string& canonical) {
   std::map<std::string, std::string> values;
-  const Json json = Json::parse(canonical, nullptr, /*allow_exceptions=*/false);
+  const Json json = nests_too_deep(canonical) ? Json() : Json::parse(canonical, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("job")) flatten(what_counts(json), "job", values);
   return values;
 }

@@ -109,8 +109,9 @@ void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::str
       session.problem(kCommandLine, key, kNoUtf8);
       continue;
     }
+    constexpr std::size_t kDeepest = 100;
     auto parts = split_path(key);
-    if (parts.empty()) {
+    if (parts.empty() || parts.size() > kDeepest) {
       session.problem(kCommandLine, key,
                       fmt::format("expected a path such as optimizer.sgd.momentum or "
                                   "model.layers[2], found '{}'",

@@ -4,12 +4,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lockstep/data_set.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep {
+
+/// Whether lists and objects lie so deep in each other that nobody wrote them: to copy or to write such JSON takes a
+/// stack as deep. To be asked before it is parsed.
+[[nodiscard]] bool nests_too_deep(std::string_view json);
 
 /// An integer out of parsed JSON. nlohmann's own get<int>() casts a float, which is undefined where it does not fit,
 /// and cuts an integer that is too large; here both are that library's type_error. A template over the type of the
@@ -58,5 +64,8 @@ template <class Json>
   if (!count || __builtin_mul_overflow(static_cast<std::uint64_t>(*count), element_bytes, &bytes)) return std::nullopt;
   return bytes;
 }
+
+/// Whether a feature is what its kind promises (lockstep/data_set.hpp); readers and graphs count on it.
+[[nodiscard]] bool is_sound(const Feature& feature);
 
 }  // namespace lockstep

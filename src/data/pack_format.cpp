@@ -38,18 +38,11 @@ Feature::Kind kind_named(const std::string& name) {
   return Feature::Kind::tensor;
 }
 
-/// What Feature promises of a kind; readers count on it.
 void check_feature(const Feature& feature) {
-  const Shape& shape = feature.spec.shape;
-  const auto is = [&](DType dtype, std::size_t rank) { return feature.spec.dtype == dtype && shape.size() == rank; };
-  bool good = true;
-  if (feature.kind == Feature::Kind::image) good = is(DType::u8, 3) && shape[2] >= 1;
-  if (feature.kind == Feature::Kind::label) good = is(DType::i32, 0);
-  if (feature.kind == Feature::Kind::tokens) good = is(DType::i32, 1);
-  if (good) return;
+  if (is_sound(feature)) return;
   throw Error(ExitCode::data, fmt::format("damaged packed file: '{}' is of kind {}, but {} {}", feature.name,
                                           kKinds.at(static_cast<std::size_t>(feature.kind)),
-                                          name_of(feature.spec.dtype), to_string(shape)));
+                                          name_of(feature.spec.dtype), to_string(feature.spec.shape)));
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ std::string to_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = nests_too_deep(text) ? Json() : Json::parse(text, nullptr, false);
   if (!json.is_object()) throw Error(ExitCode::data, path + ": damaged: it is not the JSON that was written");
   try {
     Manifest manifest;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -31,7 +32,7 @@ Json to_json(const Feature& feature) {
 }
 
 Feature parse_feature(const Json& json) {
-  Feature feature{json.at("name").get<std::string>(), {}, {{}, json.at("shape").get<Shape>()}};
+  Feature feature{json.at("name").get<std::string>(), {}, {{}, shape_of(json.at("shape"))}};
   const auto kind = json.at("kind").get<std::string>(), dtype = json.at("dtype").get<std::string>();
   for (const auto& [value, name] : kKinds) {
     if (name == kind) feature.kind = value;
@@ -39,6 +40,7 @@ Feature parse_feature(const Json& json) {
   for (const DType type : kTypes) {
     if (name_of(type) == dtype) feature.spec.dtype = type;
   }
+  if (!is_sound(feature)) throw Json::out_of_range::create(401, "a feature is not what its kind promises", &json);
   return feature;
 }
 
@@ -62,7 +64,7 @@ DataSetInfo parse_info(const Json& json) {
   json.at("source").get_to(info.source);
   for (const auto& feature : json.at("features")) info.features.push_back(parse_feature(feature));
   json.at("class_names").get_to(info.class_names);
-  json.at("vocabulary").get_to(info.vocabulary);
+  info.vocabulary = integer_of<std::int64_t>(json.at("vocabulary"));
   json.at("token_text").get_to(info.token_text);
   json.at("digest").get_to(info.digest);
   return info;

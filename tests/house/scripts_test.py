@@ -60,8 +60,8 @@ class InstallDependencies(unittest.TestCase):
     def test_an_unknown_option(self):
         done = self.run_script("--tests")
         self.assertEqual((done.returncode, done.stderr), (
-            1, "install-dependencies: unknown option '--tests'; expected --build, --run, --test, --portable, --long, --k8s "
-               "or --lint\n"))
+            1, "install-dependencies: unknown option '--tests'; expected --build, --run, --test, --portable, --long, "
+               "--k8s, --fuzz or --lint\n"))
 
 
 class CudaToolkit(unittest.TestCase):
