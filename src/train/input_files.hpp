@@ -27,6 +27,8 @@ class InputFile {
   [[nodiscard]] static std::optional<InputFile> open(const std::string& path);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
   InputFile& operator=(InputFile&&) = delete;
 
   [[nodiscard]] std::uint64_t size() const { return size_; }

@@ -33,7 +33,7 @@ class RunDirectory {
  public:
   /// Creates it. Throws Error(cannot_create) when it cannot be made, written to or locked, or is in use by another run;
   /// Error(infrastructure) when it was waited for in vain, or its file system fails.
-  explicit RunDirectory(std::string path, const LockPatience& lock = {});
+  explicit RunDirectory(std::string path, const LockPatience& patience = {});
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -42,7 +42,7 @@ class RunDirectory {
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
-  void lock(const LockPatience& lock) const;
+  void lock(const LockPatience& patience) const;
   std::string path_;
   int lock_ = -1;
 };
