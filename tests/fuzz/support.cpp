@@ -59,7 +59,7 @@ void require(bool holds, const std::string& what) {
 Folder::Folder() {
   std::error_code ignored;
   const bool in_memory = ::access("/dev/shm", W_OK) == 0;
-  path_ = (in_memory ? "/dev/shm" : std::filesystem::temp_directory_path(ignored).string()) + "/lockstep-fuzz-XXXXXX";
+  path_ = (in_memory ? "/dev/shm" : std::filesystem::temp_directory_path(ignored).string()) + "/fuzz-lockstep-XXXXXX";
   require(::mkdtemp(path_.data()) != nullptr, "a temporary folder can be made: " + path_);
 }
 
