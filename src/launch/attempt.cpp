@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <random>
 #include <string_view>
 
 #include "launch/processes.hpp"
@@ -44,12 +43,7 @@ std::string last_lines(const std::string& path, std::size_t count) {
   return text;
 }
 
-// In the environment of the ranks, which only their user may read: command lines are everybody's.
-std::string fresh_secret() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
+// The secret goes by the environment of the ranks, which only their user may read: command lines are everybody's.
 MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses,
                              const std::string& secret) {
   options.environment.merge(network_variables(environ));
@@ -89,7 +83,7 @@ const char* name_of(Outcome::Kind kind) {
 Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)> on_event)
     : options_(std::move(options)),
       on_event_(std::move(on_event)),
-      secret_(fresh_secret()),
+      secret_(random_hex()),
       server_(secret_, options_.mpirun.ranks, options_.mpirun.hosts.empty()),
       mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, server_.addresses(), secret_),
                start_mpirun(options_))),

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -121,6 +122,11 @@ int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds
     if (left.empty() || Clock::now() >= end) return static_cast<int>(killed.size());
     std::this_thread::sleep_for(kLookAgain);
   }
+}
+
+std::string random_hex() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 }  // namespace lockstep::launch

@@ -28,4 +28,7 @@ inline constexpr const char* kMarkSetting = "lockstep_launch";  ///< of mpirun, 
 /// `patience` (a process in uninterruptible sleep dies when its disk answers).
 int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds patience);
 
+/// 128 random bits as 32 hexadecimal digits: for marks and secrets.
+[[nodiscard]] std::string random_hex();
+
 }  // namespace lockstep::launch

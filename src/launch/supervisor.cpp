@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <thread>
 
 #include "launch/attempt.hpp"
@@ -26,11 +25,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAnswerPatience{15'000}, kRemoteEndPatience{15'000};
 constexpr std::chrono::seconds kTellAgain{30};
 constexpr double kAskSeconds = 0.5;
-
-std::string fresh_mark() {
-  std::random_device random;
-  return fmt::format("lockstep-{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 PoolOptions pool_options(const LaunchOptions& options) {
   PoolOptions pool;
@@ -251,7 +245,7 @@ class Supervisor {
 
   const LaunchOptions& options_;
   int most_ranks_;
-  std::string mark_ = fresh_mark();
+  std::string mark_ = "lockstep-" + random_hex();
   std::string directory_;
   StopSignals signals_;
   RunRecord record_;
