@@ -37,6 +37,9 @@ struct DataSetInfo {
   std::vector<std::string> left_out;       ///< "train/cat/7.jpg: truncated JPEG", samples refused when indexing
   std::vector<std::string> warnings;       ///< what is allowed, but rarely meant; told at the start of a run
   std::string digest;  ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
+  /// Whether the digest covers every byte of the samples. Where it does not, training hashes them in the background and
+  /// compares the hosts before the first checkpoint.
+  bool content_in_digest = true;
 };
 
 /// What read() throws for a sample whose bytes were read but make no sample. It must depend on the bytes alone, so that

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Another number whenever a reader's notes change their form or meaning.
-constexpr std::string_view kMagic = "LOCKSTEP-INDEX-1\n";
+constexpr std::string_view kMagic = "LOCKSTEP-INDEX-2\n";
 constexpr std::size_t kDigestLength = 64;
 
 std::string variable(const char* name) {

@@ -22,13 +22,13 @@ bool is_uncertain(const timespec& time) {
   return time.tv_nsec == 0 && std::time(nullptr) - time.tv_sec < 2;
 }
 
-/// "size mtime ctime"; "absent" where there is nothing. ctime, since a program may set mtime.
+/// "size inode mtime ctime"; "absent" where there is nothing. ctime, since a program may set mtime.
 std::string stamp_of(const std::string& path, bool& uncertain) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return "absent";
   uncertain = uncertain || is_uncertain(status.st_mtim) || is_uncertain(status.st_ctim);
-  return fmt::format("{} {}.{:09} {}.{:09}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                     status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+  return fmt::format("{} {} {}.{:09} {}.{:09}", status.st_size, status.st_ino, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
 }
 
 /// A hash over all files below, and over folders, whose times change with the names in them.

@@ -16,6 +16,7 @@ class IndexNotes {
  public:
   /// The note `name`; made by `make`, and kept, where there is none yet. Not thread-safe.
   const std::string& take(const std::string& name, const std::function<std::string()>& make);
+  [[nodiscard]] bool has(const std::string& name) const { return notes_.contains(name); }
   /// Remembers the state of a file. To be called before it is read.
   void made_from_file(const std::string& path);
   /// The same of a folder and everything below it.

@@ -79,7 +79,7 @@ Split cut_tokens(const TokenWindows& whole, const SplitOptions& options) {
 
 }  // namespace
 
-Split split(std::unique_ptr<DataSet> whole, const SplitOptions& options) {
+Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& options) {
   if (options.list.empty() && !(options.fraction > 0 && options.fraction < 1)) {
     throw Error(ExitCode::configuration,
                 fmt::format("a validation fraction of {}; expected more than 0 and less than 1", options.fraction));
@@ -98,8 +98,7 @@ Split split(std::unique_ptr<DataSet> whole, const SplitOptions& options) {
         fmt::format("{}: {} samples for training and {} for validation; each needs one at least",
                     options.list.empty() ? whole->info().source : options.list, train.size(), validation.size()));
   }
-  const std::shared_ptr<const DataSet> shared = std::move(whole);
-  return {make_view(shared, std::move(train)), make_view(shared, std::move(validation))};
+  return {make_view(whole, std::move(train)), make_view(whole, std::move(validation))};
 }
 
 }  // namespace lockstep::data

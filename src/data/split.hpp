@@ -26,6 +26,6 @@ struct SplitOptions {
 /// last fraction of the run.
 /// Throws Error(data) for a list that names what is not there or leaves a part empty, Error(configuration) for a
 /// fraction that leaves a part empty.
-[[nodiscard]] Split split(std::unique_ptr<DataSet> whole, const SplitOptions& options);
+[[nodiscard]] Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& options);
 
 }  // namespace lockstep::data

@@ -1,8 +1,6 @@
 #include "train/checkpoint_writer.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/background.hpp"
 #include "core/digest.hpp"
 #include "train/checkpoint.hpp"
 
@@ -20,7 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 
 // Hashing takes the gaps that training leaves; training waits for its slowest thread.
-constexpr int kNiceness = 10;
 
 HashText hash_of(std::span<const std::byte> bytes) {
   const std::string hex = sha256(bytes);
@@ -170,7 +168,7 @@ void CheckpointWriter::copy() {
 }
 
 void CheckpointWriter::run() {
-  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);  // a refusal costs some speed, no more
+  work_in_background();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return task_ || stop_; });

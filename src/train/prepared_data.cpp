@@ -31,7 +31,7 @@ void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexe
       options.fraction = job.data.validation_list.empty() ? job.data.validation_fraction : 0;
       options.list = job.data.validation_list;
       options.seed = job.seed;
-      auto parts = data::split(std::move(whole), options);
+      auto parts = data::split(whole, options);
       data.train = std::move(parts.train);
       data.validation = std::move(parts.validation);
     } else {
@@ -150,9 +150,10 @@ std::uint64_t PreparedData::bytes_read() const {
 
 PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
                           const PrepareOptions& options) {
-  SourceIndexes indexes(options.cache_directory);
+  auto indexes = std::make_shared<SourceIndexes>(options.cache_directory);
   PreparedData data;
-  indexes.open_once_a_host(options.communicator, [&] { data = open_all(job, own, options, indexes); });
+  indexes->open_once_a_host(options.communicator, [&] { data = open_all(job, own, options, *indexes); });
+  data.sources = std::move(indexes);
   data.describe(job, registry);
   return data;
 }

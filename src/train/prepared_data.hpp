@@ -27,7 +27,8 @@ struct PreparedData {
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, where asked for
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
-  std::vector<IndexReport> indexes;  ///< of sets that are indexed, on the rank that did it
+  std::vector<IndexReport> indexes;        ///< of sets that are indexed, on the rank that did it
+  std::shared_ptr<SourceIndexes> sources;  ///< null where the data are only remembered (data_facts.hpp)
 
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const Job& job, const AugmentRegistry& registry, const DataSet& set,

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/bytes.hpp"
+#include "data/content_digest.hpp"
 #include "data/open.hpp"
 #include "train/host_leader.hpp"
 
@@ -38,16 +39,17 @@ SourceIndexes SourceIndexes::read(const std::string& bytes) {
   return indexes;
 }
 
-std::unique_ptr<DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
-                                             const DataSetInfo* like) {
+std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
+                                                   const DataSetInfo* like) {
   if (auto cached = cache_.find(source)) notes_[set] = std::move(*cached);
-  const auto leaders = leaders_.find(set);
-  if (leaders != leaders_.end() && leaders->second != identity_of(source)) notes_[set] = {};
   sources_[set] = source;
+  if (!leaders_.empty() && reads(set)) notes_[set] = {};
   data::IndexOptions options;
   options.like = like;
   options.notes = &notes_[set];
-  return data::open(source, options);
+  std::shared_ptr<const DataSet> opened = data::open(source, options);
+  if (!opened->info().content_in_digest) large_[set] = opened;
+  return opened;
 }
 
 void SourceIndexes::open_once_a_host(Communicator* communicator, const std::function<void()>& open) {
@@ -74,6 +76,29 @@ std::vector<IndexReport> SourceIndexes::keep() {
     reports.push_back(std::move(report));
   }
   return reports;
+}
+
+std::vector<std::string> SourceIndexes::large() const {
+  std::vector<std::string> names;
+  for (const auto& [set, opened] : large_) names.push_back(set);
+  return names;
+}
+
+bool SourceIndexes::reads(const std::string& set) const {
+  const auto leaders = leaders_.find(set);
+  return leaders == leaders_.end() || leaders->second != identity_of(sources_.at(set));
+}
+
+std::string SourceIndexes::content(const std::string& set, const std::function<bool(double)>& go_on) {
+  data::IndexNotes& notes = notes_[set];
+  constexpr const char* kNote = "content";
+  if (!notes.has(kNote)) {
+    auto digest = data::content_digest(*large_.at(set), go_on);
+    if (!digest) return "";
+    (void)notes.take(kNote, [&] { return std::move(*digest); });
+    (void)cache_.store(sources_.at(set), notes);  // else the next run reads it again
+  }
+  return notes.take(kNote, [] { return std::string(); });
 }
 
 std::string SourceIndexes::write() const {

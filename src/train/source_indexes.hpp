@@ -31,8 +31,8 @@ class SourceIndexes {
   static SourceIndexes read(const std::string& bytes);
 
   /// Opens the source of `set` with the notes that there are.
-  [[nodiscard]] std::unique_ptr<DataSet> open(const std::string& set, const SourceOptions& source,
-                                              const DataSetInfo* like);
+  [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, const SourceOptions& source,
+                                                    const DataSetInfo* like);
   /// For further notes of that set.
   [[nodiscard]] data::IndexNotes& notes(const std::string& set) { return notes_[set]; }
   /// On one rank of each host `open` runs with the notes of the cache, then on the others with what it noted. null, or
@@ -42,11 +42,19 @@ class SourceIndexes {
   std::vector<IndexReport> keep();
   [[nodiscard]] std::string write() const;
 
+  /// The sets whose digest does not cover their content.
+  [[nodiscard]] std::vector<std::string> large() const;
+  /// Whether this rank reads the files of `set` itself: it leads its host, or they are other files than the leader's.
+  [[nodiscard]] bool reads(const std::string& set) const;
+  /// data::content_digest() of a large set, noted, so that it is read once; empty where `go_on` returned false.
+  [[nodiscard]] std::string content(const std::string& set, const std::function<bool(double)>& go_on);
+
  private:
   data::IndexCache cache_;
   std::map<std::string, data::IndexNotes> notes_;  ///< by set
   std::map<std::string, SourceOptions> sources_;
   std::map<std::string, std::string> leaders_;  ///< by set: what identity_of() says on the host's leader
+  std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set
 };
 
 }  // namespace lockstep::train

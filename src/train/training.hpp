@@ -20,6 +20,7 @@
 #include "train/balancing.hpp"
 #include "train/board.hpp"
 #include "train/checkpointing.hpp"
+#include "train/content_check.hpp"
 #include "train/gpu_data.hpp"
 #include "train/loader_source.hpp"
 #include "train/prepared_data.hpp"
@@ -57,6 +58,7 @@ class Training {
   void after_step(const StepSums& sums);
   void evaluate();
   void write_checkpoint(bool best);
+  void check_content();
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
   [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
   [[nodiscard]] bool due(const Span& every) const;
@@ -78,6 +80,7 @@ class Training {
   Phases phases_;
 
   PreparedData data_;
+  ContentCheck content_check_;
   BadSamples bad_samples_;
   Graph graph_;
   double targets_in_mean_;  ///< of the loss; fp16 only

@@ -189,12 +189,11 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
 }
 
 /// Looks at every image, or takes what is noted.
-std::vector<Finding> find(const ImageCandidates& candidates, const IndexOptions& options) {
+std::vector<Finding> find(const ImageCandidates& candidates, const Depth& depth, const IndexOptions& options) {
   const std::size_t count = candidates.samples.size();
   return read_findings(noted(options.notes, "images",
                              [&] {
                                std::vector<Finding> findings(count);
-                               const Depth depth = depth_for(candidates);
                                parallel_for(count, options.threads, [&](std::size_t i) {
                                  findings[i] = check_sample(candidates.samples[i], depth);
                                });
@@ -265,7 +264,8 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
 std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const SourceOptions& source,
                                              const IndexOptions& options) {
   const std::size_t all = candidates.samples.size();
-  std::vector<Finding> findings = find(candidates, options);
+  const Depth depth = depth_for(candidates);
+  std::vector<Finding> findings = find(candidates, depth, options);
   DataSetInfo info;
   info.format = candidates.format;
   info.source = describe(source.paths);
@@ -288,6 +288,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }
   if (options.like == nullptr) info.warnings = candidates.warnings;
+  info.content_in_digest = depth.content;
   info.digest = digest_of(candidates, findings);
   return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
 }

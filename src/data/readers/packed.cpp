@@ -11,6 +11,7 @@
 #include "data/readers/file.hpp"
 #include "data/readers/image_file.hpp"
 #include "data/readers/like.hpp"
+#include "data/readers/limits.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
 #include "lockstep/error.hpp"
@@ -249,6 +250,9 @@ std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOpt
   for (const auto& path : source.paths) add_path(path, given, counter, options.notes, segments);
   DataSetInfo info = merge(segments, describe(source.paths), options.like);
   info.class_counts.assign(info.class_names.size(), 0);
+  std::uint64_t total = 0;
+  for (const auto& segment : segments) total += segment->file.size();
+  info.content_in_digest = total <= kFullDigestBytes;
   for (auto& segment : segments) {
     if (segment->info.class_names != info.class_names) {
       for (const auto& name : segment->info.class_names) {

@@ -74,14 +74,18 @@ void add_spots(const RawPart& part, Sha256& digest) {
   }
 }
 
-std::string digest_of(const RawImages& images) {
+std::uint64_t bytes_of(const RawImages& images) {
+  std::uint64_t total = 0;
+  for (const auto& part : images.parts) total += static_cast<std::uint64_t>(part.count) * part.stride;
+  return total;
+}
+
+std::string digest_of(const RawImages& images, bool whole) {
   Sha256 digest;
   digest.add(fmt::format("raw images 1 {} {} {} {}\n", images.size.height, images.size.width, images.size.channels,
                          images.planar));
   digest.add(std::as_bytes(std::span(images.labels)));
-  std::uint64_t total = 0;
-  for (const auto& part : images.parts) total += static_cast<std::uint64_t>(part.count) * part.stride;
-  for (const auto& part : images.parts) (total <= kFullDigestBytes ? add_whole : add_spots)(part, digest);
+  for (const auto& part : images.parts) (whole ? add_whole : add_spots)(part, digest);
   return digest.hex();
 }
 
@@ -105,7 +109,9 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& o
     ++info.class_counts[static_cast<std::size_t>(label)];
   }
   if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
-  info.digest = noted(options.notes, "digest of " + images.files, [&] { return digest_of(images); });
+  info.content_in_digest = bytes_of(images) <= kFullDigestBytes;
+  info.digest =
+      noted(options.notes, "digest of " + images.files, [&] { return digest_of(images, info.content_in_digest); });
   return std::make_unique<RawImageSet>(std::move(images), std::move(info));
 }
 

@@ -36,6 +36,8 @@ class TokenWindows : public DataSet {
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
 
   [[nodiscard]] std::int64_t tokens() const { return end_ - begin_; }
+  /// Tokens first ... first + out.size() - 1 of these.
+  void read_tokens(std::int64_t first, std::span<std::int32_t> out) const { source_->read(begin_ + first, out); }
   /// The same over a part of the tokens; its digest says which.
   [[nodiscard]] std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
 

@@ -94,8 +94,8 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   ByteReader reader(found, "noted tokens end too early");
   const auto most = reader.value<std::int32_t>();
   info.digest = reader.text(reader.rest().size());
-  const bool whole = static_cast<std::uint64_t>(files->size()) * 2 <= kFullDigestBytes;
-  info.vocabulary = whole ? most + 1 : 0;
+  info.content_in_digest = static_cast<std::uint64_t>(files->size()) * 2 <= kFullDigestBytes;
+  info.vocabulary = info.content_in_digest ? most + 1 : 0;
   if (options.like != nullptr) {
     info.vocabulary = options.like->vocabulary;
     if (info.vocabulary > 0 && most >= info.vocabulary) {

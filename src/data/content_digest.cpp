@@ -1,0 +1,86 @@
+#include "data/content_digest.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "data/bytes.hpp"
+#include "data/readers/token_windows.hpp"
+
+namespace lockstep::data {
+namespace {
+
+void add(std::span<const std::byte> bytes, Sha256& digest) {
+  std::string length;  // so that no byte can move from one value to the next
+  append(length, static_cast<std::uint64_t>(bytes.size()));
+  digest.add(length);
+  digest.add(bytes);
+}
+
+class SampleDigest {
+ public:
+  explicit SampleDigest(const DataSet& set) : set_(set) {}
+
+  void add_sample(std::int64_t id, Sha256& digest) {
+    try {
+      read(id);
+    } catch (const BadSample&) {
+      return add({}, digest);
+    }
+    for (std::size_t i = 0; i < encoded_.size(); ++i) {
+      if (set_.info().features.at(i).kind == Feature::Kind::label) continue;
+      const Tensor& tensor = encoded_[i].tensor;
+      add(encoded_[i].is_file ? std::span<const std::byte>(encoded_[i].file)
+                              : std::span<const std::byte>(tensor.bytes(), tensor.spec().bytes()),
+          digest);
+    }
+  }
+
+ private:
+  void read(std::int64_t id) {
+    if (set_.read_encoded(id, encoded_)) return;
+    set_.read(id, sample_);
+    encoded_.resize(sample_.size());
+    for (std::size_t i = 0; i < sample_.size(); ++i) std::swap(encoded_[i].tensor, sample_[i].tensor);
+  }
+
+  const DataSet& set_;
+  std::vector<EncodedFeature> encoded_;  // its memory is used again
+  Sample sample_;
+};
+
+bool add_samples(const DataSet& set, const std::function<bool(double)>& go_on, Sha256& digest) {
+  SampleDigest samples(set);
+  for (std::int64_t id = 0; id < set.size(); ++id) {
+    if (!go_on(static_cast<double>(id) / static_cast<double>(set.size()))) return false;
+    samples.add_sample(id, digest);
+  }
+  return true;
+}
+
+// Not by windows: those of a set leave out the last few tokens, which other epochs read.
+bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_on, Sha256& digest) {
+  constexpr std::int64_t kPiece = 1 << 19;
+  std::vector<std::int32_t> piece;
+  std::vector<std::uint16_t> narrow;  // all that a token can be
+  for (std::int64_t at = 0; at < set.tokens(); at += kPiece) {
+    if (!go_on(static_cast<double>(at) / static_cast<double>(set.tokens()))) return false;
+    piece.resize(static_cast<std::size_t>(std::min(kPiece, set.tokens() - at)));
+    set.read_tokens(at, piece);
+    narrow.assign(piece.begin(), piece.end());
+    digest.add(std::as_bytes(std::span(narrow)));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> content_digest(const DataSet& set, const std::function<bool(double)>& go_on) {
+  Sha256 digest;
+  const auto* tokens = dynamic_cast<const TokenWindows*>(&set);
+  const bool whole = tokens != nullptr ? add_tokens(*tokens, go_on, digest) : add_samples(set, go_on, digest);
+  return whole ? std::optional(digest.hex()) : std::nullopt;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,94 @@
+#include "train/content_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+
+#include "core/background.hpp"
+#include "core/digest.hpp"
+#include "data/bytes.hpp"
+#include "train/host_leader.hpp"
+#include "train/start_check.hpp"
+
+namespace lockstep::train {
+
+ContentCheck::ContentCheck(const RunContext& run, std::shared_ptr<SourceIndexes> sources)
+    : run_(run), sources_(std::move(sources)) {
+  if (!sources_) return;
+  sets_ = sources_->large();
+  digests_.resize(sets_.size());
+  if (sets_.empty()) return;
+  std::promise<void> done;
+  read_ = done.get_future();
+  thread_ = std::jthread([this, promise = std::move(done)](const std::stop_token& stop) mutable {
+    work_in_background();
+    try {
+      read(stop);
+      promise.set_value();
+    } catch (...) {  // thrown where it is waited for
+      promise.set_exception(std::current_exception());
+    }
+  });
+}
+
+void ContentCheck::read(const std::stop_token& stop) {
+  const auto go_on = [&](double share) {
+    share_ = share;
+    return !stop.stop_requested();
+  };
+  for (std::size_t i = 0; i < sets_.size() && !stop.stop_requested(); ++i) {
+    if (sources_->reads(sets_[i])) digests_[i] = sources_->content(sets_[i], go_on);
+  }
+}
+
+void ContentCheck::wait(WorkProgress& progress) {
+  double seen = -1;
+  while (read_.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
+    if (share_ != seen) progress.advance();
+    seen = share_;
+  }
+  read_.get();
+}
+
+// The leader has read every set; another rank has those that are other files for it.
+std::vector<std::string> ContentCheck::digests_of_host() {
+  const std::string made = make_once_a_host(run_.communicator, [&] {
+    std::string all;
+    for (const auto& digest : digests_) data::append_text(all, digest);
+    return all;
+  });
+  data::ByteReader reader(made, "the content digests of another rank end too early");
+  std::vector<std::string> digests;
+  for (const auto& own : digests_) {
+    const std::string leaders = reader.text();
+    digests.push_back(own.empty() ? leaders : own);
+  }
+  return digests;
+}
+
+std::string ContentCheck::compare(std::int64_t step) {
+  compared_ = true;
+  if (run_.leads() && read_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    run_.emit("warning", {{"message", fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
+                                                  "compared between the hosts; {:.0f} % is done",
+                                                  step, fmt::join(sets_, " and "), 100 * share_)}});
+  }
+  const Operation operation{"content of the data set", static_cast<std::uint64_t>(step), run_.timeout()};
+  (void)work_together(run_.communicator, operation, [&](WorkProgress& progress) {
+    wait(progress);
+    return true;
+  });
+  std::vector<StartFact> facts;
+  Sha256 all;
+  const auto digests = digests_of_host();
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    facts.push_back({fmt::format("content of data.{}", sets_[i]), digests[i],
+                     "copy the same files to every host, and begin anew: steps of this run have seen both"});
+    all.add(digests[i]);
+  }
+  (void)compare_start(facts, true, run_.communicator, kStartDeadline);
+  return all.hex();
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,47 @@
+// The check that all hosts have the same data to the last byte, for sets that are too large to be read at the start.
+//
+// One rank of each host reads them in the background while the run trains; before the first checkpoint the ranks
+// compare. The result is kept with the index of the source (data/index_cache.hpp), so that files are read for it once
+// as long as they do not change.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "train/run_context.hpp"
+#include "train/source_indexes.hpp"
+#include "train/work_together.hpp"
+
+namespace lockstep::train {
+
+class ContentCheck {
+ public:
+  /// Begins to read. `sources`: those of prepare_data; nobody else uses them from now on. null: nothing is due.
+  ContentCheck(const RunContext& run, std::shared_ptr<SourceIndexes> sources);
+
+  /// Whether there are large sets that compare() has not compared yet; the same on all ranks.
+  [[nodiscard]] bool is_due() const { return !sets_.empty() && !compared_; }
+  /// Collective: waits until all is read and compares the ranks. Returns the hash of all content, 64 hexadecimal
+  /// digits. Throws Error(usage) that names the rank and host that differ, Error(data) for what cannot be read.
+  std::string compare(std::int64_t step);
+
+ private:
+  void read(const std::stop_token& stop);
+  void wait(WorkProgress& progress);
+  [[nodiscard]] std::vector<std::string> digests_of_host();
+
+  RunContext run_;
+  std::shared_ptr<SourceIndexes> sources_;
+  std::vector<std::string> sets_, digests_;  ///< the large sets; by set, empty where another rank of the host reads it
+  std::atomic<double> share_{0};             ///< of the set that is being read
+  std::future<void> read_;
+  bool compared_ = false;
+  std::jthread thread_;  ///< last: it uses the above
+};
+
+}  // namespace lockstep::train
