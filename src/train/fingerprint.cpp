@@ -4,8 +4,6 @@
 
 #include <memory>
 
-#include "backend/device.hpp"
-#include "comm/gpu_exchange.hpp"
 #include "core/digest.hpp"
 #include "exec/executor.hpp"
 #include "graph/precision.hpp"
@@ -14,6 +12,8 @@
 #include "lockstep/random.hpp"
 #include "lockstep/version.hpp"
 #include "ops/registry.hpp"
+#include "train/library_builds.hpp"
+#include "train/shard_hash.hpp"
 
 namespace lockstep::train {
 
@@ -65,40 +65,6 @@ class ProbeSource final : public exec::InputSource {
   Tensor image_, label_;
 };
 
-exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
-  exec::TensorBlock block(graph, ids);
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    exec::initialize(graph.at(ids[i]).initializer, kSeed, block.name(i), block.at(i));
-  }
-  return block;
-}
-
-/// The sums of one shard's gradients, where the device has them.
-class ProbeExchange {
- public:
-  ProbeExchange(const exec::Device& device, const comm::ExchangeLayout& layout) {
-    if (device.is_gpu()) {
-      auto gpu = std::make_unique<comm::GpuExchange>(*communicator_, layout, comm::ExchangeOptions{},
-                                                     device.lanes->gpu(), nullptr);
-      on_gpu_ = gpu.get();
-      exchange_ = std::move(gpu);
-    } else {
-      exchange_ = comm::make_exchange(*communicator_, layout);
-    }
-  }
-  comm::Exchange& operator*() { return *exchange_; }
-  [[nodiscard]] std::vector<float> sums(int bucket) const {
-    if (on_gpu_ != nullptr) return on_gpu_->fetch(bucket);
-    const auto sums = exchange_->reduced(bucket);
-    return {sums.begin(), sums.end()};
-  }
-
- private:
-  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
-  std::unique_ptr<comm::Exchange> exchange_;
-  comm::GpuExchange* on_gpu_ = nullptr;
-};
-
 // Only what oneDNN computes in bfloat16 itself has bits of its own there: where it is widened, float32's kernels do it.
 std::string hash_of_kernels(const exec::Device& device, DType precision) {
   OpRegistry ops;
@@ -107,32 +73,20 @@ std::string hash_of_kernels(const exec::Device& device, DType precision) {
   if (precision == DType::bf16 && device.info.multiplies_bf16) set_precision(graph, precision);
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, device, pool, kSeed);
-  const auto layout = exec::make_gradient_layout(executor.program(), Int{1} << 30);
-  LOCKSTEP_CHECK(layout.buckets.size() == 1, "all gradients of the probe are one bucket");
-  ProbeExchange exchange(device, exec::exchange_layout(layout, 1));
-  const auto parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
-  executor.use({parameters, states});
   ProbeSource source;
-  (*exchange).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
-  const std::vector<int> shards = {0};
-  const double loss = executor.train({shards}, 0, source, layout, *exchange).at(0).loss;
-  (*exchange).finish();
-  Sha256 hash;
-  hash.add(std::as_bytes(std::span(&loss, 1)));
-  const std::vector<float> sums = exchange.sums(0);
-  for (std::size_t i = 0; i < layout.slots.size(); ++i) {  // gradients and statistics; not the gaps between them
-    const auto first = static_cast<std::size_t>(layout.slots[i].offset);
-    const auto elements = static_cast<std::size_t>(executor.program().slots[i].elements);
-    hash.add(std::as_bytes(std::span(sums).subspan(first, elements)));
-  }
-  return hash.hex().substr(0, 16);
+  return hash_of_shard(executor, graph, device, kSeed, source);
 }
 
 }  // namespace
 
 std::string Fingerprint::text() const {
   const std::string chosen = plans.empty() ? "" : fmt::format("plans {}, ", plans);
-  return fmt::format("kernels {}, {}{}, lockstep {}", kernels, chosen, libraries, version);
+  return fmt::format("kernels {}, {}{}, builds {}, lockstep {}", kernels, chosen, libraries,
+                     sha256(builds).substr(0, 8), version);
+}
+
+std::string Fingerprint::detail() const {
+  return fmt::format("{}; {}", instructions, builds);
 }
 
 std::string digest_of(const std::vector<std::string>& plans) {
@@ -150,6 +104,7 @@ Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
   return {.kernels = hash_of_kernels(device, precision),
           .libraries = device.is_gpu() ? fmt::format("{}, {}", info.model, info.libraries) : info.libraries,
           .version = std::string(version()),
+          .builds = library_builds(),
           .instructions = info.isa};
 }
 

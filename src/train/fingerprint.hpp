@@ -1,7 +1,7 @@
 // The fingerprint: what the bits of a run depend on beside its job and data. It is the hash of what the compiled
 // kernels compute on a fixed input, forward and backward, what the job's own kernels chose of a library's algorithms,
-// and the versions of the library and of lockstep. Names of instruction sets would not do: kernels are also chosen, and
-// matrices cut, by the sizes of caches.
+// and the versions and builds of the libraries and of lockstep. Names of instruction sets would not do: kernels are
+// also chosen, and matrices cut, by the sizes of caches. A run adds its own first shard (first_shard.hpp).
 #pragma once
 
 #include <string>
@@ -15,11 +15,15 @@ struct Fingerprint {
   std::string kernels;       ///< 16 hexadecimal digits
   std::string libraries;     ///< "oneDNN 2.6.3"; of a GPU also its model
   std::string version;       ///< of lockstep
+  std::string builds;        ///< library_builds()
   std::string plans;         ///< digest_of() what a job's kernels chose; empty: there was nothing to choose
   std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; told, but not compared
 
-  /// "kernels 0123456789abcdef, oneDNN 2.6.3, lockstep 0.1.0": what checkpoints keep and ranks compare.
+  /// "kernels 0123456789abcdef, oneDNN 2.6.3, builds 01234567, lockstep 0.1.0": what checkpoints keep and ranks
+  /// compare. `builds` is a hash of them.
   [[nodiscard]] std::string text() const;
+  /// "avx2; libdnnl 0a1b2c, libm 607182": told beside it where it differs, to see why.
+  [[nodiscard]] std::string detail() const;
 };
 
 /// 16 hexadecimal digits of Executor::plans(); empty for none.

@@ -9,6 +9,22 @@
 
 namespace lockstep::train {
 
+namespace {
+
+StartFact of_bits(const std::string& name, const std::string& value, const std::string& detail) {
+  return {name, value, "use one kind of processor or GPU and one version of the libraries, or set exact: preferred",
+          true, detail};
+}
+
+void compare(const RunContext& run, const std::vector<StartFact>& facts, Progress& progress) {
+  for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, kStartDeadline)) {
+    run.emit("warning", {{"message", warning}});
+    if (run.job.exact == "preferred") progress.exactness = kNotBitwise;
+  }
+}
+
+}  // namespace
+
 Progress begin_progress(const RunContext& run, const PreparedData& data, const std::vector<std::string>& plans) {
   Fingerprint fingerprint = take_fingerprint(run.device, precision_of(run.job));
   fingerprint.plans = digest_of(plans);
@@ -20,22 +36,21 @@ Progress begin_progress(const RunContext& run, const PreparedData& data, const s
   progress.data_digest = data.digest();
   progress.data_facts = data_facts(data);
   progress.fingerprint = fingerprint.text();
-  progress.instructions = fingerprint.instructions;
+  progress.instructions = fingerprint.detail();
   progress.loss_scale = first_loss_scale(run.job);
   progress.exactness = run.job.exact == "never" ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
       {"job", run.job.digest, "give every rank the same job file and overrides"},
       {"data set", progress.data_digest, "copy the same data to every host"},
       {"program", run.options.program_digest, "install the same lockstep on every host"},
-      {"fingerprint", progress.fingerprint,
-       "use one kind of processor or GPU and one version of the libraries, or set exact: preferred", true,
-       progress.instructions},
+      of_bits("fingerprint", progress.fingerprint, progress.instructions),
   };
-  for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, kStartDeadline)) {
-    run.emit("warning", {{"message", warning}});
-    if (run.job.exact == "preferred") progress.exactness = kNotBitwise;
-  }
+  compare(run, facts, progress);
   return progress;
+}
+
+void compare_bits(const RunContext& run, const std::string& name, const std::string& value, Progress& progress) {
+  compare(run, {of_bits(name, value, progress.instructions)}, progress);
 }
 
 }  // namespace lockstep::train

@@ -16,6 +16,9 @@ namespace lockstep::train {
 [[nodiscard]] Progress begin_progress(const RunContext& run, const PreparedData& data,
                                       const std::vector<std::string>& plans);
 
+/// Collective: compares one more thing that the bits depend on, `value` of at most 128 characters, in the same way.
+void compare_bits(const RunContext& run, const std::string& name, const std::string& value, Progress& progress);
+
 /// What `exactness` says: in the start event and in checkpoints.
 inline constexpr const char* kBitwise = "bitwise";
 inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";

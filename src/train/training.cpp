@@ -12,6 +12,7 @@
 #include "train/balance_record.hpp"
 #include "train/cpu_updater.hpp"
 #include "train/device_choice.hpp"
+#include "train/first_shard.hpp"
 #include "train/gpu_step.hpp"
 #include "train/host_leader.hpp"
 #include "train/initialize.hpp"
@@ -66,6 +67,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   make_executor();
   progress_ = begin_progress(context_, data_, executor_->plans());
+  first_shard_seconds_ = compare_first_shard(context_, data_, graph_, how_to_execute(executor_->plans()), progress_);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   make_step();
@@ -95,10 +97,13 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
 }
 
+exec::ExecutorOptions Training::how_to_execute(const std::vector<std::string>& plans) const {
+  return {.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
+}
+
 void Training::make_executor() {
   const auto make = [&](const std::vector<std::string>& plans) {
-    const exec::ExecutorOptions how{.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
-    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how);
+    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how_to_execute(plans));
   };
   executor_ = computes_alike(job_, device_) ? make_with_plans_of_first_rank(communicator_, make) : make({});
 }

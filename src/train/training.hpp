@@ -43,6 +43,7 @@ class Training {
   TrainResult run();
 
  private:
+  [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& plans) const;
   void make_executor();
   void make_step();
   void put_model();
@@ -103,6 +104,7 @@ class Training {
   Tracing tracing_;
   TraceRecorder* trace_ = nullptr;  ///< of the step that is going on; null: nobody traces it
   SignalGuard signals_;
+  double first_shard_seconds_ = 0;
   std::int64_t first_step_ = 0;
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank

@@ -51,6 +51,7 @@ void Training::emit_start() const {
                               {"validation_samples", data_.validation ? data_.validation->size() : std::int64_t{0}},
                               {"fingerprint", progress_.fingerprint},
                               {"exactness", progress_.exactness},
+                              {"first_shard_seconds", first_shard_seconds_},
                               {"arena_bytes", executor_->program().arena_bytes},
                               {"seconds", seconds_since(start_)},
                               {"version", std::string(version())}};

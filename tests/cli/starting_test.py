@@ -123,9 +123,9 @@ class Comparisons(unittest.TestCase):
 
     def test_another_instruction_set(self):
         error = self.mixed(64).stderr
-        fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, lockstep [0-9.]+"
-        self.assertRegex(error, rf"lockstep: rank 1 on \S+: its fingerprint differs: expected {fingerprint} \(\w+\), "
-                                rf"found {fingerprint} \(sse41\); use one kind of processor or GPU and one version of the "
+        fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, builds [0-9a-f]{8}, lockstep [0-9.]+"
+        self.assertRegex(error, rf"lockstep: rank 1 on \S+: its fingerprint differs: expected {fingerprint} \(\w+; libdnnl .*\), "
+                                rf"found {fingerprint} \(sse41; libdnnl .*\); use one kind of processor or GPU and one version of the "
                                 r"libraries, or set exact: preferred\n")
 
     def test_another_instruction_set_where_exact_is_preferred(self):
@@ -140,8 +140,8 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(events(first, "start")[0]["exactness"], "bitwise")
         other = {"env": dict([OTHER.split("=")])}
         error = run(self.train, code=64, **other).stderr
-        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .* \(\w+\), but here it is "
-                                r"kernels .* \(sse41\); the bits would differ: use the same processor and libraries, or "
+        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .*, first shard [0-9a-f]{16} \(\w+; libdnnl .*\), but here it is "
+                                r"kernels .* \(sse41; libdnnl .*\); the bits would differ: use the same processor and libraries, or "
                                 r"set exact: preferred\n")
         second = run([*self.train, "exact=preferred"], **other)
         self.assertEqual(events(second, "start")[0]["exactness"], "exact gradient, not bitwise")

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/digest.hpp"
 #include "lockstep/version.hpp"
+#include "train/library_builds.hpp"
 
 namespace lockstep::train {
 
@@ -11,7 +13,8 @@ TEST(Fingerprint, IsTheSameEachTimeAndNamesVersions) {
   EXPECT_EQ(first.text(), second.text());
   EXPECT_EQ(first.kernels.size(), 16u);
   EXPECT_EQ(first.kernels.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(first.text(), "kernels " + first.kernels + ", " + first.libraries + ", lockstep " + std::string(version()));
+  EXPECT_EQ(first.text(), "kernels " + first.kernels + ", " + first.libraries + ", builds " +
+                              sha256(first.builds).substr(0, 8) + ", lockstep " + std::string(version()));
   EXPECT_LT(first.text().size(), 128u);
 }
 

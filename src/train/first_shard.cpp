@@ -1,0 +1,55 @@
+#include "train/first_shard.hpp"
+
+#include <fmt/format.h>
+
+#include "core/spans.hpp"
+#include "train/loader_source.hpp"
+#include "train/loss_scaling.hpp"
+#include "train/shard_hash.hpp"
+#include "train/start_facts.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+data::LoaderOptions first_step_of(const Job& job) {
+  data::LoaderOptions options;
+  options.batch = job.batch_size;
+  options.shards = static_cast<int>(job.shards);
+  options.seed = job.seed;
+  options.last_step = 1;
+  options.threads = 1;
+  options.depth = 1;
+  return options;
+}
+
+std::string hash_of_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
+                                const exec::ExecutorOptions& how) {
+  const Job& job = run.job;
+  data::Loader loader(*data.train, data.pipeline(job, run.registries.augmentations, *data.train, true),
+                      first_step_of(job));
+  loader.assign(0, {0});
+  LoaderSource source(loader, graph, run.communicator.recorder());
+  // An executor of its own: the run's keeps what its GPU fills inputs with from its first use on.
+  exec::WorkerPool pool(1);
+  exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
+  const double scale = first_loss_scale(job).scale;
+  const double factor = scale > 0 ? scale / targets_in_mean(graph, job.shards) : 1;
+  return hash_of_shard(executor, graph, run.device, job.seed, source, static_cast<float>(factor));
+}
+
+}  // namespace
+
+double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
+                           const exec::ExecutorOptions& how, Progress& progress) {
+  if (run.job.exact == "never") return 0;
+  const auto start = Clock::now();
+  const ActivityScope activity(run.communicator.recorder().get(), "first shard", 0);
+  const std::string hash = hash_of_first_shard(run, data, graph, how);
+  const double seconds = seconds_since(start);
+  progress.fingerprint += ", first shard " + hash;
+  compare_bits(run, "first shard", "loss and gradients " + hash, progress);
+  return seconds;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,19 @@
+// The job's own kernels in the fingerprint: every rank computes the first shard of the first step, and they compare.
+#pragma once
+
+#include <string>
+
+#include "exec/executor.hpp"
+#include "train/checkpoint_progress.hpp"
+#include "train/prepared_data.hpp"
+#include "train/run_context.hpp"
+
+namespace lockstep::train {
+
+/// Collective, after begin_progress(): adds the hash of shard 0 of step 0 (shard_hash.hpp), with its samples as this
+/// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
+/// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare.
+double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
+                           const exec::ExecutorOptions& how, Progress& progress);
+
+}  // namespace lockstep::train

@@ -1,0 +1,77 @@
+#include "train/shard_hash.hpp"
+
+#include <memory>
+#include <vector>
+
+#include "backend/device.hpp"
+#include "comm/gpu_exchange.hpp"
+#include "core/digest.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+constexpr std::int64_t kBucketBytes = std::int64_t{1} << 30;
+
+exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids, std::uint64_t seed) {
+  exec::TensorBlock block(graph, ids);
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    exec::initialize(graph.at(ids[i]).initializer, seed, block.name(i), block.at(i));
+  }
+  return block;
+}
+
+/// The sums of one shard's gradients, where the device has them.
+class OneShardExchange {
+ public:
+  OneShardExchange(const exec::Device& device, const comm::ExchangeLayout& layout) {
+    if (device.is_gpu()) {
+      auto gpu = std::make_unique<comm::GpuExchange>(*communicator_, layout, comm::ExchangeOptions{},
+                                                     device.lanes->gpu(), nullptr);
+      on_gpu_ = gpu.get();
+      exchange_ = std::move(gpu);
+    } else {
+      exchange_ = comm::make_exchange(*communicator_, layout);
+    }
+  }
+  comm::Exchange& operator*() { return *exchange_; }
+  [[nodiscard]] std::vector<float> sums(int bucket) const {
+    if (on_gpu_ != nullptr) return on_gpu_->fetch(bucket);
+    const auto sums = exchange_->reduced(bucket);
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
+  std::unique_ptr<comm::Exchange> exchange_;
+  comm::GpuExchange* on_gpu_ = nullptr;
+};
+
+}  // namespace
+
+std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device, std::uint64_t seed,
+                          exec::InputSource& source, float loss_scale) {
+  const auto layout = exec::make_gradient_layout(executor.program(), kBucketBytes);
+  OneShardExchange exchange(device, exec::exchange_layout(layout, 1));
+  const auto parameters = first_values(graph, graph.parameters, seed);
+  const auto states = first_values(graph, graph.states, seed);
+  executor.use({parameters, states});
+  const std::vector<int> shards = {0};
+  (*exchange).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
+  const double loss = executor.train({shards, loss_scale}, 0, source, layout, *exchange).at(0).loss;
+  (*exchange).finish();
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(&loss, 1)));
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+    const std::vector<float> sums = exchange.sums(static_cast<int>(b));
+    const auto& bucket = layout.buckets[b];
+    for (auto i = static_cast<std::size_t>(bucket.first_slot); i < static_cast<std::size_t>(bucket.last_slot); ++i) {
+      const auto first = static_cast<std::size_t>(layout.slots[i].offset);  // the gaps between slots are left out
+      const auto elements = static_cast<std::size_t>(executor.program().slots[i].elements);
+      hash.add(std::as_bytes(std::span(sums).subspan(first, elements)));
+    }
+  }
+  return hash.hex().substr(0, 16);
+}
+
+}  // namespace lockstep::train

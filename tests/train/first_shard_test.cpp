@@ -1,0 +1,109 @@
+// Ranks that compute the job's first shard to other bits are told so before the first step.
+#include "train/first_shard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "data/digits.hpp"
+#include "train/library_builds.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Digits, all of whose samples have another first pixel; its digest does not tell.
+class ChangedDigits final : public DataSet {
+ public:
+  ChangedDigits() : inner_(data::make_digits(64)) {}
+  [[nodiscard]] const DataSetInfo& info() const override { return inner_->info(); }
+  [[nodiscard]] std::int64_t size() const override { return inner_->size(); }
+  void read(std::int64_t id, Sample& out) const override {
+    inner_->read(id, out);
+    out[0].tensor.as<std::uint8_t>()[0] ^= 1;
+  }
+
+ private:
+  std::shared_ptr<const DataSet> inner_;
+};
+
+struct Heard {
+  std::vector<std::string> errors, warnings;
+  std::string fingerprint, exactness;
+};
+
+/// Three ranks on two hosts; rank 1, alone on the second one, reads the changed digits.
+Heard train(const std::string& exact) {
+  Heard heard;
+  std::mutex mutex;
+  const Registries registries = Registries::built_in();
+  const Folder folder;
+  const Job job =
+      config::load_text(kJob, "job.yaml", {"run_directory=" + folder.path(), "exact=" + exact, "evaluate=never"},
+                        train::catalogue_of(registries), false);
+  run_in_threads(3,
+                 [&](Communicator& communicator) {
+                   Events events;
+                   TrainerOptions options;
+                   options.sink = &events;
+                   DataSets own{.train = data::make_digits(64)};
+                   if (communicator.rank() == 1) own.train = std::make_shared<ChangedDigits>();
+                   std::string error;
+                   try {
+                     (void)train_job(job, communicator, registries, options, own);
+                   } catch (const Error& thrown) {
+                     EXPECT_EQ(thrown.code(), ExitCode::usage);
+                     error = thrown.what();
+                   }
+                   const std::lock_guard lock(mutex);
+                   if (!error.empty()) heard.errors.push_back(error);
+                   if (communicator.rank() != 0) return;
+                   for (const auto& warning : events.of("warning")) {
+                     heard.warnings.push_back(std::get<std::string>(*telemetry::find(warning, "message")));
+                   }
+                   heard.fingerprint = events.text("start", "fingerprint");
+                   heard.exactness = events.text("start", "exactness");
+                 },
+                 {0, 1, 0});
+  return heard;
+}
+
+TEST(FirstShard, OtherBitsAreRefusedWhereTheJobRequiresThem) {
+  const Heard heard = train("required");
+  ASSERT_EQ(heard.errors.size(), 3U);
+  EXPECT_TRUE(heard.errors[0].starts_with("rank 1 on b: its first shard differs: expected loss and gradients "))
+      << heard.errors[0];
+  EXPECT_TRUE(
+      heard.errors[0].ends_with("; use one kind of processor or GPU and one version of the libraries, or set "
+                                "exact: preferred"))
+      << heard.errors[0];
+}
+
+TEST(FirstShard, OtherBitsAreToldWhereTheyArePreferred) {
+  const Heard heard = train("preferred");
+  EXPECT_EQ(heard.errors, std::vector<std::string>{});
+  ASSERT_EQ(heard.warnings.size(), 1U);
+  EXPECT_TRUE(heard.warnings[0].starts_with("rank 1 on b: its first shard differs: ")) << heard.warnings[0];
+  EXPECT_NE(heard.fingerprint.find(", first shard "), std::string::npos) << heard.fingerprint;
+  EXPECT_EQ(heard.exactness, "exact gradient, not bitwise");
+}
+
+TEST(FirstShard, NobodyAsksWhereBitsDoNotMatter) {
+  const Heard heard = train("never");
+  EXPECT_EQ(heard.errors, std::vector<std::string>{});
+  EXPECT_EQ(heard.fingerprint.find("first shard"), std::string::npos) << heard.fingerprint;
+}
+
+TEST(LibraryBuilds, NameWhatDecodesAndComputes) {
+  const std::string builds = train::library_builds();
+  for (const char* library : {"libdnnl ", "libjpeg ", "libm ", "libpng16 "}) {
+    const auto at = builds.find(library);
+    ASSERT_NE(at, std::string::npos) << library << " in " << builds;
+    const std::string digits = builds.substr(at + std::string(library).size(), 6);
+    EXPECT_EQ(digits.find_first_not_of("0123456789abcdef"), std::string::npos) << builds;
+  }
+  EXPECT_LT(builds.size(), 100U) << "it has to fit into a start fact, with the processor's name";
+}
+
+}  // namespace
+}  // namespace lockstep
