@@ -84,6 +84,17 @@ std::vector<RankCost> Balancer::costs() const {
   return costs;
 }
 
+std::vector<int> Balancer::split(int shards, std::span<const int> before) const {
+  auto ranks_now = costs();
+  for (RankCost& rank : ranks_now) rank.fixed_seconds = 0, rank.most_shards = shards;
+  if (!ranks_now.empty()) {
+    auto counts = best_split_without_exchange(ranks_now, shards);
+    const double now = step_seconds(ranks_now, before, 0), best = step_seconds(ranks_now, counts, 0);
+    if (now > best * (1 + options_.least_gain)) return counts;
+  }
+  return {before.begin(), before.end()};
+}
+
 std::optional<Decision> Balancer::observe(std::span<const int> counts, std::span<const RankMeasure> ranks,
                                           double seconds) {
   LOCKSTEP_CHECK(ranks.size() == this->ranks(), "a measure of each rank");

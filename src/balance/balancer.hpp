@@ -55,6 +55,10 @@ class Balancer {
   /// may be given for as long as it takes to tell the ranks.
   std::optional<Decision> observe(std::span<const int> counts, std::span<const RankMeasure> ranks, double seconds);
 
+  /// Shards of each rank, of `shards` in all, for work without an exchange (evaluation): by the present speeds.
+  /// `before`, if no speed is known or another split gains less than `least_gain`.
+  [[nodiscard]] std::vector<int> split(int shards, std::span<const int> before) const;
+
   /// As learnt so far, by rank; 0: not known.
   [[nodiscard]] std::vector<double> seconds_per_shard() const;
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }

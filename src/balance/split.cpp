@@ -15,7 +15,7 @@ namespace lockstep::balance {
 namespace {
 
 // Shard after shard to the rank that is done with it first: a good split, if not the best.
-double greedy_step(std::span<const RankCost> ranks, int shards, double exchange) {
+std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double exchange) {
   using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<int> counts(ranks.size(), 0);
@@ -30,7 +30,7 @@ double greedy_step(std::span<const RankCost> ranks, int shards, double exchange)
     ++counts[r];
     offer(r);
   }
-  return step_seconds(ranks, counts, exchange);
+  return counts;
 }
 
 // The seconds of each rank for each count that may be in a best split. Not monotone: 7 shards are three partial sums,
@@ -38,7 +38,7 @@ double greedy_step(std::span<const RankCost> ranks, int shards, double exchange)
 class Table {
  public:
   Table(std::span<const RankCost> ranks, int shards, double exchange, double slack) : shards_(shards) {
-    const double most = greedy_step(ranks, shards, exchange) * (1 + slack);
+    const double most = step_seconds(ranks, greedy_counts(ranks, shards, exchange), exchange) * (1 + slack);
     for (const RankCost& rank : ranks) {
       auto& row = seconds_.emplace_back();
       for (int n = 0; n <= std::min(shards, rank.most_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
@@ -142,6 +142,11 @@ std::vector<int> nearest(const Table& table, double limit, std::span<const int> 
 }
 
 }  // namespace
+
+// Without an exchange a rank's seconds only grow with its shards, and then greedy is best.
+std::vector<int> best_split_without_exchange(std::span<const RankCost> ranks, int shards) {
+  return greedy_counts(ranks, shards, 0);
+}
 
 double fastest_step(std::span<const RankCost> ranks, int shards, double exchange) {
   const Table table(ranks, shards, exchange, 0);

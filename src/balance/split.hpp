@@ -14,6 +14,9 @@ namespace lockstep::balance {
 [[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange,
                                           std::span<const int> near = {}, double slack = 0);
 
+/// The same for work without an exchange, in O(shards * log ranks): of many shards, too. Ties go to the lower rank.
+[[nodiscard]] std::vector<int> best_split_without_exchange(std::span<const RankCost> ranks, int shards);
+
 /// No split is faster than this; cheap, and most often it is reached.
 [[nodiscard]] double fastest_step(std::span<const RankCost> ranks, int shards, double exchange);
 

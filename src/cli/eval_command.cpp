@@ -67,6 +67,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   options.shard_samples = job.batch_size / job.shards;
   options.timeout = train::timeout_of(job);
   options.alike = train::computes_alike(job, device);
+  options.once = true;
   train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
                                device, pool, options);
   const auto metrics = evaluation.run({model.parameters, model.states}, 0);

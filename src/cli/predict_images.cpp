@@ -122,7 +122,7 @@ std::vector<Scores> run(const PredictContext& context, const Graph& graph, const
   exec::WorkerPool pool(workers);
   exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
   executor.use({model.parameters, model.states});
-  executor.evaluate(samples, source, [&](const exec::EvaluatedShard& shard) {
+  executor.evaluate(0, samples, source, [&](const exec::EvaluatedShard& shard) {
     scores[static_cast<std::size_t>(shard.shard)] =
         classes ? probabilities(shard.prediction, width) : Scores(shard.prediction, shard.prediction + width);
   });

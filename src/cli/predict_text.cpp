@@ -102,7 +102,7 @@ int predict_text(const PredictContext& context) {
   for (std::int64_t i = 0; i < options.tokens; ++i) {
     const std::int64_t last = window.show(tokens);
     std::int32_t next = 0;
-    executor.evaluate({0}, window, [&](const exec::EvaluatedShard& shard) {
+    executor.evaluate(0, {0}, window, [&](const exec::EvaluatedShard& shard) {
       next = draw(shard.prediction + last * shape[2], shape[2], options, random);
     });
     tokens.push_back(next);

@@ -243,6 +243,9 @@ LoaderCounters Loader::Impl::counters() const {
   LoaderCounters counters = counters_;
   counters.threads = tuner_.threads();
   counters.depth = tuner_.depth();
+  counters.ahead = ahead_;
+  counters.held = static_cast<int>(
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->state == Slot::State::in_use; }));
   counters.cache_bytes = maker_.cache_bytes();
   return counters;
 }

@@ -45,6 +45,8 @@ struct LoaderCounters {
   std::int64_t buffer_bytes = 0;
   std::int64_t batches = 0;         ///< given out
   std::int64_t made_by_caller = 0;  ///< of these, by get() itself
+  int ahead = 0;                    ///< batches that are loaded, or being so, and not asked for yet
+  int held = 0;                     ///< batches given out and not released yet
   double wait_seconds = 0;          ///< time that get() blocked, over all callers
 };
 

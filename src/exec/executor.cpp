@@ -196,13 +196,13 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
   source.release(step, shard);
 }
 
-void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
+void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                         const std::function<void(const EvaluatedShard&)>& sink) {
   begin();
   pool_.run(static_cast<int>(shards.size()), [&](int index, int task) {
     Worker& worker = workers_[static_cast<std::size_t>(index)];
     const int shard = shards[static_cast<std::size_t>(task)];
-    source.get(0, shard, worker.inputs);
+    source.get(number, shard, worker.inputs);
     const StepContext step_context = context(0, shard);
     worker.computes->run(call(worker.inputs, step_context));
     const Results& results = program_.results;
@@ -217,7 +217,7 @@ void Executor::evaluate(const std::vector<int>& shards, InputSource& source,
       evaluated.metrics.emplace_back(worker.computes->result(value), worker.computes->result(count));
     }
     sink(evaluated);
-    source.release(0, shard);
+    source.release(number, shard);
   });
 }
 

@@ -97,8 +97,9 @@ class Executor {
   /// changes nothing: no exchange, no statistics.
   [[nodiscard]] std::vector<double> try_shards(int count, const GradientLayout& layout);
 
-  /// Inference: `sink` is called for each shard, by several workers at once.
-  void evaluate(const std::vector<int>& shards, InputSource& source,
+  /// Inference: `sink` is called for each shard, by several workers at once. `number`: what the source takes for the
+  /// step; one more each time, so that a source that loads ahead has the next inputs there.
+  void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
 
   [[nodiscard]] const ShardTimes& times() const { return times_; }

@@ -30,6 +30,7 @@ void WorkerPool::run_tasks(int tasks, const void* body, Call call) {
     ++round_;
   }
   start_.notify_all();
+  backend::use_one_thread();  // worker 0 is the caller, which may be another thread than the one that made the pool
   work(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return active_ == 0; });

@@ -13,6 +13,7 @@
 #include "backend/device.hpp"
 #include "backend/threads.hpp"
 #include "balance/memory_limit.hpp"
+#include "balance/split.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
@@ -96,14 +97,14 @@ std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
   return places;
 }
 
-std::vector<int> Balancing::first_counts() const {
+std::vector<int> Balancing::first_counts() {
   const int shards = static_cast<int>(run_.job.shards);
   if (run_.job.balance_weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
   const std::string key = "job.balance.weights";
   const auto place = run_.job.places.find(key);
-  const auto weights = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
-                                                 place != run_.job.places.end() ? place->second.text() : key);
-  return comm::counts_by_weights(shards, weights);
+  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
+                                       place != run_.job.places.end() ? place->second.text() : key);
+  return comm::counts_by_weights(shards, weights_);
 }
 
 int Balancing::most_host_shards(const exec::GradientLayout& layout) const {
@@ -298,6 +299,27 @@ void Balancing::move(std::int64_t step) {
   ++moves_;
   if (pending_) emit(*pending_, comm::shards_moved(before, assignment_), step);
   pending_.reset();
+}
+
+std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const {
+  if (is_automatic()) {
+    if (balancer_) before = balancer_->split(shards, before);
+    run_.communicator.broadcast(std::as_writable_bytes(std::span(before)), 0,
+                                {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
+    return before;
+  }
+  std::vector<double> weights = weights_;
+  if (run_.options.shares) weights.assign(counts_.begin(), counts_.end());
+  if (weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
+  std::vector<balance::RankCost> ranks;
+  for (const double weight : weights) {
+    if (weight > 0) {
+      ranks.push_back({.seconds_per_shard = 1 / weight, .most_shards = shards});
+    } else {
+      ranks.push_back({});  // gets none
+    }
+  }
+  return balance::best_split_without_exchange(ranks, shards);
 }
 
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {

@@ -57,6 +57,10 @@ class Balancing {
   /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
   bool after_scalars(const StepSums& sums, std::int64_t step, double seconds);
 
+  /// Shards of each rank of an evaluation of `shards` in all, as shares of training are chosen: by the speeds of now,
+  /// by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every rank calls it.
+  [[nodiscard]] std::vector<int> evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const;
+
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
@@ -73,7 +77,7 @@ class Balancing {
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
-  [[nodiscard]] std::vector<int> first_counts() const;
+  [[nodiscard]] std::vector<int> first_counts();
   /// Whose partial sums the host's memory can hold.
   [[nodiscard]] int most_host_shards(const exec::GradientLayout& layout) const;
   /// On rank 0: speeds that need no probe, and where they are from; empty: there are none.
@@ -91,6 +95,7 @@ class Balancing {
   RunContext run_;
   comm::Assignment assignment_;
   std::vector<int> counts_;
+  std::vector<double> weights_;  // of the job; empty: it has none
   int workers_ = 1;
   std::optional<int> most_shards_;
   std::vector<int> workers_of_ranks_;

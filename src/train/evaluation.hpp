@@ -1,5 +1,6 @@
-// Evaluation: every sample exactly once, at any number of ranks and threads to the same bits: per-sample values
-// are gathered and added in order of the sample ids, in double.
+// Evaluation: every sample exactly once, at any number of ranks and threads, with any shares, to the same bits:
+// per-sample values are gathered and added in order of the sample ids, in double. A rank may be slower than the others
+// by any time (work_together.hpp); only one that finishes no shard for a while is a hang.
 #pragma once
 
 #include <map>
@@ -10,6 +11,7 @@
 #include "exec/executor.hpp"
 #include "lockstep/communicator.hpp"
 #include "train/loader_source.hpp"
+#include "train/work_together.hpp"
 
 namespace lockstep::train {
 
@@ -20,6 +22,7 @@ struct EvaluationOptions {
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
   bool alike = false;                                    ///< all ranks compute by rank 0's plans (agreed_plans.hpp)
   bool lowered = true;                                   ///< of exec::ExecutorOptions; as the model's GPU keeps it
+  bool once = false;                                     ///< nothing is loaded ahead for a second run()
 };
 
 class Evaluation {
@@ -28,16 +31,32 @@ class Evaluation {
   Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
              const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
-  /// "loss" and the graph's metrics by name. Every rank calls it.
+  /// Shards that each rank evaluates; at first equal.
+  [[nodiscard]] std::vector<int> counts() const;
+  /// Others from the next run() on: a count for each rank, the same on every rank, of shards() in all.
+  void use_counts(const std::vector<int>& counts);
+  [[nodiscard]] int shards() const { return shards_; }
+
+  /// "loss" and the graph's metrics by name. Every rank calls it. Throws Error(infrastructure) where a rank has
+  /// finished no shard for the timeout, but for a minute at least.
   std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step);
 
+  [[nodiscard]] data::LoaderCounters counters() const { return loader_.counters(); }
+
  private:
+  [[nodiscard]] const std::vector<int>& mine() const;
+  [[nodiscard]] std::size_t columns() const { return 2 * (1 + graph_.metrics.size()); }
+  void compute(std::vector<float>& rows, WorkProgress& progress);
+  void gather(std::vector<float>& rows, const Operation& operation) const;
+  [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<float>& rows) const;
+
   const Graph& graph_;
   Communicator& communicator_;
   EvaluationOptions options_;
   std::int64_t samples_;
   int shards_;
-  std::vector<int> mine_;
+  std::vector<std::vector<int>> shards_of_rank_;
+  std::uint64_t runs_ = 0;  ///< begun so far: the loader's step
   std::unique_ptr<exec::Executor> executor_;
   data::Loader loader_;
   LoaderSource source_;

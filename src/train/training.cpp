@@ -368,7 +368,7 @@ void Training::evaluate() {
     const PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
     const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
     const TraceScope span(trace_, "evaluate", static_cast<std::uint64_t>(progress_.step - 1));
-    best = validation_->run(updater_->values(model_), progress_);
+    best = validation_->run(updater_->values(model_), balancing_, progress_);
   }
   if (best) write_checkpoint(true);
 }

@@ -31,7 +31,7 @@ bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
 }
 
-bool Validation::run(const exec::ModelValues& model, Progress& progress) {
+bool Validation::run(const exec::ModelValues& model, const Balancing& balancing, Progress& progress) {
   const Job& job = run_.job;
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
@@ -44,6 +44,7 @@ bool Validation::run(const exec::ModelValues& model, Progress& progress) {
                           .alike = computes_alike(job, run_.device),
                           .lowered = lowered_});
   }
+  evaluation_->use_counts(balancing.evaluation_counts(evaluation_->shards(), evaluation_->counts(), progress.step));
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();

@@ -6,6 +6,7 @@
 
 #include "exec/gpu_memory.hpp"
 #include "exec/worker_pool.hpp"
+#include "train/balancing.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluation.hpp"
 #include "train/prepared_data.hpp"
@@ -24,9 +25,10 @@ class Validation {
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// The job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
-  /// Evaluates and sets progress.metrics; every rank calls it. Returns whether the metric of `checkpoint.best` is the
-  /// best so far; sets progress.finished when that of `early_stop` has not improved for `patience` evaluations.
-  bool run(const exec::ModelValues& model, Progress& progress);
+  /// Evaluates, each rank its share by `balancing`, and sets progress.metrics; every rank calls it. Returns whether the
+  /// metric of `checkpoint.best` is the best so far; sets progress.finished when that of `early_stop` has not improved
+  /// for `patience` evaluations.
+  bool run(const exec::ModelValues& model, const Balancing& balancing, Progress& progress);
 
  private:
   bool note(const std::string& metric, const Progress& progress, BestValue& best) const;

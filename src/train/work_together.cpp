@@ -58,10 +58,10 @@ void tell_of_stalled(const std::vector<State>& states, const Communicator& commu
   const auto tells = std::find_if(states.begin(), states.end(), [](State state) { return state != State::stalled; });
   if (stands == states.end() || tells - states.begin() != communicator.rank()) return;
   const auto rank = static_cast<int>(stands - states.begin());
-  throw Error(ExitCode::infrastructure,
-              fmt::format("rank {} on {}: '{}' has made no progress for {:.0f} s; look at the disk that it reads from",
-                          rank, communicator.topology().host_name(rank), operation.name,
-                          std::chrono::duration<double>(stalled).count()));
+  throw Error(ExitCode::infrastructure, fmt::format("rank {} on {}: '{}' has made no progress for {:.0f} s; look at "
+                                                    "that rank, and at the disk that it reads from",
+                                                    rank, communicator.topology().host_name(rank), operation.name,
+                                                    std::chrono::duration<double>(stalled).count()));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Work of unknown length at the start of a run that all ranks wait for: looking for checkpoints, reading and hashing
-// them. A deadline for it would call a large model or a slow disk a hang; instead a rank is given up only when its work
-// makes no progress.
+// Work of unknown length that all ranks wait for: looking for checkpoints, reading and hashing them, evaluating. A
+// deadline for it would call a large model, a slow disk or a slow rank a hang; instead a rank is given up only when its
+// work makes no progress.
 #pragma once
 
 #include <atomic>

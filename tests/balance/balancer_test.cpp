@@ -99,6 +99,16 @@ TEST(Balancer, StartsFromWhatIsKnown) {
   EXPECT_EQ(decision->counts, (std::vector{5, 2, 5})) << "a rank that is not known is an ordinary one";
 }
 
+// Evaluation has shards of its own, so many that memory and the exchange do not matter.
+TEST(Balancer, SplitsOtherWorkByTheSameSpeeds) {
+  Balancer balancer({.shards = 8, .workers = {1, 1}, .most_shards = {5, 8}}, {4, 4});
+  EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{50, 50})) << "nothing is known yet";
+  (void)balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
+  EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{75, 25}));
+  EXPECT_EQ(balancer.split(100, std::vector{74, 26}), (std::vector{75, 25})) << "78 s against 75 s";
+  EXPECT_EQ(balancer.split(100, std::vector{76, 24}), (std::vector{76, 24})) << "76 s are as good";
+}
+
 TEST(Balancer, ARankTenTimesSlowerGetsNothingAndComesBack) {
   Balancer balancer(two_ranks(8), {4, 4});
   auto decision = step(balancer, {4, 4}, {0.1, 0.1});

@@ -89,6 +89,18 @@ TEST(Split, IsAsFastAsTheBestOfAllSplits) {
   }
 }
 
+TEST(Split, GreedyIsBestWithoutAnExchange) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 400; ++round) {
+    Case c = random_case(random);
+    c.exchange = 0;
+    const auto counts = best_split_without_exchange(c.ranks, c.shards);
+    ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
+    ASSERT_TRUE(fits(c, counts));
+    ASSERT_EQ(step_seconds(c.ranks, counts, 0), brute_force(c)) << "round " << round;
+  }
+}
+
 TEST(Split, StaysAsNearAsTheSlackAllows) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {

@@ -3,6 +3,7 @@
 #include "exec/executor.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include "allocation_counter.hpp"
 #include "lockstep/graph_builder.hpp"
@@ -177,6 +178,15 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   EXPECT_THROW(
       (void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.exchange),
       std::runtime_error);
+}
+
+// oneDNN's sums depend on the number of its threads.
+TEST(WorkerPool, ComputesWithOneThreadWhoeverCalls) {
+  WorkerPool pool(2);
+  std::thread([&] {
+    omp_set_num_threads(2);
+    pool.run(8, [](int, int) { EXPECT_EQ(omp_get_max_threads(), 1); });
+  }).join();
 }
 
 TEST(WorkerPool, EveryTaskRunsOnce) {

@@ -198,7 +198,7 @@ struct Bench {
 
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
     std::vector<float> losses(kShards * kBatch);
-    evaluation.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
+    evaluation.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
       std::copy_n(shard.loss, kBatch, losses.begin() + std::ptrdiff_t{kBatch} * shard.shard);
       EXPECT_EQ(shard.metrics.size(), 1U);
       EXPECT_EQ(shard.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
@@ -209,7 +209,7 @@ struct Bench {
   static void predict(Executor& prediction, RandomSource& source, Results& results) {
     constexpr std::size_t kRow = 10 * kBatch;
     std::vector<float> predictions(kShards * kRow);
-    prediction.evaluate({0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
+    prediction.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
       std::copy_n(shard.prediction, kRow, predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * shard.shard);
       EXPECT_EQ(shard.loss, nullptr);
     });

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
-#include <thread>
 
 #include "backend/device.hpp"
 #include "config/config.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/catalogue.hpp"
+#include "train/napping_relu.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {
@@ -90,35 +90,6 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
 
 namespace {
 
-// ReLU that takes a nap for each shard.
-class NappingRelu final : public Kernel {
- public:
-  using Nap = std::function<std::chrono::milliseconds(std::uint64_t step)>;
-  NappingRelu(std::unique_ptr<Kernel> relu, Nap nap) : relu_(std::move(relu)), nap_(std::move(nap)) {}
-  [[nodiscard]] std::size_t workspace_bytes() const override { return relu_->workspace_bytes(); }
-  void forward(const ForwardCall& call) override {
-    std::this_thread::sleep_for(nap_(call.step->step));
-    relu_->forward(call);
-  }
-  void backward(const BackwardCall& call) override { relu_->backward(call); }
-
- private:
-  std::unique_ptr<Kernel> relu_;
-  Nap nap_;
-};
-
-Registries with_naps(const NappingRelu::Nap& nap) {
-  Registries registries = Registries::built_in();
-  OpDef op = registries.ops.at("relu");
-  op.name = "napping_relu";
-  const KernelFactory relu = op.kernels.at(DeviceKind::cpu);
-  op.kernels[DeviceKind::cpu] = [relu, nap](const KernelRequest& request) {
-    return std::make_unique<NappingRelu>(relu(request), nap);
-  };
-  registries.ops.add(std::move(op));
-  return registries;
-}
-
 const std::vector<std::string> kNapping = {"model.layers[2]=napping_relu", "threads=1", "steps=24"};
 
 }  // namespace
@@ -127,14 +98,14 @@ const std::vector<std::string> kNapping = {"model.layers[2]=napping_relu", "thre
 TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
   using std::chrono::milliseconds;
   const std::string undisturbed =
-      run(1, kNapping, {}, [](int) { return with_naps([](auto) { return milliseconds(0); }); });
+      run(1, kNapping, {}, [](int) { return with_naps([](auto...) { return milliseconds(0); }); });
   Events kept;
   TrainerOptions options;
   options.sink = &kept;
   auto overrides = kNapping;
   overrides.emplace_back("balance=auto");
   const std::string slowed = run(2, overrides, options, [](int rank) {
-    return with_naps([rank](std::uint64_t step) { return milliseconds(rank == 1 && step >= 8 ? 18 : 6); });
+    return with_naps([rank](Mode, std::uint64_t step) { return milliseconds(rank == 1 && step >= 8 ? 18 : 6); });
   });
   EXPECT_EQ(slowed, undisturbed);
   const auto moves = kept.of("balance");
@@ -155,8 +126,9 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
   options.sink = &kept;
   auto overrides = kNapping;
   overrides.insert(overrides.end(), {"balance=auto", "steps=1"});
-  (void)run(2, overrides, options,
-            [](int rank) { return with_naps([rank](auto) { return std::chrono::milliseconds(rank == 1 ? 30 : 5); }); });
+  (void)run(2, overrides, options, [](int rank) {
+    return with_naps([rank](auto...) { return std::chrono::milliseconds(rank == 1 ? 30 : 5); });
+  });
   const auto moves = kept.of("balance");
   ASSERT_EQ(moves.size(), 1u);
   EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 0);
@@ -169,7 +141,7 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
 TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   const Folder folder;
   const auto uneven = [](int rank) {
-    return with_naps([rank](auto) { return std::chrono::milliseconds(rank == 1 ? 20 : 5); });
+    return with_naps([rank](auto...) { return std::chrono::milliseconds(rank == 1 ? 20 : 5); });
   };
   auto overrides = kNapping;
   overrides.insert(overrides.end(), {"balance=auto", "steps=6", "checkpoint={every: 3 steps}"});

@@ -62,7 +62,8 @@ TEST(WorkTogether, WorkThatStandsStillIsNamed) {
     EXPECT_EQ(error.code(), ExitCode::infrastructure);
     const std::string text = error.what();
     EXPECT_TRUE(text.starts_with("rank 1 on ")) << text;
-    EXPECT_TRUE(text.ends_with(": 'checkpoint' has made no progress for 2 s; look at the disk that it reads from"))
+    EXPECT_TRUE(text.ends_with(
+        ": 'checkpoint' has made no progress for 2 s; look at that rank, and at the disk that it reads from"))
         << text;
   }
 }
