@@ -1,13 +1,10 @@
 #include "comm/host_memory.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "comm/thread_communicator.hpp"
@@ -58,7 +55,7 @@ std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, co
 
 // What each rank tells the others about its segment; a failure is told too, so that all end with its message.
 struct Announcement {
-  std::array<char, 64> name{};
+  std::array<char, 64> server{};  ///< hands out its file
   std::uint64_t bytes = 0;
   std::array<char, 512> error{};
 };
@@ -76,22 +73,18 @@ void throw_any_error(const Communicator& communicator, const std::vector<Announc
   }
 }
 
-std::string fresh_name(int rank) {
-  std::random_device random;
-  return fmt::format("/lockstep-{}-{}-{:08x}{:08x}", getpid(), rank, random(), random());
-}
-
 std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, std::size_t bytes,
                                                     const std::function<void(std::byte*)>& prepare,
                                                     const Operation& operation) {
   Announcement mine;
   mine.bytes = bytes;
   SharedSegment own;
-  const std::string name = fresh_name(communicator.rank());
-  write(mine.name, name);
+  std::unique_ptr<FileServer> server;
   try {
-    own = SharedSegment::create(name, bytes);
+    own = SharedSegment::create(bytes);
     prepare(own.data());
+    server = std::make_unique<FileServer>(own.take_file());
+    write(mine.server, server->name());
   } catch (const Error& error) {
     write(mine.error, error.what());
   }
@@ -103,14 +96,14 @@ std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, 
     for (int r = 0; r < communicator.size(); ++r) {
       if (!communicator.topology().same_host(r, communicator.rank())) continue;
       const Announcement& peer = all[static_cast<std::size_t>(r)];
-      memory->segments_.push_back(r == communicator.rank() ? std::exchange(own, SharedSegment())
-                                                           : SharedSegment::open(peer.name.data(), peer.bytes));
+      memory->segments_.push_back(r == communicator.rank()
+                                      ? std::exchange(own, SharedSegment())
+                                      : SharedSegment::open(peer.server.data(), peer.bytes, operation.timeout));
     }
   } catch (const Error& error) {
     write(result.error, error.what());
   }
   const auto results = gather(communicator, result, operation);  // all have mapped, or one says why not
-  shm_unlink(name.c_str());
   throw_any_error(communicator, all);
   throw_any_error(communicator, results);
   return memory;

@@ -1,10 +1,11 @@
 // Memory that all ranks of one host see: each owns one block and can read and write those of its peers.
 //
-// Between processes a block is POSIX shared memory: allocated at once (so that a small /dev/shm is an error
-// here and not a SIGBUS later), mapped by all, then unlinked, so that nothing is left behind when a rank dies.
+// Between processes a block is a file in /dev/shm: allocated at once (so that a small /dev/shm is an error here and not
+// a SIGBUS later). It has no name; peers get it as an open file, so nothing is left behind when a rank dies, whenever.
 // Between threads of one process, and for a rank that is alone on its host, it is plain memory.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/file_server.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
@@ -29,7 +31,7 @@ class HostMemory {
                                                           const std::function<void(std::byte*)>& prepare,
                                                           const Operation& operation);
 
-/// One mapped segment of POSIX shared memory.
+/// One mapped segment of shared memory.
 class SharedSegment {
  public:
   SharedSegment() = default;
@@ -38,12 +40,17 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
   ~SharedSegment();
-  /// Both throw Error(infrastructure).
-  [[nodiscard]] static SharedSegment create(const std::string& name, std::size_t bytes);
-  [[nodiscard]] static SharedSegment open(const std::string& name, std::size_t bytes);
+  /// A new one. Throws Error(infrastructure), as open() does.
+  [[nodiscard]] static SharedSegment create(std::size_t bytes);
+  /// A peer's, by the name of its FileServer.
+  [[nodiscard]] static SharedSegment open(const std::string& server, std::size_t bytes,
+                                          std::chrono::milliseconds timeout);
   [[nodiscard]] std::byte* data() const { return data_; }
+  /// Of a new one: its file, for a FileServer. The memory stays mapped without it.
+  [[nodiscard]] FileHandle take_file() { return std::move(file_); }
 
  private:
+  FileHandle file_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

@@ -1,14 +1,17 @@
 #include "comm/host_memory.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/doorbell.hpp"
 #include "comm/launcher.hpp"
@@ -19,14 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string test_name() {
-  return "/lockstep-test-" + std::to_string(getpid());
-}
-
 TEST(SharedSegment, TwoMappingsSeeTheSameBytes) {
-  const auto mine = SharedSegment::create(test_name(), 10'000);
-  const auto peers = SharedSegment::open(test_name(), 10'000);
-  shm_unlink(test_name().c_str());
+  auto mine = SharedSegment::create(10'000);
+  const FileServer server(mine.take_file());
+  const auto peers = SharedSegment::open(server.name(), 10'000, 20'000ms);
   ASSERT_NE(mine.data(), peers.data());
   std::fill_n(mine.data(), 10'000, std::byte{7});
   EXPECT_EQ(peers.data()[9'999], std::byte{7});
@@ -43,18 +42,70 @@ std::string error_of(const std::function<void()>& body) {
 }
 
 TEST(SharedSegment, SaysWhatIsNeededAndWhatToTryWhereThereIsTooLittle) {
-  const std::string message = error_of([] { (void)SharedSegment::create(test_name(), std::size_t{1} << 50); });
+  const std::string message = error_of([] { (void)SharedSegment::create(std::size_t{1} << 50); });
   EXPECT_EQ(message.find("shared memory for the gradient exchange: 1073741824.0 MiB are needed, /dev/shm has "), 0U)
       << message;
   EXPECT_NE(message.find("give it more: docker run --shm-size=2g"), std::string::npos) << message;
-  EXPECT_EQ(shm_unlink(test_name().c_str()), -1) << "nothing may be left behind";
 }
 
 TEST(SharedSegment, SaysWhenAPeersMemoryIsNotVisible) {
-  EXPECT_EQ(error_of([] { (void)SharedSegment::open("/lockstep-nobody", 8); }),
-            "cannot open a peer's shared memory /lockstep-nobody: No such file or directory; ranks that call their "
-            "host by one name must share /dev/shm (containers: --ipc=host), or set LOCKSTEP_HOST_ID to a different "
-            "name for each");
+  EXPECT_EQ(error_of([] { (void)SharedSegment::open("lockstep-nobody", 8, 20'000ms); }),
+            "cannot open a peer's shared memory: Connection refused; ranks that call their host by one name must share "
+            "its network namespace (containers: --network=host), or set LOCKSTEP_HOST_ID to a different name for each");
+}
+
+TEST(SharedSegment, SaysWhenAPeersMemoryHasAnotherSize) {
+  auto mine = SharedSegment::create(8);
+  const FileServer server(mine.take_file());
+  EXPECT_EQ(error_of([&] { (void)SharedSegment::open(server.name(), 16, 20'000ms); }),
+            "a peer's shared memory has 8 bytes, expected 16");
+}
+
+TEST(FileServer, ManyMayAskAtOnceAndThoseWhoHangUpHarmNobody) {
+  auto mine = SharedSegment::create(8);
+  const FileServer server(mine.take_file());
+  std::vector<std::thread> peers;
+  std::atomic<int> fetched{0};
+  for (int i = 0; i < 32; ++i) {
+    peers.emplace_back([&] {
+      for (int again = 0; again < 20; ++again) fetched += fetch_file(server.name(), 20'000ms) ? 1 : 0;
+    });
+  }
+  for (auto& peer : peers) peer.join();
+  EXPECT_EQ(fetched, 32 * 20);
+}
+
+// What fetch_file() says to a process of another user; the same text where the server is another user's.
+std::string answer_to_nobody(const std::string& name) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(pipe(ends.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string said = "a file";
+    try {
+      constexpr uid_t kNobody = 65534;
+      if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
+      (void)fetch_file(name, 20'000ms);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    [[maybe_unused]] const ssize_t count = write(ends[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::array<char, 256> said{};
+  EXPECT_GE(read(ends[0], said.data(), said.size() - 1), 0);
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return said.data();
+}
+
+TEST(FileServer, AnotherUserGetsNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  auto mine = SharedSegment::create(8);
+  const FileServer server(mine.take_file());
+  EXPECT_EQ(answer_to_nobody(server.name()), "the process there is another user's");
+  EXPECT_TRUE(fetch_file(server.name(), 20'000ms)) << "it still serves its own user";
 }
 
 TEST(Doorbell, WakesASleeperAndKeepsTheDeadline) {

@@ -4,3 +4,8 @@ add_executable(mpi_exchange_check ${CMAKE_CURRENT_LIST_DIR}/mpi_exchange_check.c
 target_include_directories(mpi_exchange_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(mpi_exchange_check PRIVATE lockstep_comm lockstep_flags fmt::fmt)
 lockstep_script_test(comm.mpi COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/mpi_exchange_test.sh)
+# Ranks that die at a moment of the test's choice.
+add_library(stop_at_mapping SHARED ${CMAKE_CURRENT_LIST_DIR}/stop_at_mapping.cpp)
+target_link_libraries(stop_at_mapping PRIVATE lockstep_flags ${CMAKE_DL_LIBS})
+set_target_properties(stop_at_mapping PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+lockstep_script_test(comm.killed_ranks COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/killed_ranks_test.py)

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Ranks and their mpirun die without a warning while the ranks map their shared memory: nothing is left in /dev/shm."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from shared import PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+BUILD = pathlib.Path(os.environ["LOCKSTEP_BUILD"])
+CHECK, SHIM = BUILD / "bin/mpi_exchange_check", BUILD / "tests/libstop_at_mapping.so"
+RANKS = 3
+AS_ROOT = {f"{family}_ALLOW_RUN_AS_ROOT{suffix}": "1" for family in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
+
+
+def segments():
+    return {path for path in pathlib.Path("/dev/shm").glob("lockstep-*") if path.is_file()}
+
+
+def ranks_of(mark):
+    """Their process ids, and of these the ones that are stopped."""
+    found, stopped = [], []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TEST_MARK={mark}".encode() not in (folder / "environ").read_bytes().split(b"\0"):
+                continue
+            state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        found.append(int(folder.name))
+        if state == "T":
+            stopped.append(int(folder.name))
+    return found, stopped
+
+
+class KilledRanks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()  # what a killed Open MPI leaves goes there
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def mpirun(self, mark, **variables):
+        preload = [word for name, value in {"TEST_MARK": mark, "LD_PRELOAD": SHIM, **variables}.items()
+                   for word in ("-x", f"{name}={value}")]
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *preload, CHECK, "exchange"],
+            env={**os.environ, **AS_ROOT, "TMPDIR": self.folder, "OMPI_MCA_btl_vader_backing_directory": self.folder,
+                 "OMPI_MCA_btl_sm_backing_directory": self.folder},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def kill_when_stopped(self, mark, stop_at, wanted):
+        mpirun = self.mpirun(mark, LOCKSTEP_STOP_AT=stop_at)
+        wait_until(lambda: len(ranks_of(mark)[1]) >= wanted, f"{wanted} stopped ranks")
+        for process in (mpirun.pid, *ranks_of(mark)[0]):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        mpirun.wait(PATIENCE)
+        wait_until(lambda: not ranks_of(mark)[0], "the ranks' end")
+
+    def test_nothing_is_left_of_ranks_that_are_killed_while_they_map(self):
+        before = segments()
+        for attempt in range(12):
+            mark = f"{os.getpid()}-{attempt}"
+            # Its own memory, or a peer's: then those who wait for a stopped one cannot get as far.
+            stop_at, wanted = ((1, RANKS), (2, 1))[attempt % 2]
+            self.kill_when_stopped(mark, stop_at, wanted)
+            self.assertEqual(segments() - before, set(), f"left by kill number {attempt + 1}")
+
+    def test_a_kernel_without_nameless_files(self):
+        before = segments()
+        mpirun = self.mpirun(f"{os.getpid()}", LOCKSTEP_NO_TMPFILE=1)
+        output, _ = mpirun.communicate(timeout=PATIENCE)
+        self.assertEqual(mpirun.returncode, 0, output)
+        self.assertIn("sha256 ", output)
+        self.assertEqual(segments() - before, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
