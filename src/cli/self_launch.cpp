@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "backend/gpu/driver.hpp"
+#include "comm/mpi_folder.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/stop_signals.hpp"
@@ -44,6 +45,7 @@ int run_under_mpirun(int ranks) {
       mpirun.signal(passed_on == 0 ? SIGUSR1 : (signals.last() == SIGUSR1 ? SIGTERM : signals.last()));
     }
   }
+  comm::remove_dead_mpi_folders();  // of ranks that were killed
   const int code = *mpirun.poll();
   if (code == 127) {
     fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");

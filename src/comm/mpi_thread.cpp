@@ -133,7 +133,10 @@ void MpiThread::serve() {
   auto last_progress = Clock::now();
   std::unique_lock lock(mutex_);
   while (true) {
-    if (abort_code_ >= 0) MPI_Abort(MPI_COMM_WORLD, abort_code_);
+    if (abort_code_ >= 0) {
+      folder_.remove();  // MPI_Abort does not return
+      MPI_Abort(MPI_COMM_WORLD, abort_code_);
+    }
     if (stop_ && (posted_.empty() || frozen_)) return;
     if (frozen_) {
       changed_.wait(lock);

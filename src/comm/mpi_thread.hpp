@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/mpi_folder.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 
@@ -73,6 +74,7 @@ class MpiThread {
   void sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last_progress);
   void end_mpi();
 
+  MpiFolder folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<MpiOperation>> posted_;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "comm/mpi_folder.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
 #include "launch/restart_policy.hpp"
@@ -225,6 +226,7 @@ void Attempt::end_processes(bool at_once) {
   if (!mpirun_.wait(kMpirunPatience)) mpirun_.signal(SIGKILL);
   (void)mpirun_.wait(kKillPatience);
   (void)kill_marked(options_.mpirun.mark, 0, kKillPatience);
+  comm::remove_dead_mpi_folders();
 }
 
 }  // namespace lockstep::launch

@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "comm/mpi_folder.hpp"
 #include "launch/attempt.hpp"
 #include "launch/host_pool.hpp"
 #include "launch/processes.hpp"
@@ -267,6 +268,7 @@ int launch(const LaunchOptions& options, const Job& job) {
 
 int end_launch(const std::string& mark) {
   (void)kill_marked(mark, 0, kRemoteEndPatience);
+  comm::remove_dead_mpi_folders();
   return marked_processes(mark).empty() ? 0 : 1;
 }
 

@@ -44,8 +44,8 @@ for hosts in one each; do
   fi
 done
 
-# Segments are unlinked while a job starts; one that stays for seconds was forgotten.
-segments() { find /dev/shm -maxdepth 1 -name 'lockstep-*' 2>/dev/null | sort; }
+# Memory of an exchange has no name; where the kernel knows no such files, it has one for a moment.
+segments() { find /dev/shm -maxdepth 1 -type f -name 'lockstep-*' 2>/dev/null | sort; }
 before=$(segments)
 [ -z "$before" ] || sleep 3
 left=$(comm -12 <(printf '%s\n' "$before") <(segments) | sed '/^$/d')

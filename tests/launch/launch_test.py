@@ -69,11 +69,14 @@ class Faults(unittest.TestCase):
     def test_a_killed_mpirun(self):
         launch = self.launch("--ranks", "2")
         launch.wait_for_step(15)
+        files = launch.shared_files()
+        self.assertTrue(files)
         os.kill(launch.mpirun(), signal.SIGKILL)
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         restarts = [event for event in launch.events("restart") if "reason" in event]
         self.assertEqual([event["reason"] for event in restarts], ["mpirun"])
         self.assertEqual(restarts[0]["message"], "mpirun was killed by signal 9")
+        self.assertEqual({file for file in files if file.exists()}, set(), "Open MPI's memory is left")
 
     def test_a_signal_checkpoints_and_ends_with_75(self):
         launch = self.launch("--ranks", "2", steps=100000, every=100000)

@@ -79,6 +79,12 @@ class Launch:
     def process_of_rank(self, rank):
         return wait_until(lambda: dict((r, p) for p, r in processes_of(self.directory)).get(rank), f"rank {rank}")
 
+    def shared_files(self):
+        """What its ranks have mapped in /dev/shm, by name."""
+        ranks = [process for process, rank in processes_of(self.directory) if rank is not None]
+        words = " ".join(pathlib.Path(f"/proc/{rank}/maps").read_text(encoding="utf-8") for rank in ranks).split()
+        return {pathlib.Path(word) for word in words if word.startswith("/dev/shm/") and "#" not in word}
+
     def mpirun(self):
         """Its process; Open MPI 5's becomes prterun."""
         def is_mpirun(process):
