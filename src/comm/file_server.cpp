@@ -63,6 +63,7 @@ struct FileMessage {
     header.msg_control = control.data();
     header.msg_controllen = control.size();
   }
+  ~FileMessage() = default;
   FileMessage(const FileMessage&) = delete;
   FileMessage& operator=(const FileMessage&) = delete;
   std::byte byte{};

@@ -44,7 +44,7 @@ class MpiTransfer final : public Transfer {
         peer_(peer),
         operation_(std::move(operation)) {}
   ~MpiTransfer() override {
-    if (!operation_->done()) mpi_.freeze();  // its buffer is going away: an error is being unwound
+    if (!operation_->settled()) mpi_.freeze();  // its buffer is going away: an error is being unwound
   }
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -56,6 +56,7 @@ class MpiTransfer final : public Transfer {
       recorder_.waits_for(peer_, operation.name);
       if (Clock::now() >= end) throw_deadline(topology_, rank_, peer_, operation, seconds_since(start));
     }
+    if (!operation_->done()) mpi_.check();
   }
 
  private:

@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 constexpr microseconds kAlert{50};  ///< so long after something happened the thread does not sleep
 constexpr microseconds kLongestSleep{500};
 constexpr milliseconds kAbortPatience{2000};
+constexpr const char* kFrozen = "an error has ended this rank's communication";
 
 void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -34,17 +35,31 @@ void check_mpi(int code, const char* call) {
 
 bool MpiOperation::wait_until(Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, until, [&] { return done(); });
+  return changed_.wait_until(lock, until, [&] { return state_ != State::pending; });
 }
 
+bool MpiOperation::settled() {
+  const std::lock_guard lock(mutex_);
+  return state_ != State::pending;
+}
+
+// Who was notified looks at done(), so that comes first; who waits or destroys takes the lock, so that comes last.
 void MpiOperation::finish() {
+  if (recorder) recorder->finish(number);
   {
     const std::lock_guard lock(mutex_);
-    done_.store(true, std::memory_order_release);
+    state_.store(State::done, std::memory_order_release);
+    if (notify) notify();
   }
   changed_.notify_all();
-  if (recorder) recorder->finish(number);
-  if (notify) notify();
+}
+
+void MpiOperation::fail() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::pending) state_.store(State::failed, std::memory_order_release);
+  }
+  changed_.notify_all();
 }
 
 MpiThread::MpiThread() {
@@ -65,6 +80,10 @@ MpiThread::~MpiThread() {
 void MpiThread::post(std::shared_ptr<MpiOperation> operation) {
   {
     const std::lock_guard lock(mutex_);
+    if (frozen_) {
+      operation->fail();
+      return;
+    }
     posted_.push_back(std::move(operation));
   }
   changed_.notify_all();
@@ -137,29 +156,63 @@ void MpiThread::serve() {
       folder_.remove();  // MPI_Abort does not return
       MPI_Abort(MPI_COMM_WORLD, abort_code_);
     }
-    if (stop_ && (posted_.empty() || frozen_)) return;
     if (frozen_) {
-      changed_.wait(lock);
-      continue;
+      lock.unlock();
+      fail(kFrozen, {});
+      lock.lock();
+      changed_.wait(lock, [&] { return stop_ || abort_code_ >= 0; });
     }
-    std::deque<std::shared_ptr<MpiOperation>> posted;
-    posted.swap(posted_);
-    in_mpi_ = true;
-    lock.unlock();
-    start_posted(posted);
-    if (test_pending() || !posted.empty()) last_progress = Clock::now();
-    lock.lock();
-    in_mpi_ = false;
-    if (frozen_) changed_.notify_all();
-    sleep(lock, last_progress);
+    if (stop_ && (posted_.empty() || frozen_)) return;
+    if (frozen_) continue;
+    if (call_mpi(lock)) last_progress = Clock::now();
+    if (!frozen_) sleep(lock, last_progress);
   }
+}
+
+// Starts what was posted and tests what is pending, without the lock; true if there was anything.
+bool MpiThread::call_mpi(std::unique_lock<std::mutex>& lock) {
+  std::deque<std::shared_ptr<MpiOperation>> posted;
+  posted.swap(posted_);
+  in_mpi_ = true;
+  lock.unlock();
+  bool moved = !posted.empty();
+  try {
+    start_posted(posted);
+    moved = test_pending() || moved;
+  } catch (const std::exception& error) {
+    fail(error.what(), posted);
+  }
+  lock.lock();
+  in_mpi_ = false;
+  if (frozen_) changed_.notify_all();
+  return moved;
+}
+
+// Everybody who waits hears of it now, and nobody waits for this thread any more: it only serves abort() and close().
+void MpiThread::fail(const std::string& why, const std::deque<std::shared_ptr<MpiOperation>>& posted) {
+  std::deque<std::shared_ptr<MpiOperation>> not_started;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_.empty()) error_ = why;
+    frozen_ = true;
+    in_mpi_ = false;
+    not_started.swap(posted_);
+  }
+  changed_.notify_all();
+  for (const auto& operation : owners_) operation->fail();
+  for (const auto& operation : posted) operation->fail();
+  for (const auto& operation : not_started) operation->fail();
+  requests_.clear();
+  owners_.clear();
 }
 
 void MpiThread::freeze() {
   std::unique_lock lock(mutex_);
+  if (!frozen_) patience_of_freeze_ = Clock::now() + kAbortPatience;
   frozen_ = true;
+  if (error_.empty()) error_ = kFrozen;
   changed_.notify_all();
-  changed_.wait_for(lock, kAbortPatience, [&] { return !in_mpi_; });
+  changed_.wait_until(lock, patience_of_freeze_, [&] { return !in_mpi_; });
 }
 
 void MpiThread::start_posted(const std::deque<std::shared_ptr<MpiOperation>>& posted) {

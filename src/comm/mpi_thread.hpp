@@ -34,14 +34,20 @@ class MpiOperation {
   std::shared_ptr<FlightRecorder> recorder;
   std::uint64_t number = 0;  ///< its entry there
 
-  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
-  /// False at the deadline.
+  /// The bytes are there. `notify` may still be running: wait_until() and settled() wait for its end, so that what it
+  /// refers to can go away after them.
+  [[nodiscard]] bool done() const { return state_.load(std::memory_order_acquire) == State::done; }
+  /// Until it is done, or failed with the error that check() throws. False at the deadline.
   [[nodiscard]] bool wait_until(Clock::time_point until);
+  /// Done or failed.
+  [[nodiscard]] bool settled();
 
  private:
   friend class MpiThread;
+  enum class State { pending, done, failed };
   void finish();
-  std::atomic<bool> done_{false};
+  void fail();
+  std::atomic<State> state_{State::pending};
   std::size_t requests_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -60,7 +66,8 @@ class MpiThread {
   void check();
   /// MPI_Abort; gives up and leaves after two seconds.
   [[noreturn]] void abort(int exit_code);
-  /// After an error: no MPI call touches a posted buffer from here on. Only abort() and close() work then.
+  /// After an error: no MPI call touches a posted buffer from here on, and what was posted fails. Only abort() and
+  /// close() work then. Waits for an MPI call that is under way: two seconds at most, however often it is called.
   void freeze();
   /// Ends MPI when all ranks do so within `patience`; else leaves it as it is.
   void close(std::chrono::milliseconds patience);
@@ -69,8 +76,10 @@ class MpiThread {
   void run();
   void start_mpi();
   void serve();
+  bool call_mpi(std::unique_lock<std::mutex>& lock);
   void start_posted(const std::deque<std::shared_ptr<MpiOperation>>& posted);
   bool test_pending();
+  void fail(const std::string& why, const std::deque<std::shared_ptr<MpiOperation>>& posted);
   void sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last_progress);
   void end_mpi();
 
@@ -80,6 +89,7 @@ class MpiThread {
   std::deque<std::shared_ptr<MpiOperation>> posted_;
   bool started_ = false, stop_ = false, ended_ = false;
   bool frozen_ = false, in_mpi_ = false;
+  Clock::time_point patience_of_freeze_;
   int abort_code_ = -1;
   std::chrono::milliseconds patience_{};
   std::string error_;

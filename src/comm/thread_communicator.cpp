@@ -32,9 +32,7 @@ class ReceiveTransfer final : public Transfer {
  public:
   ReceiveTransfer(ThreadWorld& world, int rank, int from, std::shared_ptr<PostedReceive> receive)
       : world_(world), rank_(rank), from_(from), receive_(std::move(receive)) {}
-  ~ReceiveTransfer() override {
-    if (!done()) world_.mailbox(rank_).cancel(*receive_);
-  }
+  ~ReceiveTransfer() override { world_.mailbox(rank_).cancel(*receive_); }
   ReceiveTransfer(const ReceiveTransfer&) = delete;
   ReceiveTransfer& operator=(const ReceiveTransfer&) = delete;
   [[nodiscard]] bool done() override { return receive_->done.load(std::memory_order_acquire); }
@@ -95,7 +93,8 @@ bool Mailbox::wait(const PostedReceive& receive, Clock::time_point until, const 
 }
 
 void Mailbox::cancel(const PostedReceive& receive) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // held by whoever completes a receive until `notify` has returned
+  if (receive.done) return;
   for (auto& [key, channel] : channels_) {
     std::erase_if(channel.receives, [&](const auto& posted) { return posted.get() == &receive; });
   }

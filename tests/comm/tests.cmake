@@ -1,4 +1,5 @@
 target_sources(comm_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
+target_link_libraries(comm_test PRIVATE MPI::MPI_CXX)
 # The exchange between processes, under mpirun.
 add_executable(mpi_exchange_check ${CMAKE_CURRENT_LIST_DIR}/mpi_exchange_check.cpp)
 target_include_directories(mpi_exchange_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
