@@ -9,6 +9,7 @@
 #include "cli/profile_steps.hpp"
 #include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
+#include "launch/listening.hpp"
 #include "launch/supervisor.hpp"
 #include "lockstep/error.hpp"
 
@@ -34,7 +35,8 @@ int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   launch::LaunchOptions& options = arguments.options;
   check_options(options);
-  (void)profile_steps(options.profile);                                // a mistake is told before any rank starts
+  (void)profile_steps(options.profile);  // a mistake is told before any rank starts
+  (void)launch::listening_for({}, options.listen);
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);  // a mistake there comes before those of the job
   const Job job = arguments.job.load(train::catalogue_of(Registries::built_in()));
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));
@@ -50,6 +52,8 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
   command.add_option("--discover", options.discover, "a script that prints such lines; run again while it runs");
   command.add_option("--agent", options.agent, "what runs a command on another host: AGENT HOST COMMAND")
       ->capture_default_str();
+  command.add_option("--listen", options.listen,
+                     "this machine's address for the control socket (0.0.0.0: all); else by the routes to the hosts");
   command
       .add_option("--hosts-every", options.read_hosts_again_seconds,
                   "seconds between two looks at the hostfile or the script")

@@ -85,7 +85,7 @@ Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)>
     : options_(std::move(options)),
       on_event_(std::move(on_event)),
       secret_(random_hex()),
-      server_(secret_, options_.mpirun.ranks, options_.mpirun.hosts.empty()),
+      server_(secret_, options_.mpirun.ranks, options_.listening),
       mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, server_.addresses(), secret_),
                start_mpirun(options_))),
       watch_(options_.mpirun.ranks, options_.limits, 0) {}

@@ -21,6 +21,7 @@ struct AttemptOptions {
   std::vector<std::string> command;  ///< of a rank
   std::string folder;                ///< of its logs and dumps; exists
   HangLimits limits;
+  Listening listening = listening_on_loopback();  ///< of the control socket
 };
 
 struct Outcome {

@@ -1,9 +1,7 @@
 #include "launch/control_server.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -24,7 +22,6 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kBacklog = 4096;
 constexpr int kMostEvents = 1024;            ///< at a time; the others come next
 constexpr rlim_t kOtherFiles = 64;           ///< of this process: logs, mpirun, agents
 constexpr std::size_t kLongestHello = 1024;  ///< bytes; a name of a host has 255 at most
@@ -34,23 +31,6 @@ constexpr std::chrono::seconds kLookForStrangers{1};
 
 [[noreturn]] void failed(const char* what) {
   throw Error(ExitCode::infrastructure, fmt::format("the control socket: cannot {}: {}", what, std::strerror(errno)));
-}
-
-// Of this machine, loopback last: a rank on another host must not find its own.
-std::vector<std::string> own_addresses() {
-  std::vector<std::string> found;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return {"127.0.0.1"};
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    const auto* address = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
-    std::array<char, INET_ADDRSTRLEN> text{};
-    inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
-    if (std::string(text.data()).rfind("127.", 0) != 0) found.emplace_back(text.data());
-  }
-  freeifaddrs(list);
-  found.emplace_back("127.0.0.1");
-  return found;
 }
 
 // A connection a rank; the usual limit of 1,024 open files is a soft one.
@@ -76,30 +56,29 @@ int spare_descriptor() {
 
 }  // namespace
 
-ControlServer::ControlServer(std::string token, int ranks, bool local) : token_(std::move(token)) {
+ControlServer::ControlServer(std::string token, int ranks, const Listening& where) : token_(std::move(token)) {
   make_room_for(ranks);
   reserve_ = spare_descriptor();
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (listener_ < 0) failed("make it");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY);
-  if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) failed("bind it");
-  if (listen(listener_, kBacklog) != 0) failed("listen");
-  socklen_t length = sizeof address;
-  if (getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0) failed("read its port");
   ready_ = epoll_create1(EPOLL_CLOEXEC);
   if (ready_ < 0) failed("watch it");
-  watch(listener_, EPOLLIN);
-  for (const auto& own : local ? std::vector<std::string>{"127.0.0.1"} : own_addresses()) {
-    addresses_ += fmt::format("{}{}:{}", addresses_.empty() ? "" : ",", own, ntohs(address.sin_port));
+  if (where.all_interfaces) listen("0.0.0.0");
+  for (const auto& address : where.addresses) {
+    if (!where.all_interfaces) listen(address);
+    addresses_ += fmt::format("{}{}:{}", addresses_.empty() ? "" : ",", address, port_of(listeners_.back()));
   }
 }
 
 ControlServer::~ControlServer() {
   ::close(ready_);
-  ::close(listener_);
+  for (const int listener : listeners_) ::close(listener);
   if (reserve_ >= 0) ::close(reserve_);
+}
+
+void ControlServer::listen(const std::string& address) {
+  const int listener = listen_at(address);
+  if (listener < 0) failed("listen");
+  listeners_.push_back(listener);
+  watch(listener, EPOLLIN);
 }
 
 void ControlServer::watch(int descriptor, std::uint32_t events) const {
@@ -109,13 +88,13 @@ void ControlServer::watch(int descriptor, std::uint32_t events) const {
   if (epoll_ctl(ready_, EPOLL_CTL_ADD, descriptor, &event) != 0) failed("watch it");
 }
 
-void ControlServer::accept_all() {
+void ControlServer::accept_all(int listener) {
   while (true) {
-    int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve_ >= 0) {
       // Left in the queue it would wake this loop again and again: it is taken, and shown out.
       ::close(reserve_);
-      descriptor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (descriptor >= 0) ::close(descriptor);
       reserve_ = spare_descriptor();
       if (descriptor < 0) return;
@@ -203,8 +182,8 @@ std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience,
   const int count = epoll_wait(ready_, ready.data(), kMostEvents, 0);
   for (int i = 0; i < count; ++i) {
     const int descriptor = ready.at(static_cast<std::size_t>(i)).data.fd;
-    if (descriptor == listener_) {
-      accept_all();
+    if (std::find(listeners_.begin(), listeners_.end(), descriptor) != listeners_.end()) {
+      accept_all(descriptor);
     } else if (const auto found = connections_.find(descriptor); found != connections_.end()) {
       serve(found->second, messages);
     }

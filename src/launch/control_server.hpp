@@ -9,6 +9,7 @@
 
 #include "core/spans.hpp"
 #include "launch/control_socket.hpp"
+#include "launch/listening.hpp"
 
 namespace lockstep::launch {
 
@@ -21,9 +22,8 @@ struct RankMessage {
 class ControlServer {
  public:
   /// `token`: what a rank must know. `ranks`: as many connections must be possible; raises this process's limit of open
-  /// files as far as it may, and throws Error(usage) where that is too low. `local`: takes connections of this machine
-  /// only. Throws Error(infrastructure).
-  ControlServer(std::string token, int ranks, bool local);
+  /// files as far as it may, and throws Error(usage) where that is too low. Throws Error(infrastructure).
+  ControlServer(std::string token, int ranks, const Listening& where);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -44,15 +44,17 @@ class ControlServer {
     Clock::time_point since = Clock::now();
   };
   void watch(int descriptor, std::uint32_t events) const;
-  void accept_all();
+  void listen(const std::string& address);
+  void accept_all(int listener);
   void serve(Connection& connection, std::vector<RankMessage>& messages);
   bool greet(Connection& connection, std::string& line);
   void close(int descriptor);
   void show_out_strangers();
 
   std::string token_, addresses_;
-  int listener_ = -1, ready_ = -1;  ///< an epoll: its list is in the order in which sockets became readable
-  int reserve_ = -1;                ///< a descriptor to give up when there is no other
+  std::vector<int> listeners_;
+  int ready_ = -1;    ///< an epoll: its list is in the order in which sockets became readable
+  int reserve_ = -1;  ///< a descriptor to give up when there is no other
   std::unordered_map<int, Connection> connections_;  ///< by descriptor
   std::unordered_map<int, int> descriptor_of_;       ///< by rank
   std::size_t strangers_ = 0;

@@ -136,11 +136,19 @@ class Supervisor {
     if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
     attempt.command = rank_command(attempt.mpirun.ranks, first ? options_.resume : "auto");
     attempt.limits = options_.limits;
+    attempt.listening = listening();
     record_.event("launch", {{"attempt", std::int64_t{record_.attempt()}},
                              {"ranks", std::int64_t{attempt.mpirun.ranks}},
                              {"on", to_text(hosts_)}});
     Attempt running(std::move(attempt), [this](const std::string& line) { record_.line(line); });
     return running.run([this] { return wish(); }, signals_.descriptor());
+  }
+
+  Listening listening() {
+    Listening found = listening_for(hosts_, options_.listen);
+    if (!found.warning.empty() && found.warning != told_of_listening_) record_.warn(found.warning);
+    told_of_listening_ = found.warning;
+    return found;
   }
 
   [[nodiscard]] std::vector<std::string> rank_command(int ranks, const std::string& resume) const {
@@ -256,6 +264,7 @@ class Supervisor {
   Hosts hosts_;  ///< of the attempt
   Attempt::Wish resize_ = Attempt::Wish::none;
   bool stopping_ = false;
+  std::string told_of_listening_;
   std::vector<std::string> failures_;
   std::map<std::string, int> restarts_;  ///< by reason
 };

@@ -17,6 +17,7 @@ struct LaunchOptions {
   int ranks = 0;                          ///< the most; 0: as many as there are slots
   std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: this machine
   std::string agent = "ssh";
+  std::string listen;    ///< address of the control socket; empty: by the routes to the hosts
   int max_restarts = 3;  ///< that get no further
   HangLimits limits;
   double read_hosts_again_seconds = 5;

@@ -60,7 +60,7 @@ std::vector<launch::RankMessage> hear(launch::ControlServer& server, const std::
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static launch::ControlServer server("token", 1024, true);
+  static launch::ControlServer server("token", 1024, launch::listening_on_loopback());
   const std::string_view said = fuzz::text_of(data, size);
   std::string arrives(said);
   std::erase(arrives, '\0');

@@ -50,6 +50,14 @@ class Hosts(unittest.TestCase):
             self.assertGreater(count, 0.9 * gradients)
             self.assertLess(count, 1.3 * gradients)
 
+    def test_the_control_socket_is_open_to_the_hosts_network_only(self):
+        with EmulatedHosts(2) as hosts:
+            launch = self.launch(hosts, "--hosts", hosts.slots(1))
+            launch.wait_for_step(2)
+            self.assertEqual([address for address, _ in launch.listens_at()], ["10.77.0.1"])
+            self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(launch.events("warning"), [])
+
     def test_the_loss_of_a_node(self):
         with EmulatedHosts(3) as hosts:
             launch = self.launch(hosts, "--hosts", hosts.slots(1), "--hang-limit", "10")

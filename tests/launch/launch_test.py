@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
 """`lockstep launch` over every fault that one machine can have: the bits are those of the quiet run, and nothing stays
 behind."""
+import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
-from launches import Launch, processes_of, quiet_hash, wait_until
+from launches import PATIENCE, Launch, processes_of, quiet_hash, wait_until
+
+
+def secret_of(rank):
+    """What its control socket asks for."""
+    environment = pathlib.Path(f"/proc/{rank}/environ").read_bytes().decode().split("\0")
+    return next(word for word in environment if word.startswith("LOCKSTEP_SUPERVISOR_SECRET=")).split("=")[1]
 
 
 class Faults(unittest.TestCase):
@@ -189,8 +197,7 @@ class Ends(unittest.TestCase):
         launch = self.launch("--ranks", "2", steps=100000)
         launch.wait_for_step(2)
         rank = launch.process_of_rank(0)
-        environment = pathlib.Path(f"/proc/{rank}/environ").read_bytes().split(b"\0")
-        secret = next(word for word in environment if word.startswith(b"LOCKSTEP_SUPERVISOR_SECRET=")).split(b"=")[1]
+        secret = secret_of(rank).encode()
         self.assertGreaterEqual(len(secret), 32)
         for command_line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -199,6 +206,35 @@ class Ends(unittest.TestCase):
                 continue
         launch.signal(signal.SIGTERM)
         launch.end(75)
+
+    @unittest.skipIf(os.geteuid() != 0 or shutil.which("setpriv") is None, "only root can be somebody else (setpriv)")
+    def test_another_user_learns_nothing_and_disturbs_nothing(self):
+        launch = self.launch("--ranks", "2", steps=100000)
+        launch.wait_for_step(2)
+        processes = [launch.process.pid, *(process for process, _ in processes_of(launch.directory))]
+        self.assertGreaterEqual(len(processes), 4, "the supervisor, mpirun and two ranks")
+        (address, port), = launch.listens_at()
+        self.assertEqual(address, "127.0.0.1")
+        secret = secret_of(launch.process_of_rank(0))
+        script = pathlib.Path(__file__).with_name("stranger.py").read_text(encoding="utf-8")  # he may not see the file
+        with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
+                               script, str(port), *map(str, processes)],
+                              cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stranger:
+            line = stranger.stdout.readline()
+            self.assertTrue(line, f"he could disturb it:\n{launch.output()}")
+            found = json.loads(line)
+            # He is still there, with his connections open, while the run goes on.
+            launch.wait_for_step(launch.events("step")[-1]["step"] + 50)
+            stranger.stdin.close()
+            self.assertEqual(stranger.wait(PATIENCE), 0)
+        self.assertNotIn(secret, " ".join(found.pop("command_lines")))
+        self.assertEqual(set(found.pop("answers")), {""}, "he is shown out without a word")
+        self.assertEqual(found, {"environments": [], "ended": [], "descriptors": [], "shared": []})
+        logs = [file for file in launch.directory.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+        self.assertEqual(logs, [], "files that others may read hold the secret")
+        launch.signal(signal.SIGTERM)
+        launch.end(75)
+        self.assertEqual(launch.attempts(), 1)
 
     def test_a_second_launch_into_the_same_directory(self):
         launch = self.launch("--ranks", "2", steps=100000)

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 
@@ -84,6 +85,18 @@ class Launch:
         ranks = [process for process, rank in processes_of(self.directory) if rank is not None]
         words = " ".join(pathlib.Path(f"/proc/{rank}/maps").read_text(encoding="utf-8") for rank in ranks).split()
         return {pathlib.Path(word) for word in words if word.startswith("/dev/shm/") and "#" not in word}
+
+    def listens_at(self):
+        """Addresses and ports at which the supervisor listens, as its network sees them."""
+        process = self.process.pid
+        sockets = {os.readlink(file) for file in pathlib.Path(f"/proc/{process}/fd").iterdir()}
+        found = []
+        for line in pathlib.Path(f"/proc/{process}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
+                address, port = words[1].split(":")
+                found.append((socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)))
+        return found
 
     def mpirun(self):
         """Its process; Open MPI 5's becomes prterun."""

@@ -117,7 +117,7 @@ std::vector<RankMessage> heard(ControlServer& server, std::size_t count) {
 }
 
 TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
   ASSERT_TRUE(rank.open());
   rank.queue("hello token 3 4 123 host-a");
@@ -147,7 +147,7 @@ TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
 
 // A rank that dies takes others with it within milliseconds: the first is the one to name.
 TEST(ControlServer, EndsAreHeardInTheirOrder) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   std::vector<ControlSocket> ranks(4);
   for (int r = 0; r < 4; ++r) {
     ranks[static_cast<std::size_t>(r)] = ControlSocket::connect(server.addresses(), 5000ms);
@@ -173,8 +173,67 @@ bool is_shown_out(ControlServer& server, ControlSocket& stranger) {
   return !open;
 }
 
+bool answers(const std::string& address, const std::string& port) {
+  return ControlSocket::connect(address + ":" + port, 5000ms).open();
+}
+
+TEST(ControlServer, ListensWhereItIsToldAndNowhereElse) {
+  const ControlServer server("token", 8, {{"127.0.0.2", "127.0.0.3"}, false, ""});
+  std::istringstream places(server.addresses());
+  std::string place;
+  for (const std::string address : {"127.0.0.2", "127.0.0.3"}) {
+    ASSERT_TRUE(std::getline(places, place, ','));
+    EXPECT_TRUE(place.starts_with(address + ":")) << place;
+    const std::string port = place.substr(place.find(':') + 1);
+    EXPECT_TRUE(answers(address, port));
+    EXPECT_FALSE(answers("127.0.0.1", port));
+    EXPECT_FALSE(answers("127.0.0.4", port));
+  }
+  const ControlServer everywhere("token", 8, {{"127.0.0.2"}, true, ""});
+  EXPECT_TRUE(answers("127.0.0.4", everywhere.addresses().substr(everywhere.addresses().find(':') + 1)));
+}
+
+TEST(Listening, IsNoWiderThanTheHostsNeed) {
+  EXPECT_EQ(listening_for({{"localhost", 2}, {own_host_name(), 1}}, "").addresses,
+            std::vector<std::string>{"127.0.0.1"});
+  const Listening one = listening_for({{"localhost", 2}, {"127.0.0.9", 1}}, "");  // another host, by its name
+  EXPECT_EQ(one.addresses, std::vector<std::string>{"127.0.0.1"});
+  EXPECT_FALSE(one.all_interfaces);
+  const Listening chosen = listening_for({{"other", 1}}, "127.0.0.7");
+  EXPECT_EQ(chosen.addresses, std::vector<std::string>{"127.0.0.7"});
+  EXPECT_FALSE(chosen.all_interfaces);
+}
+
+TEST(Listening, IsEverywhereWithAWordWhereTheAddressIsUnknown) {
+  const Listening unknown = listening_for({{"an-alias-of-ssh.invalid", 1}}, "");
+  EXPECT_TRUE(unknown.all_interfaces);
+  EXPECT_EQ(unknown.addresses.back(), "127.0.0.1");
+  EXPECT_EQ(unknown.warning.find("the control socket listens on all interfaces of this host, since it is unknown by "
+                                 "which one the others reach it: an-alias-of-ssh.invalid: "),
+            0U)
+      << unknown.warning;
+  const Listening translated = listening_for({{"other", 1}}, "192.0.2.1");  // of documentation: nobody's
+  EXPECT_TRUE(translated.all_interfaces);
+  EXPECT_EQ(translated.addresses.front(), "192.0.2.1");
+  EXPECT_EQ(translated.warning,
+            "the control socket listens on all interfaces of this host, which has no address 192.0.2.1 (--listen): "
+            "Cannot assign requested address; the ranks are told it all the same");
+  EXPECT_EQ(listening_for({{"other", 1}}, "0.0.0.0").warning, "") << "it was asked for";
+  EXPECT_TRUE(listening_for({{"other", 1}}, "0.0.0.0").all_interfaces);
+}
+
+TEST(Listening, AMistakeIsTold) {
+  try {
+    (void)listening_for({}, "eth0");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "--listen: expected an IPv4 address of this machine, or 0.0.0.0 for all, found 'eth0'");
+  }
+}
+
 TEST(ControlServer, AStrangerIsShownOut) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
   stranger.queue("hello wrong 0 1 1 x");
   ASSERT_TRUE(stranger.flush());
@@ -183,7 +242,7 @@ TEST(ControlServer, AStrangerIsShownOut) {
 
 // Each holds a descriptor and says nothing. A rank that comes after them is heard, and they are shown out.
 TEST(ControlServer, AThousandIdleStrangersKeepNobodyOut) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   std::vector<ControlSocket> idle;
   for (int i = 0; i < 1500; ++i) {
     idle.push_back(ControlSocket::connect(server.addresses(), 5000ms));
@@ -202,7 +261,7 @@ TEST(ControlServer, AThousandIdleStrangersKeepNobodyOut) {
 }
 
 TEST(ControlServer, AHelloThatDoesNotEndIsShownOut) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   ControlSocket stranger = ControlSocket::connect(server.addresses(), 5000ms);
   stranger.queue("hello " + std::string(5000, 'x'));
   ASSERT_TRUE(stranger.flush());
@@ -211,7 +270,7 @@ TEST(ControlServer, AHelloThatDoesNotEndIsShownOut) {
 
 // What comes right behind a hello may be longer than any hello.
 TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
   const std::string event(100'000, 'x');
   rank.queue("hello token 0 1 1 a");
@@ -229,7 +288,7 @@ TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
 // The limit of open files is lowered so far that not all who connect can be taken: those who are, are heard, and the
 // loop does not spin on the others.
 TEST(ControlServer, WithoutDescriptorsThoseWhoAreConnectedAreHeard) {
-  ControlServer server("token", 8, true);
+  ControlServer server("token", 8, listening_on_loopback());
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
   rank.queue("hello token 0 1 1 a");
   ASSERT_TRUE(rank.flush());
@@ -259,7 +318,7 @@ TEST(ControlServer, MoreRanksThanFilesMayBeOpenAreRefused) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
   const int ranks = static_cast<int>(std::min<rlim_t>(files.rlim_max, 1'000'000'000));
   try {
-    ControlServer server("token", ranks, true);
+    ControlServer server("token", ranks, listening_on_loopback());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

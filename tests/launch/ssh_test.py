@@ -33,8 +33,9 @@ class Ssh(unittest.TestCase):
         return launch
 
     def test_a_killed_rank(self):
-        launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent)
+        launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent, "--listen", "127.0.0.1")
         launch.wait_for_step(15)
+        self.assertEqual([address for address, _ in launch.listens_at()], ["127.0.0.1"])
         os.kill(launch.process_of_rank(2), signal.SIGKILL)
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         self.assertEqual([event["on"] for event in launch.events("launch")], [self.slots, self.slots])
@@ -59,6 +60,15 @@ class Ssh(unittest.TestCase):
             variables = pathlib.Path(f"/proc/{launch.process_of_rank(rank)}/environ").read_bytes().split(b"\0")
             self.assertIn(b"NCCL_DEBUG=WARN", variables)
             self.assertTrue(rank < 2 or b"NO_NCCL_DEBUG=1" not in variables, "ssh takes nothing else along")
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+
+    def test_names_that_only_ssh_knows_say_nothing_of_the_way_back(self):
+        launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent)
+        launch.wait_for_step(1)
+        self.assertEqual([address for address, _ in launch.listens_at()], ["0.0.0.0"])
+        warnings = [event["message"] for event in launch.events("warning")]
+        self.assertRegex(" ".join(warnings), "^the control socket listens on all interfaces of this host, since it is "
+                         "unknown by which one the others reach it: .*; --listen ADDRESS says it$")
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
 
     def test_a_signal_checkpoints_and_ends_with_75(self):
