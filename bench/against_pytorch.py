@@ -3,8 +3,8 @@
 
     bench/against_pytorch.py [--pairs 5]
 
-Makes its own virtual environment in build/bench-venv (PyTorch 2.11, about 5 GB). Prints each pair and the median of
-the ratios; machines are noisy, so only the ratios mean something.
+PyTorch comes from tests/peer/requirements.txt (about 5 GB in build/venv-peer). Prints each pair and the median of the
+ratios; machines are noisy, so only the ratios mean something.
 """
 
 import argparse
@@ -14,20 +14,10 @@ import random
 import statistics
 import subprocess
 import sys
-import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ENVIRONMENT = ROOT / "build" / "bench-venv"
+PYTHON = [ROOT / "scripts" / "python.sh", "--packages", "tests/peer/requirements.txt"]
 DATA = ROOT / "build" / "bench-data"
-TORCH = "torch==2.11.0"
-
-
-def prepare():
-    if not (ENVIRONMENT / "ready").exists():
-        venv.create(ENVIRONMENT, with_pip=True)
-        subprocess.run([ENVIRONMENT / "bin" / "pip", "install", "-q", TORCH, "numpy"], check=True)
-        (ENVIRONMENT / "ready").touch()
-    make_data()
 
 
 def make_data():
@@ -51,7 +41,7 @@ def lockstep(words):
 
 
 def pytorch(model, steps):
-    command = [ENVIRONMENT / "bin" / "python", ROOT / "bench" / "pytorch_step.py", model, "--steps", str(steps)]
+    command = [*PYTHON, ROOT / "bench" / "pytorch_step.py", model, "--steps", str(steps)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["samples_per_second"]
 
 
@@ -68,7 +58,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("models", nargs="*", default=list(CASES), metavar="MODEL", help="resnet20, gpt")
     arguments = parser.parse_args()
-    prepare()
+    make_data()
+    subprocess.run([*PYTHON, "-c", ""], check=True)  # installs PyTorch where it is not yet there
     for model in arguments.models:
         words, steps = CASES[model]
         ratios = []

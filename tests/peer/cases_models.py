@@ -1,0 +1,33 @@
+"""The zoo's models, small where they have a size. Deep networks get small steps, so that roundings stay roundings."""
+from case import Case, job
+
+DIGITS = {"images": [28, 28], "samples": 32, "classes": 10}
+COLOUR = {"images": [8, 8, 3], "samples": 32, "classes": 10}
+LARGE = {"images": [48, 48, 3], "samples": 16, "classes": 10}
+TEXT = {"tokens": 13, "context": 12, "samples": 32}
+
+
+def cases():
+    yield Case("mlp: default", job("mlp", DIGITS))
+    yield Case("mlp: two hidden layers", job({"mlp": [24, 16]}, DIGITS))
+    yield Case("mlp: dropout", job({"mlp": {"hidden": [24], "dropout": 0.4}}, DIGITS), [{"model.mlp.dropout": 0.401}])
+    yield Case("lenet", job("lenet", DIGITS), validation=16)
+    for depth in (20, 32, 44, 56, 110):
+        yield Case(f"resnet {depth}", job({"resnet": depth}, COLOUR, steps=2 if depth < 56 else 1, batch_size=8,
+                                          shards=1 if depth > 44 else 2, learning_rate=0.05),
+                   validation=16 if depth == 20 else 0, deep=depth > 44)
+    for depth in (18, 34, 50):
+        yield Case(f"resnet {depth}", job({"resnet": depth}, LARGE, steps=1, batch_size=8, shards=1,
+                                          learning_rate=0.05), deep=True)
+    size = {"layers": 2, "heads": 3, "width": 24}
+    yield Case("gpt: two blocks", job({"gpt": size}, TEXT, metrics=["perplexity"]), validation=16)
+    yield Case("gpt: no biases, adamw",
+               job({"gpt": size | {"bias": False}}, TEXT, optimizer={"adamw": {"epsilon": 1e-4}}, learning_rate=0.001,
+                   clip_norm=1.0), [{"optimizer.adamw.beta2": 0.998}])
+    yield Case("gpt: dropout", job({"gpt": size | {"dropout": 0.2}}, TEXT), [{"model.gpt.dropout": 0.201}])
+    own = {"size": "small", "layers": 1, "heads": 2, "width": 16}
+    yield Case("gpt: small, but for its sizes", job({"gpt": own}, TEXT))
+    yield Case("gpt: tiny, a vocabulary of its own", job({"gpt": {"size": "tiny", "vocabulary": 20}}, TEXT, steps=2))
+
+
+CASES = list(cases())

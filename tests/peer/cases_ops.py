@@ -1,0 +1,169 @@
+"""Every op with every setting. An op's cases are called `<op>: ...`; each of its mutants, and its output made slightly
+wrong (network.Network.distorted), must be found."""
+from case import IMAGES, LARGER, PAIRS, TEXT, Case, job
+
+CONV = {"conv": {"filters": 6, "kernel": 3}}
+HEAD = ["flatten", {"linear": 5}]
+SEQUENCE = [{"embedding": {"vocabulary": 11, "width": 12}}]  # of TEXT
+WORDS = [{"linear": 11}]
+
+
+def image_case(name, layers, mutants=(), data=LARGER, **others):
+    return Case(name, job(layers, data, **others), list(mutants))
+
+
+def text_case(name, layers, mutants=(), data=TEXT, **others):
+    return Case(name, job([*SEQUENCE, *layers, *WORDS], data, **others), list(mutants))
+
+
+def conv_cases():
+    def of(name, mutants=(), data=LARGER, **settings):
+        settings = {"filters": 6, "kernel": 3} | settings
+        return image_case(f"conv: {name}", [{"conv": settings}, "tanh", {"conv": settings}, *HEAD], mutants, data)
+
+    yield of("3 x 3, same")
+    yield of("no bias", bias=False)
+    yield of("5 x 3, same", kernel=[5, 3])
+    yield of("even kernel, same", kernel=[2, 4])
+    yield of("even kernel, same, stride 2", kernel=4, stride=2)
+    yield of("valid", padding="valid")
+    yield of("padding 1, 2", padding=[1, 2])
+    yield of("stride 2", stride=2)
+    yield of("stride 2, 1", stride=[2, 1], kernel=[3, 2])
+    yield of("dilation 2", [{"model.layers.0.conv.dilation": 1}], dilation=2)
+    yield of("dilation 1, 3, valid height", dilation=[1, 3], kernel=[3, 2], padding=[0, 1])
+    yield of("dilation 2, stride 2", dilation=2, stride=2)
+    yield of("groups 3", groups=3)
+    yield of("1 x 1", kernel=1)
+    yield of("1 x 1, stride 2", kernel=1, stride=2)
+    yield of("7 x 7, stride 2", kernel=7, stride=2)
+    yield of("many channels", filters=48)
+    yield image_case("conv: depthwise", [CONV, "tanh", {"conv": {"filters": 12, "kernel": 3, "groups": 6}}, *HEAD])
+    yield image_case("conv: one grey channel", [{"conv": {"filters": 4, "kernel": 3}}, *HEAD],
+                     data={"images": [7, 7], "samples": 32})
+
+
+def pool_cases():
+    def of(op, name, mutants=(), **settings):
+        return image_case(f"{op}: {name}", [CONV, "tanh", {op: {"kernel": 2} | settings}, *HEAD], mutants)
+
+    for op in ("max_pool", "avg_pool"):
+        yield of(op, "2 x 2")
+        yield of(op, "3 x 3, stride 2, padding 1", kernel=3, stride=2, padding=1)
+        yield of(op, "3 x 2, stride 1, 2", kernel=[3, 2], stride=[1, 2])
+        yield of(op, "same, odd", kernel=3, stride=1, padding="same")
+        yield of(op, "same, even", kernel=[2, 4], stride=1, padding="same")
+        yield of(op, "padding 0, 1", kernel=3, stride=2, padding=[0, 1])
+    path = "model.layers.2.avg_pool.count_include_pad"
+    yield of("avg_pool", "without padding", [{path: True}], kernel=3, stride=2, padding=1, count_include_pad=False)
+    yield of("avg_pool", "without padding, same", [{path: True}], kernel=4, stride=2, padding="same",
+             count_include_pad=False)
+    for kind, other in (("average", "max"), ("max", "average")):
+        yield image_case(f"global_pool: {kind}", [CONV, "tanh", {"global_pool": kind}, {"linear": 5}],
+                         [{"model.layers.2.global_pool": other}])
+
+
+def norm_cases():
+    def of(name, settings, mutants=(), layers=None, **others):
+        layers = layers or [plain, {"batch_norm": settings}, "tanh", *HEAD]
+        return Case(f"batch_norm: {name}", job(layers, LARGER, **others), list(mutants), validation=16)
+
+    plain = {"conv": CONV["conv"] | {"bias": False}}
+    path = "model.layers.1.batch_norm."
+    yield of("one shard", {}, shards=1)
+    yield of("two shards", {}, [{"convention.shard_statistics": False}])
+    yield of("four shards", {}, [{"shards": 2}], shards=4)
+    yield of("epsilon", {"epsilon": 0.01}, [{path + "epsilon": 0.0101}])
+    yield of("epsilon default", {}, [{path + "epsilon": 2e-5}], learning_rate=0.5)
+    yield of("momentum", {"momentum": 0.3}, [{path + "momentum": 0.301}])
+    yield of("momentum 0", {"momentum": 0})
+    yield of("momentum 1", {"momentum": 1.0})
+    yield of("features", {}, layers=["flatten", {"linear": {"features": 10, "bias": False}}, "batch_norm", "relu",
+                                     {"linear": 5}])
+    yield of("relu joined", {}, layers=[plain, "batch_norm", "relu", plain, {"batch_norm": {}}, "relu", *HEAD])
+    for op in ("layer_norm", "rms_norm"):
+        path = f"model.layers.1.{op}.epsilon"
+        yield text_case(f"{op}: text", [op])
+        yield text_case(f"{op}: epsilon", [{op: {"epsilon": 0.01}}], [{path: 0.0101}])
+        yield text_case(f"{op}: epsilon default", [{"linear": 12}, {"scale": 0.05}, op],
+                        [{"model.layers.3": {op: {"epsilon": 1.1e-5}}}])
+        yield image_case(f"{op}: images", [CONV, op, *HEAD])
+    yield text_case("layer_norm: no bias", [{"layer_norm": {"bias": False}}])
+
+
+def activation_cases():
+    for op in ("relu", "gelu", "sigmoid", "silu", "tanh", "softmax"):
+        yield image_case(f"{op}: images", [CONV, {"scale": 3.0}, op, *HEAD])
+    for form, other in (("tanh", "none"), ("none", "tanh")):
+        yield image_case(f"gelu: {form}", ["flatten", {"linear": 12}, {"scale": 2.0}, {"gelu": form}, {"linear": 5}],
+                         [{"model.layers.3.gelu": other}], IMAGES)
+        yield image_case(f"gelu: {form}, joined with linear",
+                         ["flatten", {"linear": 12}, {"gelu": form}, {"linear": 5}],
+                         [{"model.layers.2.gelu": other}], IMAGES)
+    yield text_case("softmax: text", ["softmax"])
+    yield image_case("scale: negative", [CONV, {"scale": -0.37}, *HEAD], [{"model.layers.1.scale": -0.3701}])
+
+
+def linear_cases():
+    yield image_case("linear: no bias", ["flatten", {"linear": {"features": 9, "bias": False}}, "tanh", {"linear": 5}],
+                     data=IMAGES)
+    yield text_case("linear: over time", [{"linear": 20}, "tanh"])
+    words = {"embedding": {"vocabulary": 11, "width": 12}, "name": "words"}
+    last = {"linear": {"features": 11, "tied": "words"}}
+    yield Case("linear: tied", job([words, {"linear": 12}, "tanh", last], TEXT))
+    yield Case("linear: tied with a bias", job([*SEQUENCE, {"linear": 12}, "tanh", {"linear":
+               {"features": 11, "tied": "embedding1", "bias": True}}], TEXT))
+    yield image_case("linear: tied to a linear layer",
+                     ["flatten", {"linear": {"features": 108}, "name": "first"}, "tanh",
+                      {"linear": {"features": 108, "tied": "first"}}, "tanh", {"linear": 5}], data=IMAGES)
+
+
+def joining_cases():
+    left, right = ({"conv": {"filters": 4, "kernel": 3}, "inputs": side, "name": side + "_conv"}
+                   for side in ("left", "right"))
+    for op in ("add", "mul"):
+        yield image_case(f"{op}: two images", [left, right, {op: {"inputs": ["left_conv", "right_conv"]}}, *HEAD],
+                         data=PAIRS)
+        yield image_case(f"{op}: three, one of them twice",
+                         [left, right, {op: {"inputs": ["left_conv", "right_conv", "left_conv"]}}, *HEAD], data=PAIRS)
+    for axis in (-1, 1, 2):
+        other = {-1: 1, 1: 2, 2: 1}[axis]
+        yield image_case(f"concat: axis {axis}",
+                         [left, right, {"concat": {"inputs": ["right_conv", "left_conv"], "axis": axis}}, *HEAD],
+                         [{"model.layers.2.concat.axis": other}], data=PAIRS)
+    yield image_case("concat: images of two sizes", [
+        {"flatten": {}, "inputs": "left", "name": "a"}, {"flatten": {}, "inputs": "right", "name": "b"},
+        {"concat": {"inputs": ["a", "b"]}}, {"linear": 5}], data={"pairs": [[6, 5, 3], [3, 4, 3]], "samples": 32})
+    yield image_case("flatten: images", [CONV, "flatten", {"linear": 5}])
+    yield image_case("reshape: rows", [CONV, {"reshape": [-1, 8]}, {"linear": 3}, "tanh", *HEAD])
+    yield image_case("transpose: channels first", [CONV, {"transpose": [3, 1, 2]}, {"linear": 3}, "tanh", *HEAD],
+                     [{"model.layers.1.transpose": [3, 2, 1], "model.layers.2.linear": 3}], data=
+                     {"images": [8, 8, 3], "samples": 32})
+    yield text_case("transpose: time and width", [{"transpose": [2, 1]}, {"linear": 7}, "tanh", {"transpose": [2, 1]}])
+
+
+def sequence_cases():
+    yield text_case("embedding: text", [{"linear": 12}, "tanh"])
+    yield Case("embedding: larger than the text needs",
+               job([{"embedding": {"vocabulary": 20, "width": 9}}, {"linear": 11}], TEXT))
+    yield text_case("position_embedding: text", ["position_embedding", "tanh"])
+    yield text_case("position_embedding: longer", [{"position_embedding": 10}, "tanh"])
+    path = "model.layers.2.attention."
+    for causal in (True, False):
+        yield text_case(f"attention: {'causal' if causal else 'everything seen'}",
+                        [{"linear": 36}, {"attention": {"heads": 3, "causal": causal}}],
+                        [{path + "causal": not causal}, {path + "heads": 2}])
+    yield text_case("attention: one head", [{"linear": 36}, {"attention": 1}])
+    query, key, value = ({"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": n} for n in "qkv")
+    for causal in (True, False):
+        yield text_case(f"attention: three inputs, {'causal' if causal else 'everything seen'}",
+                        [query, key, value, {"attention": {"heads": 2, "causal": causal, "inputs": ["q", "k", "v"]}}])
+    long = {"tokens": 11, "context": 70, "samples": 16}
+    yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": 2}], data=long, batch_size=8)
+    yield text_case("dropout: text", [{"dropout": 0.3}, {"linear": 20}, "tanh", {"dropout": 0.1}],
+                    [{"model.layers.1.dropout": 0.301}, {"seed": 2}], steps=6)
+    yield image_case("dropout: images", [CONV, {"dropout": 0.5}, "tanh", *HEAD])
+
+
+CASES = [case for family in (conv_cases, pool_cases, norm_cases, activation_cases, linear_cases, joining_cases,
+                             sequence_cases) for case in family()]

@@ -1,0 +1,131 @@
+"""Losses, optimizers, schedules, clipping, precisions, and what a run may do on its way."""
+from case import IMAGES, PAIRS, TEXT, Case, job
+
+MLP = ["flatten", {"linear": 12}, "tanh", {"linear": 5}]
+WORDS = [{"embedding": {"vocabulary": 11, "width": 12}}, {"linear": 20}, "tanh", {"linear": 11}]
+NORMED = [{"conv": {"filters": 6, "kernel": 3, "bias": False}}, "batch_norm", "relu", {"max_pool": 2}, "flatten",
+          {"linear": 5}]
+
+
+def loss_cases():
+    def of(name, layers, data, loss, mutants=(), **others):
+        return Case(f"loss: {name}", job(layers, data, loss=loss, **others), list(mutants), validation=16)
+
+    yield of("cross_entropy, metrics", MLP, IMAGES | {"classes": 5}, "cross_entropy", [{"seed": 4}],
+             metrics=["accuracy", "top5", "perplexity"])
+    yield of("cross_entropy of seven classes, metrics", [*MLP[:-1], {"linear": 7}], IMAGES | {"classes": 7},
+             "cross_entropy", metrics=["accuracy", "top5"])
+    smooth = "loss.cross_entropy.label_smoothing"
+    yield of("label smoothing", MLP, IMAGES, {"cross_entropy": {"label_smoothing": 0.1}}, [{smooth: 0.1001}])
+    yield of("label smoothing of 1", MLP, IMAGES, {"cross_entropy": {"label_smoothing": 1.0}})
+    ignored = "loss.cross_entropy.ignored_index"
+    yield of("an ignored label", MLP, IMAGES, {"cross_entropy": {"ignored_index": 3}}, [{ignored: 2}, {ignored: -1}],
+             metrics=["accuracy", "perplexity"])
+    yield of("ignored tokens, smoothing", WORDS, TEXT,
+             {"cross_entropy": {"ignored_index": 4, "label_smoothing": 0.2}}, [{ignored: 5}, {smooth: 0.2002}])
+    yield of("tokens", WORDS, TEXT, "cross_entropy", metrics=["accuracy", "perplexity"])
+    soft = [{"conv": {"filters": 8, "kernel": 3}}, "tanh", {"conv": {"filters": 3, "kernel": 1}}]
+    for amount in (0.0, 0.15):
+        entry = {"cross_entropy": {"label_smoothing": amount}, "target": "right"}
+        model = {"layers": soft, "inputs": "left"}
+        yield of(f"soft targets, smoothing {amount}", model, PAIRS, entry, [{smooth: amount + 2e-4}])
+    yield of("mean_squared_error", {"layers": soft, "inputs": "left"}, PAIRS,
+             {"mean_squared_error": {}, "target": "right"}, [{"convention.gradient": 1.0001}])
+    yield of("large logits", [*MLP, {"scale": 300.0}], IMAGES, "cross_entropy", [{"model.layers.4.scale": 300.1}],
+             learning_rate=1e-6)
+
+
+def optimizer_cases():
+    def of(name, kind, settings, *mutants, layers=NORMED, rate=None, **others):
+        rate = rate or (0.1 if kind == "sgd" else 0.01)
+        own = [{f"optimizer.{kind}.{key}": value} for key, value in (m for m in mutants if isinstance(m, tuple))]
+        return Case(f"{kind}: {name}", job(layers, optimizer={kind: settings}, learning_rate=rate, steps=6, **others),
+                    own + [m for m in mutants if isinstance(m, dict)])
+
+    yield of("plain", "sgd", {}, {"learning_rate": 0.1001})
+    yield of("momentum", "sgd", {"momentum": 0.9}, ("momentum", 0.9002), {"convention.dampening": 1e-3})
+    yield of("nesterov", "sgd", {"momentum": 0.9, "nesterov": True}, ("nesterov", False), ("momentum", 0.9002))
+    yield of("decay", "sgd", {"weight_decay": 0.05}, ("weight_decay", 0.0501), {"convention.bias_decays": True})
+    yield of("decay of everything", "sgd", {"weight_decay": 0.05, "decay_all": True}, ("decay_all", False))
+    yield of("nesterov and decay", "sgd", {"momentum": 0.8, "nesterov": True, "weight_decay": 0.01},
+             ("weight_decay", 0.0101), {"convention.bias_decays": True})
+    for kind in ("adam", "adamw"):
+        yield of("plain", kind, {"weight_decay": 0.0}, ("beta1", 0.8998), ("beta2", 0.998), ("epsilon", 1e-6))
+        yield of("betas", kind, {"beta1": 0.8, "beta2": 0.95}, ("beta1", 0.8002), ("beta2", 0.9502))
+        yield of("beta2 near 1", kind, {"beta2": 0.9999}, ("beta2", 0.99991))
+        yield of("betas of 0", kind, {"beta1": 0.0, "beta2": 0.0, "epsilon": 0.01}, ("epsilon", 0.01002))
+        yield of("epsilon", kind, {"epsilon": 0.001}, ("epsilon", 0.001002))
+        yield of("decay", kind, {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})
+        yield of("decay of everything", kind, {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
+        yield of("of text", kind, {"weight_decay": 0.1, "epsilon": 1e-6}, layers=WORDS, data=TEXT)
+    yield of("decay by default", "adamw", {}, ("weight_decay", 0.0102))
+
+
+def schedule_cases():
+    def of(name, rate, *mutants, steps=8, **others):
+        changed = [{f"learning_rate.{path}": value} for path, value in mutants]
+        return Case(f"schedule: {name}", job(MLP, steps=steps, learning_rate={"peak": 0.2} | rate, **others), changed)
+
+    yield of("constant with warm-up", {"warmup": "3 steps"}, ("warmup", "4 steps"))
+    yield of("warm-up of one step", {"warmup": "1 steps", "schedule": "cosine"})
+    yield of("linear", {"schedule": "linear"}, ("schedule", "cosine"))
+    yield of("linear to a rate, warm-up", {"warmup": "1 epoch", "schedule": {"linear": {"final": 0.05}}},
+             ("schedule", {"linear": {"final": 0.0501}}))
+    yield of("cosine", {"schedule": "cosine"}, ("schedule", "linear"))
+    yield of("cosine to a rate, warm-up", {"warmup": "0.75 epochs", "schedule": {"cosine": {"final": 0.02}}},
+             ("schedule", {"cosine": {"final": 0.0201}}))
+    yield of("steps", {"schedule": {"steps": {"milestones": ["2 steps", "3 epochs"], "factor": 0.3}}},
+             ("schedule", {"steps": {"milestones": ["3 steps", "3 epochs"], "factor": 0.3}}))
+    yield of("steps, warm-up", {"warmup": "2 steps", "schedule": {"steps": {"milestones": ["4 steps", "6 steps"]}}},
+             ("schedule", {"steps": {"milestones": ["4 steps", "6 steps"], "factor": 0.1001}}))
+    yield of("reference batch", {"peak": 0.1, "reference_batch": 24, "schedule": "cosine"}, ("reference_batch", 23))
+    yield of("adamw along a cosine", {"peak": 0.01, "warmup": "2 steps", "schedule": "cosine"},
+             ("peak", 0.01002), optimizer="adamw")
+
+
+def clip_cases():
+    for norm in (0.05, 1.0):
+        yield Case(f"clipping at {norm}", job(MLP, steps=6, clip_norm=norm, optimizer={"sgd": {"momentum": 0.9}}),
+                   [{"clip_norm": norm * 1.0002}, {"convention.clip_by": 1.0}])
+    yield Case("clipping, adamw", job(NORMED, steps=6, clip_norm=0.1, optimizer={"adamw": {"epsilon": 0.01}},
+                                      learning_rate=0.01), [{"clip_norm": 0.1001}])
+    yield Case("no clipping", {key: value for key, value in job(MLP).items() if key != "clip_norm"})
+
+
+def run_cases():
+    yield Case("two ranks", job(NORMED, shards=4, steps=6, optimizer={"adamw": {}}, learning_rate=0.01), validation=16,
+               ranks=2)
+    yield Case("resumed in the middle", job([*NORMED[:-1], {"dropout": 0.2}, NORMED[-1]], steps=6, optimizer={
+        "sgd": {"momentum": 0.9}}, learning_rate={"peak": 0.1, "schedule": "cosine"}), validation=16, stop_at=3)
+    yield Case("two ranks, resumed, adam", job(NORMED, shards=4, steps=6, optimizer="adam", learning_rate=0.01),
+               ranks=2, stop_at=4)
+    frozen = {"layers": NORMED, "freeze": ["conv1.*", "batch_norm1.bias"]}
+    yield Case("frozen layers", job(frozen, optimizer={"sgd": {"momentum": 0.9, "weight_decay": 0.1}}),
+               [{"model.freeze": ["conv1.*"]}])
+    yield Case("recomputation", job(NORMED, recompute=True))
+    yield Case("eight shards of two samples", job(MLP, shards=8))
+    yield Case("a batch of everything", job(MLP, batch_size=32, shards=4, steps=3))
+    for name, normalize in (("auto", "auto"),
+                            ("given", {"mean": [0.4, 0.5, 0.6], "deviation": [0.2, 0.25, 0.3]})):
+        yield Case(f"normalised, {name}", job(MLP), normalize=normalize, validation=16)
+
+
+def precision_cases():
+    for precision in ("bf16", "fp16"):
+        def of(name, layers, data=IMAGES, mutants=(), precision=precision, **others):
+            return Case(f"{precision}: {name}", job(layers, data, **({"precision": precision} | others)), list(mutants))
+
+        yield of("mlp", MLP, mutants=[{"learning_rate": 0.11}])
+        yield of("conv, batch norm", NORMED, mutants=[{"learning_rate": 0.13}])
+        yield of("attention", [WORDS[0], "position_embedding", "layer_norm", {"linear": 36}, {"attention": 3},
+                               {"linear": 12}, "gelu", {"linear": 11}], TEXT, mutants=[{"learning_rate": 0.11}])
+        yield of("adamw", MLP, optimizer={"adamw": {"epsilon": 0.01}}, learning_rate=0.01)
+    fixed = {"fp16": {"loss_scale": 1024}}
+    yield Case("fp16: a scale that stays", job(MLP, precision=fixed))
+    high = {"fp16": {"initial_scale": 262144, "growth_interval": 2}}
+    yield Case("fp16: updates left out", job([*MLP[:-1], {"linear": 5}, {"scale": 30.0}], precision=high, steps=10,
+                                             learning_rate=0.001, optimizer={"adam": {"epsilon": 0.01}}))
+
+
+CASES = [case for family in (loss_cases, optimizer_cases, schedule_cases, clip_cases, run_cases, precision_cases)
+         for case in family()]

@@ -1,0 +1,105 @@
+"""A job's network in PyTorch, built from the job's list of layers: names, inputs, parameters, running statistics."""
+import dataclasses
+import zlib
+
+import numpy
+import torch
+
+import ops
+import zoo
+
+
+@dataclasses.dataclass
+class Run:
+    """Where the training stands: what dropout's masks are made of."""
+    seed: int
+    step: int = 0
+    first_position: int = 0
+
+
+def first_values(name, shape):
+    """Neither zeros nor ones anywhere, so that a forgotten bias or a swapped weight shows."""
+    random = numpy.random.default_rng(zlib.crc32(name.encode()))
+    values = random.standard_normal(shape)
+    if len(shape) > 1:
+        values *= 1 / numpy.sqrt(numpy.prod(shape[1:]))
+    elif name.endswith((".bias", ".running_mean")):
+        values *= 0.2
+    else:
+        values = 1 + 0.2 * values
+    return values.astype(numpy.float32)
+
+
+class Layer:
+    def __init__(self, network, op, name, settings, inputs):
+        self.network, self.op, self.name, self.settings, self.inputs = network, op, name, settings, inputs
+
+    def __getitem__(self, setting):
+        return self.settings[setting]
+
+    @property
+    def training(self):
+        return self.network.training
+
+    def parameter(self, kind, shape, of=None):
+        """Made at its first use; `of` names the layer that it belongs to, where that is another one."""
+        name = f"{of or self.name}.{kind}"
+        parameters = self.network.parameters
+        if name not in parameters:
+            values = torch.from_numpy(first_values(name, shape)).to(self.network.dtype)
+            parameters[name] = values.requires_grad_(True)
+            if kind == "weight" and not self.op.endswith("_norm"):
+                self.network.decaying.add(name)
+        assert list(parameters[name].shape) == list(shape), name
+        return parameters[name]
+
+    def state(self, kind, shape):
+        name = f"{self.name}.{kind}"
+        if name not in self.network.states:
+            self.network.states[name] = torch.from_numpy(first_values(name, shape)).to(self.network.dtype)
+        return self.network.states[name]
+
+    def follow(self, kind, value):
+        """A running statistic as one shard would have it."""
+        self.network.followed.setdefault(f"{self.name}.{kind}", []).append(value.detach())
+
+
+class Network:
+    """`parameters` and `states` by name; `decaying`: names of parameters that decay. `features` are the sample's."""
+
+    def __init__(self, layers, forms, run, dtype, features):
+        self.run, self.dtype, self.training = run, dtype, True
+        self.parameters, self.states, self.decaying, self.followed = {}, {}, set(), {}
+        self.distorted = None  # an op whose output is slightly wrong: for tests of the test
+        self.layers, counts = [], {}
+        for entry in layers:
+            op, settings, rest = forms.chosen("ops", entry)
+            counts[op] = counts.get(op, 0) + 1
+            inputs = rest.get("inputs", "previous" if self.layers else features)
+            inputs = inputs if isinstance(inputs, list) else [inputs]
+            self.layers.append(Layer(self, op, rest.get("name", f"{op}{counts[op]}"), settings, inputs))
+
+    def __call__(self, sample):
+        values = dict(sample)
+        previous = None
+        for layer in self.layers:
+            inputs = [previous if name == "previous" else values[name] for name in layer.inputs]
+            previous = ops.OPS[layer.op](layer, *inputs)
+            if layer.op == self.distorted:
+                previous = previous + 1e-3 * previous.sin() * previous
+            values[layer.name] = previous
+        return previous
+
+    def end_step(self):
+        """Running statistics become the mean over the shards of what each would have made of them."""
+        for name, values in self.followed.items():
+            self.states[name] = torch.stack(values).mean(0)
+        self.followed = {}
+
+
+def layers_of(model, forms, classes):
+    """The job's own layers, or those of the zoo's model."""
+    if isinstance(model, dict) and "layers" in model:
+        return model["layers"]
+    name, settings, _ = forms.chosen("model", model)
+    return zoo.MODELS[name](settings, settings.get("classes", settings.get("vocabulary", classes)))

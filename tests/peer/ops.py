@@ -1,0 +1,144 @@
+"""The ops in PyTorch: `OPS` has one function for each op of the job file. A new op needs one entry here.
+
+A function takes a Layer and its inputs and returns the output. Tensors have lockstep's layouts: images are [batch,
+height, width, channels]. `layer["name"]` is a setting, `layer.parameter(...)` and `layer.state(...)` what the layer
+holds.
+"""
+import functools
+
+import torch
+from torch.nn import functional as F
+
+import streams
+
+
+def pair(value):
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    return values * 2 if len(values) == 1 else values
+
+
+def windows(layer, x, filling):
+    """x as [batch, channels, height, width], padded: what stands before an axis is the smaller half of `same`."""
+    kernel, padding = pair(layer["kernel"]), layer["padding"]
+    dilation = pair(layer["dilation"]) if "dilation" in layer.settings else [1, 1]
+    if padding == "valid":
+        sides = [(0, 0), (0, 0)]
+    elif padding == "same":
+        whole = [d * (k - 1) for d, k in zip(dilation, kernel)]
+        sides = [(n // 2, n - n // 2) for n in whole]
+    else:
+        sides = [(n, n) for n in pair(padding)]
+    return F.pad(x.movedim(-1, 1), (*sides[1], *sides[0]), value=filling)
+
+
+def conv(layer, x):
+    filters, groups = layer["filters"], layer["groups"]
+    weight = layer.parameter("weight", [filters, x.shape[-1] // groups, *pair(layer["kernel"])])
+    bias = layer.parameter("bias", [filters]) if layer["bias"] else None
+    y = F.conv2d(windows(layer, x, 0.0), weight, bias, pair(layer["stride"]), 0, pair(layer["dilation"]), groups)
+    return y.movedim(1, -1)
+
+
+def max_pool(layer, x):
+    stride = layer.settings.get("stride", layer["kernel"])
+    return F.max_pool2d(windows(layer, x, -torch.inf), pair(layer["kernel"]), pair(stride)).movedim(1, -1)
+
+
+def avg_pool(layer, x):
+    stride = layer.settings.get("stride", layer["kernel"])
+    y = F.avg_pool2d(windows(layer, x, 0.0), pair(layer["kernel"]), pair(stride))
+    if not layer["count_include_pad"]:
+        inside = windows(layer, torch.ones_like(x[:1]), 0.0)
+        y = y / F.avg_pool2d(inside, pair(layer["kernel"]), pair(stride))
+    return y.movedim(1, -1)
+
+
+def global_pool(layer, x):
+    return x.mean((1, 2)) if layer["kind"] == "average" else x.amax((1, 2))
+
+
+def linear(layer, x):
+    tied = layer.settings.get("tied")
+    weight = layer.parameter("weight", [layer["features"], x.shape[-1]], of=tied)
+    bias = layer.parameter("bias", [layer["features"]]) if layer.settings.get("bias", tied is None) else None
+    return F.linear(x, weight, bias)
+
+
+def batch_norm(layer, x):
+    """Statistics are those of the samples at hand, one shard's; the running ones are fed with the unbiased variance."""
+    channels = [x.shape[-1]]
+    weight, bias = layer.parameter("weight", channels), layer.parameter("bias", channels)
+    mean, variance = layer.state("running_mean", channels), layer.state("running_variance", channels)
+    if layer.training:
+        mean, variance = mean.clone(), variance.clone()
+    y = F.batch_norm(x.movedim(-1, 1), mean, variance, weight, bias, layer.training, layer["momentum"],
+                     layer["epsilon"])
+    if layer.training:
+        layer.follow("running_mean", mean)
+        layer.follow("running_variance", variance)
+    return y.movedim(1, -1)
+
+
+def layer_norm(layer, x):
+    size = [x.shape[-1]]
+    bias = layer.parameter("bias", size) if layer["bias"] else None
+    return F.layer_norm(x, size, layer.parameter("weight", size), bias, layer["epsilon"])
+
+
+def rms_norm(layer, x):
+    size = [x.shape[-1]]
+    return F.rms_norm(x, size, layer.parameter("weight", size), layer["epsilon"])
+
+
+def embedding(layer, ids):
+    return F.embedding(ids, layer.parameter("weight", [layer["vocabulary"], layer["width"]]))
+
+
+def position_embedding(layer, x):
+    length = layer.settings.get("length", x.shape[1])
+    return x + layer.parameter("weight", [length, x.shape[2]])[:x.shape[1]]
+
+
+def attention(layer, *inputs):
+    q, k, v = inputs if len(inputs) == 3 else inputs[0].chunk(3, -1)
+    heads = layer["heads"]
+    split = [x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(1, 2) for x in (q, k, v)]
+    return F.scaled_dot_product_attention(*split, is_causal=layer["causal"]).transpose(1, 2).flatten(2)
+
+
+def dropout(layer, x):
+    """With lockstep's own mask, so that it can be compared step by step."""
+    if not layer.training:
+        return x
+    run, rate = layer.network.run, layer["rate"]
+    mask = streams.dropout_mask(run.seed, layer.name, run.step, rate, run.first_position, x.shape)
+    return x * torch.from_numpy(mask) / (1 - rate)
+
+
+OPS = {
+    "add": lambda layer, first, *others: sum(others, first),
+    "attention": attention,
+    "avg_pool": avg_pool,
+    "batch_norm": batch_norm,
+    "concat": lambda layer, *inputs: torch.cat(inputs, layer["axis"]),
+    "conv": conv,
+    "dropout": dropout,
+    "embedding": embedding,
+    "flatten": lambda layer, x: x.flatten(1),
+    "gelu": lambda layer, x: F.gelu(x, approximate=layer["approximate"]),
+    "global_pool": global_pool,
+    "layer_norm": layer_norm,
+    "linear": linear,
+    "max_pool": max_pool,
+    "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
+    "position_embedding": position_embedding,
+    "relu": lambda layer, x: F.relu(x),
+    "reshape": lambda layer, x: x.reshape(x.shape[0], *layer["shape"]),
+    "rms_norm": rms_norm,
+    "scale": lambda layer, x: layer["factor"] * x,
+    "sigmoid": lambda layer, x: torch.sigmoid(x),
+    "silu": lambda layer, x: F.silu(x),
+    "softmax": lambda layer, x: F.softmax(x, -1),
+    "tanh": lambda layer, x: torch.tanh(x),
+    "transpose": lambda layer, x: x.permute(0, *layer["order"]),
+}

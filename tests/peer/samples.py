@@ -1,0 +1,87 @@
+"""Made-up data sets: written as files that lockstep reads, and kept as arrays for PyTorch.
+
+A case says `images: [height, width, channels]` (or [height, width]: grey), `pairs: [[...], [...]]` (two images a
+sample, called left and right, by a CSV file and PNGs) or `tokens: vocabulary` with `context`; `classes` and `samples`
+(of tokens: windows).
+"""
+import numpy
+import PIL.Image
+
+import streams
+
+
+def idx(path, values):
+    header = bytes([0, 0, 8, values.ndim]) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+    path.write_bytes(header + values.tobytes())
+
+
+class Images:
+    """Bytes become numbers by `normalize`: never (divided by 255), a mean and a deviation, or those of the set."""
+
+    def __init__(self, spec, normalize, random, like=None):
+        count, classes = spec["samples"], spec.get("classes", 5)
+        shapes = {"left": spec["pairs"][0], "right": spec["pairs"][1]} if "pairs" in spec else {"image": spec["images"]}
+        shapes = {name: [*shape, 1] if len(shape) == 2 else shape for name, shape in shapes.items()}
+        self.bytes = {name: random.integers(0, 256, (count, *shape), numpy.uint8) for name, shape in shapes.items()}
+        self.measured = self.bytes if like is None else like.bytes
+        self.labels = random.permutation(numpy.arange(count) % classes).astype(numpy.uint8)  # no class is missing
+        self.normalize = normalize
+        self.size = count
+
+    def write(self, folder):
+        """What the job says under data.train (or validation)."""
+        folder.mkdir(parents=True)
+        if "image" in self.bytes:
+            values = self.bytes["image"]
+            idx(folder / "train-images-idx3-ubyte", values.squeeze(-1) if values.shape[-1] == 1 else values)
+            idx(folder / "train-labels-idx1-ubyte", self.labels)
+            return {"idx": {"path": str(folder), "part": "train"}}
+        rows = ["left,right,label"]
+        for i, label in enumerate(self.labels):
+            for name, values in self.bytes.items():
+                PIL.Image.fromarray(values[i]).save(folder / f"{name}{i}.png")
+            rows.append(f"left{i}.png,right{i}.png,{label}")
+        (folder / "pairs.csv").write_text("\n".join(rows) + "\n")
+        return {"csv": str(folder / "pairs.csv")}
+
+    def statistics(self, name):
+        """Mean and deviation by channel, of the training set where they are measured."""
+        if self.normalize == "never":
+            return 0.0, 1.0
+        if self.normalize == "auto":
+            scaled = self.measured[name].astype(numpy.float64) / 255
+            return scaled.mean((0, 1, 2)), scaled.std((0, 1, 2))
+        return numpy.array(self.normalize["mean"]), numpy.array(self.normalize["deviation"])
+
+    def read(self, ids, epoch):  # pylint: disable=unused-argument
+        """The features of these samples, in fp64."""
+        out = {"label": self.labels[ids].astype(numpy.int64)}
+        for name, values in self.bytes.items():
+            mean, deviation = self.statistics(name)
+            out[name] = (values[ids] / 255.0 - mean) / deviation
+        return out
+
+
+class Tokens:
+    """Windows of a file of tokens, each epoch's from another offset; `epoch` None is the fixed form."""
+
+    def __init__(self, spec, random, seed):
+        self.context, self.seed, self.size = spec["context"], seed, spec["samples"]
+        self.tokens = random.integers(0, spec["tokens"], self.size * self.context + 1, numpy.uint16)
+
+    def write(self, folder):
+        folder.mkdir(parents=True)
+        (folder / "tokens.bin").write_bytes(self.tokens.astype("<u2").tobytes())
+        return {"tokens": {"path": str(folder / "tokens.bin"), "context": self.context}}
+
+    def read(self, ids, epoch):
+        offset = 0 if epoch is None else streams.window_offset(self.seed, epoch, self.context)
+        first = offset + numpy.array(ids)[:, None] * self.context + numpy.arange(self.context)
+        at = first % (len(self.tokens) - 1)
+        return {"tokens": self.tokens[at].astype(numpy.int64), "target": self.tokens[at + 1].astype(numpy.int64)}
+
+
+def make(spec, normalize, seed, like=None):
+    """The training set, or (`like` is that one) a validation set of other samples."""
+    random = numpy.random.default_rng([seed, like is not None])
+    return Tokens(spec, random, seed) if "tokens" in spec else Images(spec, normalize, random, like)

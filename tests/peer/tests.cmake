@@ -1,0 +1,3 @@
+# Training step by step beside PyTorch, which is installed for it.
+lockstep_script_test(peer.pytorch LABEL long TIMEOUT 3600 COMMAND ${TEST_PYTHON}
+  --packages tests/peer/requirements.txt ${CMAKE_CURRENT_LIST_DIR}/peer_test.py)

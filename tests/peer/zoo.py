@@ -1,0 +1,102 @@
+"""The zoo's models as lists of layers, with lockstep's names: written a second time, from the papers and
+docs/models-and-ops.md. `MODELS` has one function for each; a new model needs one entry."""
+
+
+class List:
+    def __init__(self):
+        self.layers = []
+
+    def add(self, op, name, inputs=("previous",), **settings):
+        self.layers.append({op: settings, "name": name, "inputs": list(inputs)})
+        return name
+
+
+def mlp(settings, classes):
+    net = List()
+    net.layers = ["flatten"]
+    hidden = settings["hidden"]
+    for width in hidden if isinstance(hidden, list) else [hidden]:
+        net.layers += [{"linear": width}, "relu"]
+        if settings["dropout"] > 0:
+            net.layers.append({"dropout": settings["dropout"]})
+    return net.layers + [{"linear": classes, "name": "head"}]
+
+
+def lenet(settings, classes):
+    return [{"conv": {"filters": 6, "kernel": 5}}, "relu", {"max_pool": 2},
+            {"conv": {"filters": 16, "kernel": 5, "padding": "valid"}}, "relu", {"max_pool": 2}, "flatten",
+            {"linear": 120}, "relu", {"linear": 84}, "relu", {"linear": classes, "name": "head"}]
+
+
+SMALL = {20: 3, 32: 5, 44: 7, 56: 9, 110: 18}
+LARGE = {18: [2, 2, 2, 2], 34: [3, 4, 6, 3], 50: [3, 4, 6, 3]}
+
+
+def resnet(settings, classes):
+    depth = settings["depth"]
+    small = depth in SMALL
+    blocks = [SMALL[depth]] * 3 if small else LARGE[depth]
+    widths = [16, 32, 64] if small else [64, 128, 256, 512]
+    net = List()
+
+    def conv_norm(name, x, filters, kernel, stride=1, relu=True):
+        net.add("conv", name + ".conv", [x], filters=filters, kernel=kernel, stride=stride, bias=False)
+        out = net.add("batch_norm", name + ".norm")
+        return net.add("relu", name + ".relu") if relu else out
+
+    x, channels = conv_norm("stem", "image", widths[0], 3 if small else 7, 1 if small else 2), widths[0]
+    if not small:
+        x = net.add("max_pool", "stem.pool", kernel=3, stride=2, padding=1)
+    for stage, (count, width) in enumerate(zip(blocks, widths), 1):
+        for number in range(1, count + 1):
+            name, stride = f"stage{stage}.block{number}", 2 if stage > 1 and number == 1 else 1
+            if depth == 50:
+                out = 4 * width
+                y = conv_norm(name + ".2", conv_norm(name + ".1", x, width, 1), width, 3, stride)
+                y = conv_norm(name + ".3", y, out, 1, relu=False)
+            else:
+                out = width
+                y = conv_norm(name + ".2", conv_norm(name + ".1", x, width, 3, stride), width, 3, relu=False)
+            if stride != 1 or channels != out:
+                x = conv_norm(name + ".shortcut", x, out, 1, stride, relu=False)
+            net.add("add", name + ".add", [y, x])
+            x, channels = net.add("relu", name + ".relu"), out
+    net.add("global_pool", "pool")
+    net.add("linear", "head", features=classes)
+    return net.layers
+
+
+SIZES = {"tiny": (4, 4, 128), "small": (6, 6, 384), "gpt2": (12, 12, 768), "gpt2-medium": (24, 16, 1024),
+         "gpt2-large": (36, 20, 1280), "gpt2-xl": (48, 25, 1600)}
+
+
+def gpt(settings, vocabulary):
+    layers, heads, width = (settings.get(key, size) for key, size
+                            in zip(("layers", "heads", "width"), SIZES[settings["size"]]))
+    bias, rate, net = settings["bias"], settings["dropout"], List()
+
+    def drop(name):
+        return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
+
+    def half(block, x, number, first, middle, last):
+        """norm, a linear layer, what is between, a linear layer, and the residual addition."""
+        net.add("layer_norm", f"{block}.norm{number}", [x], bias=bias)
+        net.add("linear", f"{block}.{first}", features=(3 if first == "qkv" else 4) * width, bias=bias)
+        net.add(middle[0], f"{block}.{middle[0]}", **middle[1])
+        net.add("linear", f"{block}.{last}", features=width, bias=bias)
+        return net.add("add", f"{block}.add{number}", [x, drop(f"{block}.{last}")])
+
+    net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
+    net.add("position_embedding", "positions")
+    x = "positions"
+    if rate > 0:
+        x = net.add("dropout", "embedding.dropout", rate=rate)
+    for i in range(1, layers + 1):
+        x = half(f"block{i}", x, 1, "qkv", ("attention", {"heads": heads}), "projection")
+        x = half(f"block{i}", x, 2, "expand", ("gelu", {}), "contract")
+    net.add("layer_norm", "norm", bias=bias)
+    net.add("linear", "head", features=vocabulary, tied="tokens")
+    return net.layers
+
+
+MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "gpt": gpt}
