@@ -87,7 +87,7 @@ def norm_cases():
         yield text_case(f"{op}: epsilon", [{op: {"epsilon": 0.01}}], [{path: 0.0101}])
         yield text_case(f"{op}: epsilon default", [{"linear": 12}, {"scale": 0.05}, op],
                         [{"model.layers.3": {op: {"epsilon": 1.1e-5}}}])
-        yield image_case(f"{op}: images", [CONV, op, *HEAD])
+        yield image_case(f"{op}: images", [CONV, op, *HEAD], learning_rate=0.02)
     yield text_case("layer_norm: no bias", [{"layer_norm": {"bias": False}}])
 
 

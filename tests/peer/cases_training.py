@@ -119,6 +119,12 @@ def precision_cases():
         yield of("conv, batch norm", NORMED, mutants=[{"learning_rate": 0.13}])
         yield of("attention", [WORDS[0], "position_embedding", "layer_norm", {"linear": 36}, {"attention": 3},
                                {"linear": 12}, "gelu", {"linear": 11}], TEXT, mutants=[{"learning_rate": 0.11}])
+        # Sizes that oneDNN multiplies in bf16 itself, where the processor can.
+        yield of("wide linear layers", ["flatten", {"linear": 256}, "gelu", {"linear": 256}, "tanh", {"linear": 5}],
+                 {"images": [16, 16, 3], "samples": 128}, batch_size=64)
+        yield of("wide conv layers", [{"conv": {"filters": 32, "kernel": 3}}, "tanh", {"conv": {
+            "filters": 64, "kernel": 3, "stride": 2}}, "tanh", {"global_pool": "average"}, {"linear": 5}],
+                 {"images": [16, 16, 3], "samples": 32})
         yield of("adamw", MLP, optimizer={"adamw": {"epsilon": 0.01}}, learning_rate=0.01)
     fixed = {"fp16": {"loss_scale": 1024}}
     yield Case("fp16: a scale that stays", job(MLP, precision=fixed))

@@ -3,11 +3,13 @@
 A distance is the greatest difference of a kind of value at a step, divided by its scale: of parameters and running
 statistics by how far they have come from their first values, tensor by tensor; of the optimizer's state by its greatest
 element; of numbers by themselves. The bound is FACTOR times PyTorch's own distance, but at least FLOOR, and must not
-be above CEILING, or the case would prove nothing.
+be above CEILING, or the case would prove nothing. In bf16 and fp16 PyTorch rounds where docs/training.md says that
+lockstep does (network.py), and lockstep's distance must not be much smaller than PyTorch's either, or nothing was
+rounded.
 
 A relu whose input is nearer to 0 than a rounding, or two pixels of a max_pool that are as near to each other, may go
 either way, in lockstep as in PyTorch's fp32; the gradient then differs by one element. That is chance, and a wrong
-formula is not: cases with such ops may take other samples, SEEDS times in all. Where there are so many activations
+formula is not: cases with such ops, and those in bf16 and fp16, may take other samples, SEEDS times in all. Where there are so many activations
 that this happens almost always (`deep`), only the bounds of the loss, of the gradient's norm and of the running
 statistics must stay below the ceiling.
 """
@@ -24,6 +26,7 @@ import training
 FACTOR, NARROW_FACTOR = 8.0, 4.0
 FLOOR = 1e-6  # a few roundings of fp32
 CEILING, NARROW_CEILING = 0.02, 0.5
+NARROW_FLOORS = {torch.bfloat16: 2**-7, torch.float16: 2**-10}  # of numbers: two roundings; they may be right by chance
 SEEDS = 8
 KINKS = {"relu", "max_pool", "global_pool"}
 RATE_BOUND = 1e-12  # the learning rate is computed in fp64
@@ -69,15 +72,17 @@ class Verdict:
     theirs: float = 0.0
     bound: float = FLOOR
     conclusive: bool = True  # no bound is above the ceiling
+    rounds: bool = True  # in bf16 and fp16: lockstep does round
     seed: int = 1
 
     @property
     def agrees(self):
-        return self.ratio <= 1 and self.conclusive
+        return self.ratio <= 1 and self.conclusive and self.rounds
 
     def __str__(self):
         return (f"{self.kind} of step {self.step}: {self.ours:.2e} from fp64, PyTorch {self.theirs:.2e}, "
-                f"bound {self.bound:.2e}" + ("" if self.conclusive else "; bounds above the ceiling"))
+                f"bound {self.bound:.2e}" + ("" if self.conclusive else "; bounds above the ceiling") +
+                ("" if self.rounds else "; nothing is rounded"))
 
 
 def seeds(case, forms, classes=5):
@@ -85,7 +90,7 @@ def seeds(case, forms, classes=5):
     layers = network.layers_of(case.job["model"], forms, classes)
     first = case.job.get("seed", 1)
     kinks = KINKS & {forms.chosen("ops", layer)[0] for layer in layers}
-    return range(first, first + (SEEDS if kinks else 1))
+    return range(first, first + (SEEDS if kinks or case.precision != "fp32" else 1))
 
 
 class Comparison:
@@ -127,15 +132,19 @@ class Comparison:
         if self.validation:
             self.theirs.append(distances(same_evaluated, exact_evaluated, {}))
         factor = NARROW_FACTOR if narrow else FACTOR
+        floor = NARROW_FLOORS.get(narrow, FLOOR)
         worst = {}
         for step in self.theirs:
             for kind, value in step.items():
                 worst[kind] = max(worst.get(kind, 0.0), value)
         # A single number may be right by chance, so its distance is the greatest of the run.
         self.bounds = [{kind: RATE_BOUND if kind == "learning_rate" else
-                        max(FLOOR, factor * (value if kind in TENSORS else worst[kind]))
+                        max(FLOOR, factor * value) if kind in TENSORS else max(floor, factor * worst[kind])
                         for kind, value in step.items()} for step in self.theirs]
         verdict = self.judged(exact, exact_evaluated)
+        if narrow:
+            furthest = max(distances(a, b, self.first)["parameters"] for a, b in zip(self.ours, exact))
+            verdict.rounds = furthest >= worst["parameters"] / NARROW_FACTOR
         ignored = {"parameters", "optimizer"} if self.case.deep else set()
         greatest = max(bound for step in self.bounds for kind, bound in step.items() if kind not in ignored)
         verdict.conclusive = greatest <= (NARROW_CEILING if narrow else CEILING)

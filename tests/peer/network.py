@@ -30,6 +30,9 @@ def first_values(name, shape):
     return values.astype(numpy.float32)
 
 
+PRODUCTS = {"linear", "conv", "attention"}  # with precision: bf16 or fp16, what enters these is rounded
+
+
 class Layer:
     def __init__(self, network, op, name, settings, inputs):
         self.network, self.op, self.name, self.settings, self.inputs = network, op, name, settings, inputs
@@ -51,7 +54,10 @@ class Layer:
             if kind == "weight" and not self.op.endswith("_norm"):
                 self.network.decaying.add(name)
         assert list(parameters[name].shape) == list(shape), name
-        return parameters[name]
+        value = parameters[name]
+        if self.network.narrow and self.op in PRODUCTS and kind == "weight":
+            return value + (self.network.rounded(value) - value).detach()  # its gradient is not rounded
+        return value
 
     def state(self, kind, shape):
         name = f"{self.name}.{kind}"
@@ -65,9 +71,14 @@ class Layer:
 
 
 class Network:
-    """`parameters` and `states` by name; `decaying`: names of parameters that decay. `features` are the sample's."""
+    """`parameters` and `states` by name; `decaying`: names of parameters that decay. `features` are the sample's.
 
-    def __init__(self, layers, forms, run, dtype, features):
+    `narrow` is torch.bfloat16, torch.float16 or None. What layers make for one another, its gradients, and what enters
+    products is rounded to it, as docs/training.md has it; everything is computed in `dtype`.
+    """
+
+    def __init__(self, layers, forms, run, dtype, features, narrow=None):
+        self.narrow = narrow
         self.run, self.dtype, self.training = run, dtype, True
         self.parameters, self.states, self.decaying, self.followed = {}, {}, set(), {}
         self.distorted = None  # an op whose output is slightly wrong: for tests of the test
@@ -84,11 +95,19 @@ class Network:
         previous = None
         for layer in self.layers:
             inputs = [previous if name == "previous" else values[name] for name in layer.inputs]
+            if layer.op in PRODUCTS:
+                inputs = [self.rounded(x) for x in inputs]
             previous = ops.OPS[layer.op](layer, *inputs)
+            if layer is not self.layers[-1]:  # what the loss reads is not rounded
+                previous = self.rounded(previous)
             if layer.op == self.distorted:
                 previous = previous + 1e-3 * previous.sin() * previous
             values[layer.name] = previous
         return previous
+
+    def rounded(self, x):
+        """The gradient that comes back through it is rounded, too."""
+        return x.to(self.narrow).to(self.dtype) if self.narrow and x.is_floating_point() else x
 
     def end_step(self):
         """Running statistics become the mean over the shards of what each would have made of them."""

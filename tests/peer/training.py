@@ -1,5 +1,4 @@
 """A job's training in PyTorch: losses, optimizers, schedules, clipping and metrics, one table each."""
-import contextlib
 import fnmatch
 import math
 import warnings
@@ -10,8 +9,6 @@ from torch.optim import lr_scheduler
 
 import network
 import streams
-
-warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")  # a first update that was left out
 
 # What lockstep documents and a job cannot set; tests of the test change one of these.
 CONVENTIONS = {"dampening": 0.0, "shard_statistics": True, "gradient": 1.0, "bias_decays": False, "clip_by": 2.0}
@@ -111,10 +108,10 @@ METRICS = {
 
 
 class Peer:
-    """The job's run in PyTorch. `narrow` is the type of autocast (bfloat16, float16) or None."""
+    """The job's run in PyTorch. `narrow` and `distorted` are those of network.Network."""
 
     def __init__(self, job, forms, data, dtype, classes, narrow=None, distorted=None):
-        self.job, self.data, self.dtype, self.narrow = job, data, dtype, narrow
+        self.job, self.data, self.dtype = job, data, dtype
         self.batch, self.shards, seed = job["batch_size"], job.get("shards", 1), job.get("seed", 1)
         self.per_epoch = data.size // self.batch
         loss = job.get("loss", "cross_entropy")
@@ -125,7 +122,7 @@ class Peer:
         features = job["model"].get("inputs") if isinstance(job["model"], dict) else None
         features = features or [name for name in sample if name not in unused]
         run = network.Run(seed)
-        self.net = network.Network(network.layers_of(job["model"], forms, classes), forms, run, dtype, features)
+        self.net = network.Network(network.layers_of(job["model"], forms, classes), forms, run, dtype, features, narrow)
         self.net.distorted = distorted
         with torch.no_grad():
             self.net.training = False
@@ -163,10 +160,7 @@ class Peer:
         for shard in range(pieces):
             self.net.run.step, self.net.run.first_position = step, shard * size
             sample = self.samples(self.data.read(ids[shard * size:(shard + 1) * size], epoch))
-            context = torch.autocast("cpu", self.narrow) if self.narrow else contextlib.nullcontext()
-            with context:
-                prediction = self.net(sample)
-            yield prediction.to(self.dtype), sample[self.target]
+            yield self.net(sample), sample[self.target]
 
     def step(self, number, loss_scale=None, left_out=False):
         """Step `number`, from 0; what lockstep's event of it says. A step that is left out changes nothing but the
@@ -181,14 +175,15 @@ class Peer:
         loss = total / count
         said = {"loss": loss.item(), "learning_rate": self.optimizer.param_groups[0]["lr"]}
         said |= self.metrics(torch.cat(rows), torch.cat(labels), said["loss"])
-        # A power of two changes no bit, but where lockstep's own scale just fits, autocast may overflow.
-        said["gradient_norm"] = self.backward(loss, min(loss_scale or 1.0, 256.0))
+        said["gradient_norm"] = self.backward(loss, loss_scale or 1.0)
         if left_out:
             self.net.followed = {}
         else:
             self.optimizer.step()
             self.net.end_step()
-        self.scheduler.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rates that go on where the first update was left out
+            self.scheduler.step()
         return said
 
     def backward(self, loss, scale):
