@@ -3,6 +3,7 @@
 // formulas are the CPU's (updater.cpp, optimizer_formulas.hpp), element for element, and so are the bits.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 
@@ -45,8 +46,17 @@ LOCKSTEP_HOST_DEVICE inline bool is_set(const std::uint32_t* flag) {
   return flag != nullptr && *flag != 0;
 }
 
+/// Threads of several blocks may set a flag in one launch: by plain stores that would be a data race.
+LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
+#ifdef __CUDA_ARCH__
+  atomicOr(flag, 1U);
+#else
+  std::atomic_ref(*flag).store(1, std::memory_order_relaxed);
+#endif
+}
+
 /// gradient[i] = the sum over the uses of its parameter, in their order, divided once. Threads that find a gradient
-/// that is not finite all write the same into `overflow`.
+/// that is not finite set `overflow`.
 struct GatherBody {
   const float* const* uses;  ///< where a part's sum is, use by use
   const UpdatePart* parts;
@@ -60,7 +70,7 @@ struct GatherBody {
     float sum = uses[part.use][at];
     for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
     gradient[i] = sum / divisor;
-    if (overflow != nullptr && backend::is_finite(gradient[i]) == 0) *overflow = 1;
+    if (overflow != nullptr && backend::is_finite(gradient[i]) == 0) set_flag(overflow);
   }
 };
 

@@ -1,5 +1,5 @@
 """What each kernel of the CUDA module asks of a GPU, read from the module without one: a block must fit into a
-multiprocessor, or the launch fails, and only on a GPU.
+multiprocessor, or the launch fails, and only on a GPU. And how a kernel sets what threads of several blocks set.
 
     kernel_limits_test.py MODULE TOOLKIT_BIN
 
@@ -81,6 +81,15 @@ class Limits(unittest.TestCase):
         for arch, kernel, usage in kernels:
             if usage["stack"]:
                 print(f"{kernel} for {arch} has {usage['stack']} bytes of stack")
+
+    def test_the_flag_of_an_overflow_is_set_atomically(self):
+        """By the kernel that gathers gradients (train/update_kernels.hpp), whose only integer in memory it is."""
+        text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
+        kernels = [kernel for kernel in text.split(".entry ")[1:] if "5train10GatherBody" in kernel.split("(")[0]]
+        self.assertTrue(kernels)
+        for kernel in kernels:
+            self.assertRegex(kernel, r"\b(atom|red)\.(\w+\.)*global\.")
+            self.assertNotRegex(kernel, r"\bst\.global\.[bsu]\d+")
 
     def test_what_does_not_fit_is_found(self):
         for more, words in (({"registers": 65}, "expected at most 64 registers for 1024 threads, found 65"),

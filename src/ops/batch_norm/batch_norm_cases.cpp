@@ -57,6 +57,8 @@ OpCases make_batch_norm_cases() {
               {.name = "channels_16", .inputs = {{DType::f32, {2, 4, 3, 16}}}},
               {.name = "channels_119", .inputs = {{DType::f32, {2, 3, 3, 119}}}},
               {.name = "several_blocks", .inputs = {{DType::f32, {3, 21, 20, 16}}}},
+              // 65 blocks, so that their sums are added in blocks in their turn.
+              {.name = "blocks_of_blocks", .inputs = {{DType::f32, {515, 1024}}}},
               {.name = "epsilon", .attributes = Attributes({{"epsilon", 0.5}}), .inputs = {{DType::f32, {2, 4, 4, 8}}}},
               {.name = "far_from_zero",
                .inputs = {{DType::f32, {2, 32, 20, 16}}},
