@@ -38,6 +38,7 @@ def conv_cases():
     yield of("1 x 1, stride 2", kernel=1, stride=2)
     yield of("7 x 7, stride 2", kernel=7, stride=2)
     yield of("many channels", filters=48)
+    yield of("stride beyond the kernel", kernel=2, stride=3, padding="valid")
     yield image_case("conv: depthwise", [CONV, "tanh", {"conv": {"filters": 12, "kernel": 3, "groups": 6}}, *HEAD])
     yield image_case("conv: one grey channel", [{"conv": {"filters": 4, "kernel": 3}}, *HEAD],
                      data={"images": [7, 7], "samples": 32})
@@ -54,6 +55,7 @@ def pool_cases():
         yield of(op, "same, odd", kernel=3, stride=1, padding="same")
         yield of(op, "same, even", kernel=[2, 4], stride=1, padding="same")
         yield of(op, "padding 0, 1", kernel=3, stride=2, padding=[0, 1])
+        yield of(op, "stride beyond the kernel", stride=3)
     path = "model.layers.2.avg_pool.count_include_pad"
     yield of("avg_pool", "without padding", [{path: True}], kernel=3, stride=2, padding=1, count_include_pad=False)
     yield of("avg_pool", "without padding, same", [{path: True}], kernel=4, stride=2, padding="same",
@@ -80,10 +82,13 @@ def norm_cases():
     yield of("momentum 1", {"momentum": 1.0})
     yield of("features", {}, layers=["flatten", {"linear": {"features": 10, "bias": False}}, "batch_norm", "relu",
                                      {"linear": 5}])
-    yield of("relu joined", {}, layers=[plain, "batch_norm", "relu", plain, {"batch_norm": {}}, "relu", *HEAD])
+    yield of("relu joined", {}, layers=[plain, "batch_norm", "relu", plain, {"batch_norm": {}}, "relu", *HEAD],
+             learning_rate=0.02)
     for op in ("layer_norm", "rms_norm"):
         path = f"model.layers.1.{op}.epsilon"
         yield text_case(f"{op}: text", [op])
+        yield text_case(f"{op}: far from 0", [{"linear": 12}, {"scale": 1000.0}, op])
+        yield text_case(f"{op}: epsilon of 0", [{op: {"epsilon": 0}}])
         yield text_case(f"{op}: epsilon", [{op: {"epsilon": 0.01}}], [{path: 0.0101}])
         yield text_case(f"{op}: epsilon default", [{"linear": 12}, {"scale": 0.05}, op],
                         [{"model.layers.3": {op: {"epsilon": 1.1e-5}}}])
@@ -101,6 +106,9 @@ def activation_cases():
                          ["flatten", {"linear": 12}, {"gelu": form}, {"linear": 5}],
                          [{"model.layers.2.gelu": other}], IMAGES)
     yield text_case("softmax: text", ["softmax"])
+    for op in ("gelu", "sigmoid", "silu", "tanh", "softmax"):
+        yield image_case(f"{op}: large inputs", [CONV, {"scale": 40.0}, op, *HEAD], learning_rate=0.001)
+    yield image_case("gelu: exact, large inputs", [CONV, {"scale": 40.0}, {"gelu": "none"}, *HEAD], learning_rate=0.001)
     yield image_case("scale: negative", [CONV, {"scale": -0.37}, *HEAD], [{"model.layers.1.scale": -0.3701}])
 
 
@@ -158,6 +166,10 @@ def sequence_cases():
     for causal in (True, False):
         yield text_case(f"attention: three inputs, {'causal' if causal else 'everything seen'}",
                         [query, key, value, {"attention": {"heads": 2, "causal": causal, "inputs": ["q", "k", "v"]}}])
+    more = [{"linear": {"features": 24, "bias": False}, "inputs": "embedding1"}, {"reshape": [14, 12], "name": "more"}]
+    yield text_case("attention: more keys than queries",
+                    [query, *more, {"attention": {"heads": 2, "causal": False, "inputs": ["q", "more", "more"]}}])
+    yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
     long = {"tokens": 11, "context": 70, "samples": 16}
     yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": 2}], data=long, batch_size=8)
     yield text_case("dropout: text", [{"dropout": 0.3}, {"linear": 20}, "tanh", {"dropout": 0.1}],

@@ -31,6 +31,10 @@ def loss_cases():
         yield of(f"soft targets, smoothing {amount}", model, PAIRS, entry, [{smooth: amount + 2e-4}])
     yield of("mean_squared_error", {"layers": soft, "inputs": "left"}, PAIRS,
              {"mean_squared_error": {}, "target": "right"}, [{"convention.gradient": 1.0001}])
+    yield of("one class", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 1}, "cross_entropy", learning_rate=0.1,
+             metrics=["accuracy"])
+    yield of("large logits and smoothing", [*MLP, {"scale": 100.0}], IMAGES, {"cross_entropy": {"label_smoothing": 0.1}},
+             [{smooth: 0.1001}], learning_rate=1e-6)
     yield of("large logits", [*MLP, {"scale": 300.0}], IMAGES, "cross_entropy", [{"model.layers.4.scale": 300.1}],
              learning_rate=1e-6)
 

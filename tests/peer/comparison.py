@@ -9,9 +9,9 @@ rounded.
 
 A relu whose input is nearer to 0 than a rounding, or two pixels of a max_pool that are as near to each other, may go
 either way, in lockstep as in PyTorch's fp32; the gradient then differs by one element. That is chance, and a wrong
-formula is not: cases with such ops, and those in bf16 and fp16, may take other samples, SEEDS times in all. Where there are so many activations
-that this happens almost always (`deep`), only the bounds of the loss, of the gradient's norm and of the running
-statistics must stay below the ceiling.
+formula is not: cases with such ops, and those in bf16 and fp16, may take other samples, SEEDS times in all. Where there
+are so many activations that this happens almost always (`deep`), only the bounds of the loss, of the gradient's norm
+and of the running statistics must stay below the ceiling.
 """
 import copy
 import dataclasses
