@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
+#include <queue>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "comm/tree.hpp"
 #include "lockstep/error.hpp"
@@ -19,13 +21,14 @@ namespace {
 struct Block {
   int size = 0;
   int rank = 0;
+  int kept = 0;  ///< of its shards, those that can stay where they were
 };
 
 std::vector<Block> blocks_of(std::span<const int> counts) {
   std::vector<Block> blocks;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
     for (unsigned rest = static_cast<unsigned>(counts[rank]); rest != 0; rest &= rest - 1) {
-      blocks.push_back({1 << std::countr_zero(rest), static_cast<int>(rank)});
+      blocks.push_back({1 << std::countr_zero(rest), static_cast<int>(rank), 0});
     }
   }
   std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.size > b.size; });
@@ -43,17 +46,31 @@ int subtrees(int count) {
   return std::popcount(static_cast<unsigned>(count));
 }
 
-Edge best_edge(std::span<const int> counts, int shards) {
-  const auto cost = [&](Edge edge) {
-    int most = 0, total = 0;
-    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-      const bool owns = static_cast<int>(rank) == edge.rank;
-      const int needed = owns ? 1 + subtrees(counts[rank] - edge.size) : subtrees(counts[rank]);
-      most = std::max(most, needed);
-      total += needed;
+// (the most subtrees of a rank, all ranks' subtrees) for any owner of the edge in O(1).
+class EdgeCost {
+ public:
+  explicit EdgeCost(std::span<const int> counts) : counts_(counts) {
+    for (const int count : counts) {
+      const int needed = subtrees(count);
+      total_ += needed;
+      second_ = std::max(second_, std::min(most_, needed));
+      most_ = std::max(most_, needed);
     }
-    return std::tuple(most, total);
-  };
+  }
+  [[nodiscard]] std::pair<int, int> operator()(Edge edge) const {
+    if (edge.rank < 0) return {most_, total_};
+    const int count = counts_[static_cast<std::size_t>(edge.rank)];
+    const int whole = subtrees(count), needed = 1 + subtrees(count - edge.size);
+    return {std::max(needed, whole == most_ ? second_ : most_), total_ - whole + needed};
+  }
+
+ private:
+  std::span<const int> counts_;
+  int total_ = 0, most_ = 0, second_ = 0;  // of all ranks; the two largest
+};
+
+Edge best_edge(std::span<const int> counts, int shards) {
+  const EdgeCost cost(counts);
   const Tree tree(shards);
   Edge best;
   for (TreeNode node = tree.root();; node = tree.right(node)) {
@@ -78,41 +95,121 @@ std::vector<int> owners(const Assignment& assignment, int shards) {
 }
 
 // Where blocks may lie: in shards that are nobody's yet, of the block's host.
-struct Room {
-  std::vector<int> host_of_shard;  ///< empty: of one host
-  std::vector<int> host_of_rank;
-  [[nodiscard]] bool holds(int first, int size, int rank) const {
-    if (host_of_shard.empty()) return true;
-    const auto from = host_of_shard.begin() + first;
-    const int host = host_of_rank[static_cast<std::size_t>(rank)];
-    return std::all_of(from, from + size, [&](int of_shard) { return of_shard == host; });
-  }
-};
-
-// Gives blocks of one size their places: each time the pair of a block and a free place that keeps most shards where
-// they were, then the lowest place.
-class Places {
+class Room {
  public:
-  Places(const std::vector<int>& before, int shards, const Room& room)
-      : before_(before), room_(room), taken_(static_cast<std::size_t>(shards)) {}
-  void take(int first, int size) { std::fill_n(taken_.begin() + first, size, char{1}); }
-  /// The block's best place and the shards that stay.
-  [[nodiscard]] std::pair<int, int> best(const Block& block) const {
-    std::pair<int, int> found{-1, -1};
-    for (int first = 0; first + block.size <= static_cast<int>(taken_.size()); first += block.size) {
-      if (taken_[static_cast<std::size_t>(first)] != 0 || !room_.holds(first, block.size, block.rank)) continue;
-      const auto from = before_.begin() + first;
-      const int kept = static_cast<int>(std::count(from, from + block.size, block.rank));
-      if (kept > found.second) found = {first, kept};
+  Room() = default;  // of one host
+  Room(std::vector<int> host_of_shard, std::span<const int> host_of_rank)
+      : host_of_shard_(std::move(host_of_shard)),
+        run_end_(host_of_shard_.size()),
+        host_of_rank_(host_of_rank),
+        hosts_(*std::max_element(host_of_rank.begin(), host_of_rank.end()) + 1) {
+    for (std::size_t v = run_end_.size(); v-- > 0;) {
+      const bool goes_on = v + 1 < run_end_.size() && host_of_shard_[v + 1] == host_of_shard_[v];
+      run_end_[v] = goes_on ? run_end_[v + 1] : static_cast<int>(v) + 1;
     }
-    LOCKSTEP_CHECK(found.first >= 0, "there is room for every block");
-    return found;
+  }
+  [[nodiscard]] int hosts() const { return hosts_; }
+  [[nodiscard]] int host_of_rank(int rank) const {
+    return host_of_rank_.empty() ? 0 : host_of_rank_[static_cast<std::size_t>(rank)];
+  }
+  /// The host that has all shards of this place; -1: there is none.
+  [[nodiscard]] int host_of(int first, int size) const {
+    if (host_of_shard_.empty()) return 0;
+    const auto at = static_cast<std::size_t>(first);
+    return run_end_[at] - first >= size ? host_of_shard_[at] : -1;
   }
 
  private:
-  const std::vector<int>& before_;
+  std::vector<int> host_of_shard_, run_end_;  ///< run_end: where the shards of the same host end
+  std::span<const int> host_of_rank_;
+  int hosts_ = 1;
+};
+
+// The shards that each rank had before, ascending.
+class ShardsBefore {
+ public:
+  ShardsBefore(const std::vector<int>& owner, std::size_t ranks) : start_(ranks + 1, 0) {
+    const auto counts = [&](int rank) { return rank >= 0 && static_cast<std::size_t>(rank) < ranks; };
+    for (const int rank : owner) start_[counts(rank) ? static_cast<std::size_t>(rank) + 1 : 0] += counts(rank) ? 1 : 0;
+    std::partial_sum(start_.begin(), start_.end(), start_.begin());
+    shards_.resize(static_cast<std::size_t>(start_.back()));
+    auto next = start_;
+    for (std::size_t v = 0; v < owner.size(); ++v) {
+      if (!counts(owner[v])) continue;
+      shards_[static_cast<std::size_t>(next[static_cast<std::size_t>(owner[v])]++)] = static_cast<int>(v);
+    }
+  }
+  [[nodiscard]] std::span<const int> of(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return std::span(shards_).subspan(static_cast<std::size_t>(start_[r]),
+                                      static_cast<std::size_t>(start_[r + 1] - start_[r]));
+  }
+
+ private:
+  std::vector<int> start_, shards_;
+};
+
+// Gives blocks of one size their places: each time the pair of a block and a free place that keeps most shards where
+// they were, then the lowest place. Only places with shards that the rank had can keep any. A rank has one block of a
+// size at most, so that all sizes together look at each shard O(log V) times.
+class Places {
+ public:
+  Places(const ShardsBefore& before, const Room& room, int shards)
+      : before_(before), room_(room), taken_(static_cast<std::size_t>(shards)) {}
+
+  /// Blocks are of this size from now on.
+  void set_size(int size) {
+    size_ = size;
+    const int places = static_cast<int>(taken_.size()) / size;
+    lowest_.assign(static_cast<std::size_t>(room_.hosts()), -1);
+    next_.assign(static_cast<std::size_t>(places), -1);
+    for (int place = places - 1; place >= 0; --place) {
+      const int host = room_.host_of(place * size, size);
+      if (host < 0 || is_taken(place * size)) continue;
+      next_[static_cast<std::size_t>(place)] = std::exchange(lowest_[static_cast<std::size_t>(host)], place);
+    }
+  }
+  /// How many of the rank's shards can stay.
+  [[nodiscard]] int kept(int rank) const { return nearest(rank).second; }
+  /// Takes the rank's best place; its first shard.
+  int take(int rank) {
+    const auto [near, kept] = nearest(rank);
+    const int first = kept > 0 ? near : lowest(room_.host_of_rank(rank));
+    std::fill_n(taken_.begin() + first, size_, char{1});
+    return first;
+  }
+
+ private:
+  [[nodiscard]] bool is_taken(int first) const { return taken_[static_cast<std::size_t>(first)] != 0; }
+
+  // The free place that keeps most, if one keeps any, and how many.
+  [[nodiscard]] std::pair<int, int> nearest(int rank) const {
+    const auto had = before_.of(rank);
+    std::pair<int, int> found{-1, 0};
+    for (auto from = had.begin(); from != had.end();) {
+      const int first = *from / size_ * size_;
+      const auto end = std::find_if(from, had.end(), [&](int shard) { return shard >= first + size_; });
+      const int kept = static_cast<int>(end - from);
+      from = end;
+      if (kept <= found.second || first + size_ > static_cast<int>(taken_.size()) || is_taken(first)) continue;
+      if (room_.host_of(first, size_) == room_.host_of_rank(rank)) found = {first, kept};
+    }
+    return found;
+  }
+
+  // Places that are taken stay so: those below are never looked at again.
+  int lowest(int host) {
+    int& place = lowest_[static_cast<std::size_t>(host)];
+    while (place >= 0 && is_taken(place * size_)) place = next_[static_cast<std::size_t>(place)];
+    LOCKSTEP_CHECK(place >= 0, "there is room for every block");
+    return place * size_;
+  }
+
+  const ShardsBefore& before_;
   const Room& room_;
   std::vector<char> taken_;
+  int size_ = 1;
+  std::vector<int> lowest_, next_;  // by host: its lowest place; by place: the next of the same host; -1: none
 };
 
 // Who gets each shard. `before`: who had it.
@@ -124,18 +221,16 @@ std::vector<int> place(std::span<const int> counts, const std::vector<int>& befo
     rest[static_cast<std::size_t>(edge.rank)] -= edge.size;
     give(edge.rank, shards - edge.size, edge.size);
   }
-  Places places(before, edge.rank >= 0 ? shards - edge.size : shards, room);
+  const ShardsBefore had(before, counts.size());
+  Places places(had, room, edge.rank >= 0 ? shards - edge.size : shards);
   auto blocks = blocks_of(rest);
   for (auto from = blocks.begin(); from != blocks.end();) {
     const auto end = std::find_if(from, blocks.end(), [&](const Block& block) { return block.size != from->size; });
+    places.set_size(from->size);
     // Those that keep most choose first; the others then take what is left.
-    std::stable_sort(from, end,
-                     [&](const Block& a, const Block& b) { return places.best(a).second > places.best(b).second; });
-    for (; from != end; ++from) {
-      const int first = places.best(*from).first;
-      places.take(first, from->size);
-      give(from->rank, first, from->size);
-    }
+    for (auto block = from; block != end; ++block) block->kept = places.kept(block->rank);
+    std::stable_sort(from, end, [](const Block& a, const Block& b) { return a.kept > b.kept; });
+    for (; from != end; ++from) give(from->rank, places.take(from->rank), from->size);
   }
   return owner;
 }
@@ -147,9 +242,7 @@ std::vector<int> place_by_host(std::span<const int> counts, const std::vector<in
   std::vector<int> counts_of_hosts(static_cast<std::size_t>(hosts)), host_before = before;
   for (std::size_t r = 0; r < counts.size(); ++r) counts_of_hosts[static_cast<std::size_t>(host_of[r])] += counts[r];
   for (int& of_shard : host_before) of_shard = of_shard < 0 ? -1 : host_of[static_cast<std::size_t>(of_shard)];
-  Room room;
-  room.host_of_shard = place(counts_of_hosts, host_before, {}, room);
-  room.host_of_rank.assign(host_of.begin(), host_of.end());
+  const Room room(place(counts_of_hosts, host_before, {}, {}), host_of);
   return place(counts, before, {}, room);
 }
 
@@ -199,17 +292,18 @@ std::vector<int> equal_counts(int shards, int ranks) {
 }
 
 std::vector<int> counts_by_weights(int shards, std::span<const double> weights) {
+  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more; ties to the lower rank
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  for (std::size_t r = 0; r < weights.size(); ++r) {
+    if (weights[r] > 0) queue.emplace(1 / weights[r], r);
+  }
+  LOCKSTEP_CHECK(shards <= 0 || !queue.empty(), "some weight must be above 0");
   std::vector<int> counts(weights.size(), 0);
   for (int v = 0; v < shards; ++v) {
-    int best = -1;
-    double best_time = 0;
-    for (std::size_t r = 0; r < weights.size(); ++r) {
-      if (!(weights[r] > 0)) continue;
-      const double time = (counts[r] + 1) / weights[r];
-      if (best < 0 || time < best_time) best = static_cast<int>(r), best_time = time;
-    }
-    LOCKSTEP_CHECK(best >= 0, "some weight must be above 0");
-    ++counts[static_cast<std::size_t>(best)];
+    const std::size_t r = queue.top().second;
+    queue.pop();
+    ++counts[r];
+    queue.emplace((counts[r] + 1) / weights[r], r);
   }
   return counts;
 }

@@ -18,7 +18,7 @@ struct Assignment {
 
 /// Places counts[r] shards on rank r; the counts add up to the number of shards. Shards stay where they were `before`
 /// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums. `host_of`: each rank's
-/// host (Topology); empty: of one.
+/// host (Topology); empty: of one. O((V + R) log V) for V shards on R ranks, besides sorting.
 [[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {},
                                       std::span<const int> host_of = {});
 
@@ -29,7 +29,7 @@ struct Assignment {
 [[nodiscard]] std::vector<int> equal_counts(int shards, int ranks);
 
 /// Counts that minimise the slowest rank's counts[r] / weights[r]; ties go to the lower rank. A rank of weight
-/// 0 gets none.
+/// 0 gets none. O((V + R) log R).
 [[nodiscard]] std::vector<int> counts_by_weights(int shards, std::span<const double> weights);
 
 }  // namespace lockstep::comm

@@ -24,21 +24,26 @@ TreeNode Tree::canonical(TreeNode node) const {
 }
 
 std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& shards) const {
-  // covered[v]: how many of the shards 0 ... v - 1 are given
-  std::vector<int> covered(static_cast<std::size_t>(leaves_) + 1, 0);
-  for (const int shard : shards) ++covered.at(static_cast<std::size_t>(shard) + 1);
-  for (std::size_t v = 1; v < covered.size(); ++v) covered[v] += covered[v - 1];
+  std::vector<int> sorted = shards;
+  std::sort(sorted.begin(), sorted.end());
+  LOCKSTEP_CHECK(sorted.empty() || (sorted.front() >= 0 && sorted.back() < leaves_), "shards must be the tree's");
 
-  std::vector<TreeNode> found, open = {root_};
+  struct Open {
+    TreeNode node;
+    std::vector<int>::const_iterator from, to;  ///< those of the shards that are below the node
+  };
+  std::vector<TreeNode> found;
+  std::vector<Open> open = {{root_, sorted.begin(), sorted.end()}};
   while (!open.empty()) {
-    const TreeNode node = open.back();
+    const auto [node, from, to] = open.back();
     open.pop_back();
-    const int inside = covered[static_cast<std::size_t>(end(node))] - covered[static_cast<std::size_t>(first(node))];
-    if (inside == size(node)) {
+    if (to - from == size(node)) {
       found.push_back(node);
-    } else if (inside > 0) {
-      open.push_back(right(node));
-      open.push_back(left(node));
+    } else if (from != to) {
+      const TreeNode lower = left(node), upper = right(node);
+      const auto middle = std::lower_bound(from, to, first(upper));
+      open.push_back({upper, middle, to});
+      open.push_back({lower, from, middle});
     }
   }
   std::stable_sort(found.begin(), found.end(), [&](TreeNode a, TreeNode b) { return size(a) > size(b); });

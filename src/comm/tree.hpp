@@ -29,7 +29,8 @@ class Tree {
   [[nodiscard]] TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
   [[nodiscard]] TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
 
-  /// The fewest nodes that cover exactly these shards: largest first, then by first leaf.
+  /// The fewest nodes that cover exactly these shards, each given once, in any order: largest first, then by first
+  /// leaf. O(n log V) for n of them.
   [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& shards) const;
 
  private:
