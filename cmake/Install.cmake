@@ -23,7 +23,9 @@ target_compile_features(lockstep_all INTERFACE cxx_std_20)
 target_compile_options(lockstep_all INTERFACE -ffp-contract=off)  # an op of one's own keeps the promise, too
 set_target_properties(lockstep_all PROPERTIES EXPORT_NAME lockstep)
 
-set_target_properties(lockstep PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# As it is installed from the start: else CMake pads the build tree's RUNPATH with colons, and an empty entry is the
+# current folder, from which anybody's libraries would be loaded.
+set_target_properties(lockstep PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(TARGETS lockstep_all ${ROOM_TARGETS} EXPORT lockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/median.hpp"
+#include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 
@@ -27,6 +29,58 @@ struct Attempt {
   std::vector<Json> moves, steps;
 };
 
+// What the report reads of an event. Other fields may be anything.
+enum class Kind : std::uint8_t { text, integer, number, by_rank };
+struct Field {
+  const char *event, *name;
+  Kind kind;
+};
+constexpr std::array kFields = {Field{"start", "job", Kind::text},
+                                Field{"start", "ranks", Kind::integer},
+                                Field{"start", "shards", Kind::integer},
+                                Field{"step", "step", Kind::integer},
+                                Field{"step", "seconds", Kind::number},
+                                Field{"balance", "step", Kind::integer},
+                                Field{"balance", "reason", Kind::text},
+                                Field{"balance", "shards_moved", Kind::integer},
+                                Field{"balance", "shares_by_rank", Kind::by_rank},
+                                Field{"balance", "shard_seconds_by_rank", Kind::by_rank},
+                                Field{"balance", "predicted_before_seconds", Kind::number},
+                                Field{"balance", "predicted_seconds", Kind::number},
+                                Field{"balance", "measured_seconds", Kind::number},
+                                Field{"end", "steps", Kind::integer},
+                                Field{"end", "seconds", Kind::number},
+                                Field{"end", "shards_by_rank", Kind::by_rank},
+                                Field{"end", "busy_seconds_by_rank", Kind::by_rank},
+                                Field{"end", "data_wait_seconds_by_rank", Kind::by_rank},
+                                Field{"end", "waited_seconds_by_rank", Kind::by_rank},
+                                Field{"end", "held_up_seconds_by_rank", Kind::by_rank},
+                                Field{"end", "exchange_seconds_by_rank", Kind::by_rank},
+                                Field{"end", "update_seconds_by_rank", Kind::by_rank}};
+
+bool is_by_rank(const Json& map) {
+  if (!map.is_object()) return false;
+  for (const auto& [rank, value] : map.items()) {
+    const bool numbered = !rank.empty() && rank.size() <= 9 && rank.find_first_not_of("0123456789") == rank.npos;
+    if (!numbered || !value.is_number()) return false;
+  }
+  return true;
+}
+
+// What is wrong with an event, as far as the report reads it; empty: nothing.
+std::string damage_of(const Json& event) {
+  for (const auto& [name, field, kind] : kFields) {
+    if (event["event"] != name || !event.contains(field)) continue;
+    const Json& value = event[field];
+    if (kind == Kind::text && !value.is_string()) return fmt::format("expected a text as '{}'", field);
+    if (kind == Kind::integer && !value.is_number_integer()) return fmt::format("expected an integer as '{}'", field);
+    if (kind == Kind::number && !value.is_number()) return fmt::format("expected a number as '{}'", field);
+    if (kind == Kind::by_rank && !is_by_rank(value)) return fmt::format("expected numbers by rank as '{}'", field);
+  }
+  const bool half = event.contains("predicted_seconds") != event.contains("predicted_before_seconds");
+  return event["event"] == "balance" && half ? "expected 'predicted_before_seconds' with 'predicted_seconds'" : "";
+}
+
 // The newest attempt: what came after the last `start`, and the first shares, which are told just before it.
 Attempt read_attempt(const std::string& path) {
   std::ifstream file(path);
@@ -38,10 +92,17 @@ Attempt read_attempt(const std::string& path) {
   }
   Attempt attempt;
   std::vector<Json> early;  // moves since the last step or end
+  std::size_t number = 0;
   for (std::string line; std::getline(file, line);) {
-    auto event = Json::parse(line, nullptr, false);
-    if (!event.is_object()) continue;  // torn, of a run that was killed
-    const std::string name = event.value("event", "");
+    ++number;
+    auto event = nests_too_deep(line) ? Json() : Json::parse(line, nullptr, false);
+    // Torn, of a run that was killed; or of another program.
+    if (!event.is_object() || !event.value("event", Json()).is_string()) continue;
+    const std::string name = event["event"];
+    if (const std::string damage = damage_of(event); !damage.empty()) {
+      throw Error(ExitCode::data,
+                  fmt::format("{}:{}: the event '{}' is damaged: {}; delete the line", path, number, name, damage));
+    }
     if (name == "start") {
       attempt = {.start = std::move(event), .end = std::nullopt, .moves = std::move(early), .steps = {}};
       early = {};
@@ -118,7 +179,8 @@ std::string table(const Attempt& attempt) {
     text += fmt::format("{:>4}  {:>6}", r, shards[r]);
     for (const auto& column : columns) {
       const auto values = by_rank(*attempt.end, column.field);
-      text += fmt::format("  {:>{}}", telemetry::duration(values.at(r)), std::string_view(column.title).size());
+      const std::string value = r < values.size() ? telemetry::duration(values[r]) : "-";
+      text += fmt::format("  {:>{}}", value, std::string_view(column.title).size());
     }
     text += "\n";
   }

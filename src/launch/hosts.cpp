@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +13,9 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <sstream>
 
 #include "core/whole_file.hpp"
@@ -141,13 +148,59 @@ std::string own_host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+namespace {
+
+/// "" for what is no address of the internet.
+std::string numeric(const sockaddr* address) {
+  const bool v4 = address->sa_family == AF_INET;
+  if (!v4 && address->sa_family != AF_INET6) return "";
+  std::array<char, NI_MAXHOST> text{};
+  const auto size = static_cast<socklen_t>(v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  const int failed = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? text.data() : "";
+}
+
+}  // namespace
+
 bool same_machine(const std::string& one, const std::string& other) {
   const bool both_full = one.find('.') != std::string::npos && other.find('.') != std::string::npos;
   return both_full ? one == other : first_label(one) == first_label(other);
 }
 
+std::optional<bool> has_own_address(const std::string& host) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> own(interfaces, &freeifaddrs);
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    const std::string wanted = numeric(address->ai_addr);
+    if (wanted.starts_with("127."))
+      return true;  // all of them are the loopback interface's, which names only the first
+    for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
+      if (one->ifa_addr != nullptr && numeric(one->ifa_addr) == wanted) return true;
+    }
+  }
+  return false;
+}
+
+bool is_this_machine(const std::string& host, const std::string& own, const AddressLookup& is_own) {
+  if (host == "localhost" || host == "127.0.0.1" || host == own) return true;
+  if (!same_machine(host, own)) return false;
+  // A full name and a short one: `gpu` may be gpu.rack1 or gpu.rack2. A name without an address is taken at its word.
+  return is_own(host).value_or(true);
+}
+
 bool is_local(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || same_machine(host, own_host_name());
+  // Kept, since the supervisor asks in its loop, and a name server may take seconds.
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(host);
+  if (found != known.end()) return found->second;
+  return known[host] = is_this_machine(host, own_host_name(), has_own_address);
 }
 
 }  // namespace lockstep::launch

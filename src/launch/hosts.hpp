@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,14 @@ inline constexpr std::chrono::seconds kDiscoveryPatience{30};
 [[nodiscard]] std::string first_label(const std::string& name);
 [[nodiscard]] std::string own_host_name();  ///< as the kernel has it
 
-/// This machine, by one of its names.
+/// This machine, by one of its names; a name is looked up once. By any thread.
 [[nodiscard]] bool is_local(const std::string& host);
+/// Whether one of the name's addresses is an interface's of this machine; nothing where it has none.
+[[nodiscard]] std::optional<bool> has_own_address(const std::string& host);
+/// Whether `host` is the machine whose kernel calls itself `own`: by names, and by addresses where a full name and a
+/// short one have the same first label.
+using AddressLookup = std::function<std::optional<bool>(const std::string& host)>;
+[[nodiscard]] bool is_this_machine(const std::string& host, const std::string& own, const AddressLookup& is_own);
 /// Whether two names may be one machine's: of names with a domain all labels count (gpu.rack1 is not gpu.rack2), a name
 /// without one is its machine's first label.
 [[nodiscard]] bool same_machine(const std::string& one, const std::string& other);

@@ -58,19 +58,27 @@ bool is_of_a_launch(const std::string& folder) {
   return has_variable(folder, kMarkVariable) || holds_word(folder + "/cmdline", kMarkSetting);
 }
 
-// Ended, so that it holds nothing any more. A process whose first thread has ended is a zombie, too, while another of
-// its threads is in a call that cannot be interrupted, say fsync(): that one holds locks and memory still.
-bool is_ended(const std::string& folder) {
+// Z: ended. Empty: there is none.
+std::string state_of(const std::string& folder) {
   const std::string text = read_whole_file(folder + "/stat").value_or("");
   const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos) return true;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string state, skipped;
-  fields >> state;
-  for (int i = 0; i < 16; ++i) fields >> skipped;
-  int threads = 0;
-  fields >> threads;
-  return state == "Z" && threads <= 1;
+  std::string state;
+  if (name_end != std::string::npos) std::istringstream(text.substr(name_end + 1)) >> state;
+  return state;
+}
+
+// Where /proc has a process's environment and command line; empty: it has ended, so that it holds nothing any more. A
+// process whose first thread has ended is a zombie, too, while another of its threads is in a call that cannot be
+// interrupted, say fsync(): that one holds locks and memory still, and only its own folder has the environment.
+std::string folder_of_living(const std::string& folder) {
+  const std::string state = state_of(folder);
+  if (state != "Z") return state.empty() ? "" : folder;
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(folder + "/task", error)) {
+    const std::string of_thread = state_of(thread.path().string());
+    if (!of_thread.empty() && of_thread != "Z" && of_thread != "X") return thread.path().string();
+  }
+  return "";
 }
 
 // Those of this host for whose folder of /proc `is_one` holds, without this process itself.
@@ -82,8 +90,8 @@ std::vector<pid_t> find_processes(const std::function<bool(const std::string&)>&
     pid_t pid = 0;
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || end != name.data() + name.size() || pid == getpid()) continue;
-    const std::string folder = entry.path().string();
-    if (is_one(folder) && !is_ended(folder) && is_of_this_host(folder)) found.push_back(pid);
+    const std::string folder = folder_of_living(entry.path().string());
+    if (!folder.empty() && is_one(folder) && is_of_this_host(folder)) found.push_back(pid);
   }
   return found;
 }

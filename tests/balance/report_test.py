@@ -49,6 +49,29 @@ def main():
         expect("one rank", done.stderr, f"lockstep: {empty}/events.jsonl: expected a run on several ranks, found one rank; "
                                         "one rank has nothing to balance\n")
         expect("one rank", done.returncode, 64)
+        start = '{"event":"start","job":"j","ranks":2,"shards":4}\n'
+        for line, name, damage in (
+                ('{"event":"step","step":"one"}', "step", "expected an integer as 'step'"),
+                ('{"event":"step","step":1,"seconds":[]}', "step", "expected a number as 'seconds'"),
+                ('{"event":"balance","reason":7}', "balance", "expected a text as 'reason'"),
+                ('{"event":"balance","shares_by_rank":{"zero":1}}', "balance",
+                 "expected numbers by rank as 'shares_by_rank'"),
+                ('{"event":"balance","shares_by_rank":[1,3]}', "balance", "expected numbers by rank as 'shares_by_rank'"),
+                ('{"event":"balance","predicted_seconds":1}', "balance",
+                 "expected 'predicted_before_seconds' with 'predicted_seconds'"),
+                ('{"event":"end","shards_by_rank":{"0":null}}', "end", "expected numbers by rank as 'shards_by_rank'")):
+            Path(empty, "events.jsonl").write_text(start + line + "\n")
+            done = run(empty)
+            expect(line, done.stderr, f"lockstep: {empty}/events.jsonl:2: the event '{name}' is damaged: {damage}; "
+                                      "delete the line\n")
+            expect(line, done.returncode, 65)
+        # Other programs' lines, torn ones, and a rank that an end does not know.
+        Path(empty, "events.jsonl").write_text(
+            start + '{"event":7}\n[1]\n' + "[" * 10000 + "\n"
+            + '{"event":"end","steps":1,"seconds":1.0,"shards_by_rank":{"0":2,"1":2},"waited_seconds_by_rank":{"0":1}}\n')
+        done = run(empty)
+        expect("others", done.returncode, 0)
+        expect("a rank that is missing", done.stdout.splitlines()[4].split(), "1 2 - - - - - -".split())
 
 
 main()

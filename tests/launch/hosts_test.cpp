@@ -60,6 +60,31 @@ TEST(Hosts, ThisMachineIsLocalByItsName) {
   EXPECT_FALSE(is_local("surely-not-this-one"));
 }
 
+TEST(Hosts, AddressesTellMachinesOfOneFirstLabelApart) {
+  int asked = 0;
+  const auto of_rack1 = [&](const std::string& host) -> std::optional<bool> {
+    ++asked;
+    if (host == "gpu.nowhere") return std::nullopt;
+    return host == "gpu.rack1" || host == "gpu";
+  };
+  EXPECT_TRUE(is_this_machine("gpu.rack1", "gpu", of_rack1));
+  EXPECT_FALSE(is_this_machine("gpu.rack2", "gpu", of_rack1));
+  EXPECT_TRUE(is_this_machine("gpu", "gpu.rack1", of_rack1));
+  EXPECT_TRUE(is_this_machine("gpu.nowhere", "gpu", of_rack1)) << "there is nothing but its name";
+  EXPECT_EQ(asked, 4);
+  EXPECT_TRUE(is_this_machine("gpu", "gpu", of_rack1));
+  EXPECT_FALSE(is_this_machine("gpu2", "gpu", of_rack1));
+  EXPECT_FALSE(is_this_machine("gpu.rack2", "gpu.rack1", of_rack1));
+  EXPECT_EQ(asked, 4) << "the names say it";
+}
+
+TEST(Hosts, AnAddressIsOwnIfAnInterfaceHasIt) {
+  EXPECT_EQ(has_own_address("localhost"), true);
+  EXPECT_EQ(has_own_address("127.0.1.1"), true);
+  EXPECT_EQ(has_own_address("192.0.2.1"), false) << "of the block for documentation";
+  EXPECT_EQ(has_own_address("-"), std::nullopt) << "no name";
+}
+
 TEST(Hosts, WithADomainAllOfANameCounts) {
   EXPECT_FALSE(same_machine("gpu.rack1", "gpu.rack2"));
   EXPECT_TRUE(same_machine("gpu.rack1", "gpu.rack1"));

@@ -1,5 +1,6 @@
 // mpirun's command line, children, processes by their mark, control sockets, the events of a launch.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "launch/control_server.hpp"
 #include "launch/mpirun.hpp"
@@ -89,6 +91,26 @@ TEST(Child, ACommandThatTakesTooLongIsKilled) {
   const auto output = run_command({"sh", "-c", "echo first; exec sleep 1000"}, 1000ms);
   EXPECT_EQ(output.code, 124);
   EXPECT_EQ(output.output, "first\n");
+}
+
+// As a killed rank is while one of its threads is in fsync().
+TEST(Processes, AZombieWithALivingThreadIsNotGone) {
+  const std::string mark = "parts_test-zombie-" + std::to_string(getpid());
+  const std::string ends_its_first_thread =
+      "import ctypes, threading, time\n"
+      "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+      "ctypes.CDLL(None).syscall(" +
+      std::to_string(SYS_exit) + ", 0)";
+  Child zombie({"python3", "-c", ends_its_first_thread}, {"", {{kMarkVariable, mark}}});
+  const std::string folder = "/proc/" + std::to_string(zombie.pid());
+  const auto is_zombie = [&] {
+    return read_whole_file(folder + "/stat").value_or("").find(") Z ") != std::string::npos;
+  };
+  for (int i = 0; i < 6000 && !is_zombie(); ++i) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(is_zombie());
+  EXPECT_EQ(marked_processes(mark), std::vector<pid_t>{zombie.pid()});
+  EXPECT_EQ(kill_marked(mark, 0, 20s), 1);
+  EXPECT_EQ(zombie.wait(20s), 128 + SIGKILL);
 }
 
 TEST(Processes, AreFoundByEnvironmentOrCommandLineAndKilled) {

@@ -1,0 +1,89 @@
+// What a checkpoint says of its training data: read again as it was written, and refused where it is damaged.
+#include "train/data_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+class DataFacts : public testing::Test {
+ protected:
+  DataFacts()
+      : registries_(Registries::built_in()),
+        job_(config::load_text(kJob, "job.yaml", {}, catalogue_of(registries_), false)),
+        data_(prepare_data(job_, registries_.augmentations, {})),
+        facts_(data_facts(data_)) {}
+
+  [[nodiscard]] PreparedData recalled(const std::string& facts) const {
+    return recall_data(facts, job_, registries_.augmentations, "manifest.json");
+  }
+  /// The facts with one thing in another's place.
+  [[nodiscard]] std::string with(const std::string& what, const std::string& other) const {
+    std::string text = facts_;
+    const auto at = text.find(what);
+    EXPECT_NE(at, std::string::npos) << what << " is not in " << text;
+    return text.replace(at, what.size(), other);
+  }
+  void expect_refused(const std::string& facts) const {
+    try {
+      (void)recalled(facts);
+      ADD_FAILURE() << "accepted: " << facts;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data) << facts;
+      EXPECT_TRUE(
+          std::string(error.what()).starts_with("manifest.json: what it says of the training data is damaged: "))
+          << error.what();
+    }
+  }
+
+  Registries registries_;
+  Job job_;
+  PreparedData data_;
+  std::string facts_;
+};
+
+constexpr const char* kImage = R"("kind":"image","dtype":"u8","shape":[28,28,1])";
+constexpr const char* kLabel = R"("kind":"label","dtype":"i32","shape":[])";
+
+}  // namespace
+
+TEST_F(DataFacts, AreReadAsTheyWereWritten) {
+  const PreparedData found = recalled(facts_);
+  const DataSetInfo &info = found.train->info(), &expected = data_.train->info();
+  EXPECT_EQ(info.format, expected.format);
+  EXPECT_EQ(info.class_names, expected.class_names);
+  EXPECT_EQ(info.digest, expected.digest);
+  ASSERT_EQ(info.features.size(), expected.features.size());
+  for (std::size_t i = 0; i < info.features.size(); ++i) {
+    EXPECT_EQ(info.features[i].name, expected.features[i].name);
+    EXPECT_EQ(info.features[i].kind, expected.features[i].kind);
+    EXPECT_EQ(info.features[i].spec.dtype, expected.features[i].spec.dtype);
+    EXPECT_EQ(info.features[i].spec.shape, expected.features[i].spec.shape);
+  }
+  EXPECT_EQ(found.mean, data_.mean);
+  EXPECT_EQ(found.deviation, data_.deviation);
+  EXPECT_EQ(found.classes, data_.classes);
+  EXPECT_EQ(data_facts(found), facts_);
+}
+
+TEST_F(DataFacts, OfAFeatureThatIsNotWhatItsKindPromisesAreRefused) {
+  expect_refused(with(kImage, R"("kind":"image","dtype":"f32","shape":[28,28,1])"));
+  expect_refused(with(kImage, R"("kind":"image","dtype":"u8","shape":[28,28])"));
+  expect_refused(with(kImage, R"("kind":"image","dtype":"u8","shape":[28,28,0])"));
+  expect_refused(with(kImage, R"("kind":"tokens","dtype":"u8","shape":[28])"));
+  expect_refused(with(kImage, R"("kind":"image","dtype":"u8","shape":["wide",28,1])"));
+  expect_refused(with(kLabel, R"("kind":"label","dtype":"i32","shape":[1])"));
+  expect_refused(with(kLabel, R"("kind":"label","dtype":"u8","shape":[])"));
+}
+
+TEST_F(DataFacts, ThatAreNoFactsAreRefused) {
+  for (const char* text : {"", "[]", "{}", "{\"format\":1}"}) expect_refused(text);
+  expect_refused(facts_.substr(0, facts_.size() / 2));
+  expect_refused(with("\"features\":[", "\"features\":[7,"));
+}
+
+}  // namespace lockstep::train
