@@ -1,37 +1,21 @@
 #include "balance/split.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
 
+#include "balance/large_split.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::balance {
 
 namespace {
 
-// Shard after shard to the rank that is done with it first: a good split, if not the best.
-std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double exchange) {
-  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
-  std::vector<int> counts(ranks.size(), 0);
-  const auto offer = [&](std::size_t r) {
-    if (counts[r] < ranks[r].most_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
-  };
-  for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
-  for (int v = 0; v < shards; ++v) {
-    LOCKSTEP_CHECK(!queue.empty(), "the ranks' memory must hold all shards");
-    const std::size_t r = queue.top().second;
-    queue.pop();
-    ++counts[r];
-    offer(r);
-  }
-  return counts;
-}
+// Up to this many ranks * shards (a table of 16 MB, some 10 ms for each limit) the search is exact.
+constexpr std::int64_t kExactCells = 4'000'000;
 
 // The seconds of each rank for each count that may be in a best split. Not monotone: 7 shards are three partial sums,
 // 8 are one.
@@ -148,13 +132,36 @@ std::vector<int> best_split_without_exchange(std::span<const RankCost> ranks, in
   return greedy_counts(ranks, shards, 0);
 }
 
+// The smallest limit with which the ranks together may take all shards. Positive doubles are ordered as their bits are:
+// these are bisected, which ends at the very time of some rank.
 double fastest_step(std::span<const RankCost> ranks, int shards, double exchange) {
-  const Table table(ranks, shards, exchange, 0);
-  return smallest(table.limits(), [&](double limit) { return is_enough(table, limit); });
+  const auto is_enough = [&](double limit) {
+    std::int64_t sum = 0;
+    for (const RankCost& rank : ranks) {
+      const int most = most_within(rank, shards, exchange, limit);
+      if (most < 0) return false;
+      sum += most;
+    }
+    return sum >= shards;
+  };
+  const double reached = step_seconds(ranks, greedy_counts(ranks, shards, exchange), exchange);
+  auto low = std::bit_cast<std::uint64_t>(0.0), high = std::bit_cast<std::uint64_t>(reached);
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (is_enough(std::bit_cast<double>(middle))) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return std::bit_cast<double>(high);
 }
 
 std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange, std::span<const int> near,
                             double slack) {
+  if (static_cast<std::int64_t>(ranks.size()) * shards > kExactCells) {
+    return large_split(ranks, shards, exchange, near, slack);
+  }
   const Table table(ranks, shards, exchange, slack);
   const double best = smallest(table.limits(), [&](double limit) { return is_feasible(table, limit); });
   return nearest(table, best * (1 + slack), near);

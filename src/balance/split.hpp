@@ -10,14 +10,16 @@ namespace lockstep::balance {
 
 /// Counts that add up to `shards`, none above its rank's most_shards, with the smallest step_seconds there is. Among
 /// those within `slack` (a fraction) of it, the ones nearest to `near` (empty: any), so that few shards move. The sum
-/// of all most_shards must be at least `shards`.
+/// of all most_shards must be at least `shards`. Exact while ranks * shards is at most 4 million; beyond that greedy
+/// (balance/large_split.hpp says what is still guaranteed).
 [[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange,
                                           std::span<const int> near = {}, double slack = 0);
 
 /// The same for work without an exchange, in O(shards * log ranks): of many shards, too. Ties go to the lower rank.
 [[nodiscard]] std::vector<int> best_split_without_exchange(std::span<const RankCost> ranks, int shards);
 
-/// No split is faster than this; cheap, and most often it is reached.
+/// No split is faster than this; most often it is reached. O((shards + ranks) log ranks) and no table: cheap for large
+/// clusters, too.
 [[nodiscard]] double fastest_step(std::span<const RankCost> ranks, int shards, double exchange);
 
 }  // namespace lockstep::balance

@@ -1,0 +1,208 @@
+#include "balance/large_split.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "balance/split.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::balance {
+
+std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double exchange) {
+  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  std::vector<int> counts(ranks.size(), 0);
+  const auto offer = [&](std::size_t r) {
+    if (counts[r] < ranks[r].most_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
+  };
+  for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
+  for (int v = 0; v < shards; ++v) {
+    LOCKSTEP_CHECK(!queue.empty(), "the ranks' memory must hold all shards");
+    const std::size_t r = queue.top().second;
+    queue.pop();
+    ++counts[r];
+    offer(r);
+  }
+  return counts;
+}
+
+namespace {
+
+// The largest number up to `bound` with at most `bits` bits set.
+int highest_bits(int bound, int bits) {
+  auto rest = static_cast<unsigned>(bound);
+  unsigned kept = 0;
+  for (; bits > 0 && rest != 0; --bits) {
+    kept |= std::bit_floor(rest);
+    rest -= std::bit_floor(rest);
+  }
+  return static_cast<int>(kept);
+}
+
+// The most shards within the limit if they were `sums` partial sums, whatever they are; -1: not even none.
+int most_with_sums(const RankCost& rank, int most, double exchange, double limit, int sums) {
+  const auto fits = [&](int rounds) {
+    return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * exchange <= limit;
+  };
+  if (!fits(0)) return -1;
+  int low = 0, high = rounds(most, rank.workers) + 1;  // fits, and does not (or is more than there are)
+  const double guess = (limit - rank.fixed_seconds - (sums + 1) * exchange) / rank.seconds_per_shard;
+  for (const double near : {guess - 1, guess + 1}) {  // rounding moves the bound by one at most
+    if (!(near > low && near < high)) continue;
+    const int at = static_cast<int>(near);
+    (fits(at) ? low : high) = at;
+  }
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return static_cast<int>(std::min<long long>(most, static_cast<long long>(low) * rank.workers));
+}
+
+// The counts with which one rank is done by the limit. If n is one of them, so is each power of two below n: it takes
+// no more rounds, and one sum. So the next one up is never more than n + 1 away, and a walk to it is as cheap as the
+// shards that are moved.
+class Allowed {
+ public:
+  Allowed(const RankCost& rank, int shards, double exchange, double limit)
+      : rank_(rank), exchange_(exchange), limit_(limit), most_(most_within(rank, shards, exchange, limit)) {}
+  [[nodiscard]] int most() const { return most_; }
+  /// The next larger (way 1) or smaller (way -1) one; -1: there is none.
+  [[nodiscard]] int next(int count, int way) const {
+    for (int n = count + way; n >= 0 && n <= most_; n += way) {
+      if (rank_seconds(rank_, n, exchange_) <= limit_) return n;
+    }
+    return -1;
+  }
+  /// The lower one of two.
+  [[nodiscard]] int nearest(int count) const {
+    if (count >= most_) return most_;
+    const int below = next(count + 1, -1), above = next(count, 1);
+    return below >= 0 && (above < 0 || count - below <= above - count) ? below : above;
+  }
+
+ private:
+  const RankCost& rank_;
+  double exchange_, limit_;
+  int most_;
+};
+
+// Counts of each rank's allowed ones on their way to the wanted sum.
+class Walk {
+ public:
+  Walk(const std::vector<Allowed>& allowed, std::span<const int> near, int shards) : allowed_(allowed), near_(near) {
+    for (std::size_t r = 0; r < allowed.size(); ++r) counts_.push_back(allowed[r].nearest(near[r]));
+    missing_ = shards - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+  }
+  [[nodiscard]] bool is_done() const { return missing_ == 0; }
+  [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
+
+  /// Towards the sum as far as no step goes beyond it.
+  void approach() {
+    using Choice = std::tuple<double, int, std::size_t>;  // added distance per shard, minus the shards, rank
+    std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices;
+    const auto offer = [&](std::size_t r) {
+      // What is too far now stays so: the difference only shrinks.
+      const auto to = next(r);
+      if (to < 0 || size(r, to) > std::abs(missing_)) return;
+      const int added = std::abs(to - near_[r]) - std::abs(counts_[r] - near_[r]);
+      choices.emplace(static_cast<double>(added) / size(r, to), -size(r, to), r);
+    };
+    for (std::size_t r = 0; r < counts_.size() && !is_done(); ++r) offer(r);
+    while (!is_done() && !choices.empty()) {
+      const auto [added, minus_size, r] = choices.top();
+      choices.pop();
+      if (-minus_size > std::abs(missing_)) continue;
+      step(r, next(r));
+      offer(r);
+    }
+  }
+
+  /// Beyond the sum by the smallest step; false: there is none.
+  bool overshoot() {
+    std::size_t best = counts_.size();
+    int smallest = 0;
+    for (std::size_t r = 0; r < counts_.size(); ++r) {
+      const int to = next(r);
+      if (to >= 0 && (best == counts_.size() || size(r, to) < smallest)) best = r, smallest = size(r, to);
+    }
+    if (best < counts_.size()) step(best, next(best));
+    return best < counts_.size();
+  }
+
+ private:
+  [[nodiscard]] int next(std::size_t r) const { return allowed_[r].next(counts_[r], missing_ > 0 ? 1 : -1); }
+  [[nodiscard]] int size(std::size_t r, int to) const { return std::abs(to - counts_[r]); }
+  void step(std::size_t r, int to) {
+    missing_ -= to - counts_[r];
+    counts_[r] = to;
+  }
+
+  const std::vector<Allowed>& allowed_;
+  std::span<const int> near_;
+  std::vector<int> counts_;
+  std::int64_t missing_ = 0;  // shards up to the sum; negative: there are too many
+};
+
+std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int shards, double exchange,
+                                             std::span<const int> near, double limit) {
+  std::vector<Allowed> allowed;
+  std::int64_t most = 0;
+  for (const RankCost& rank : ranks) {
+    most += allowed.emplace_back(rank, shards, exchange, limit).most();
+    if (allowed.back().most() < 0) return std::nullopt;
+  }
+  if (most < shards) return std::nullopt;
+  constexpr int kTurns = 8;
+  Walk walk(allowed, near, shards);
+  walk.approach();
+  for (int turn = 0; turn < kTurns && !walk.is_done(); ++turn) {
+    if (!walk.overshoot()) return std::nullopt;
+    walk.approach();
+  }
+  return walk.is_done() ? std::optional(walk.counts()) : std::nullopt;
+}
+
+}  // namespace
+
+int most_within(const RankCost& rank, int shards, double exchange, double limit) {
+  const int most = std::min(shards, rank.most_shards);
+  int found = -1;
+  for (int sums = 0;; ++sums) {
+    const int bound = most_with_sums(rank, most, exchange, limit, sums);
+    if (bound <= found) return found;  // more sums only leave less time
+    found = std::max(found, highest_bits(bound, sums));
+    if (found == bound) return found;
+  }
+}
+
+std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double exchange, std::span<const int> near,
+                             double slack) {
+  auto best = greedy_counts(ranks, shards, exchange);
+  const auto start = near.empty() ? best : std::vector<int>(near.begin(), near.end());
+  double high = step_seconds(ranks, best, exchange), low = fastest_step(ranks, shards, exchange);
+  const auto improve = [&](double limit) {
+    auto found = split_within(ranks, shards, exchange, start, limit);
+    if (!found) return false;
+    best = std::move(*found);
+    high = step_seconds(ranks, best, exchange);
+    return true;
+  };
+  if (!improve(low)) {
+    while (high - low > 1e-6 * high) {
+      const double middle = low + (high - low) / 2;
+      if (!improve(middle)) low = middle;
+    }
+  }
+  return split_within(ranks, shards, exchange, start, high * (1 + slack)).value_or(best);
+}
+
+}  // namespace lockstep::balance

@@ -1,0 +1,169 @@
+// Greedy splits: against the exact ones, and of a cluster that is too large for these.
+#include "balance/large_split.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+
+#include "balance/split.hpp"
+
+namespace lockstep::balance {
+namespace {
+
+struct Case {
+  std::vector<RankCost> ranks;
+  int shards = 0;
+  double exchange = 0;
+};
+
+// About `shards_each` shards for a rank, speeds scattered by 10 %, one rank at half speed.
+Case scattered(std::mt19937& random, int count, int shards_each, int workers, double exchange) {
+  Case c{{}, count * shards_each, exchange};
+  for (int r = 0; r < count; ++r) {
+    const double slower = 1 + static_cast<double>(random() % 1000) / 10'000;
+    c.ranks.push_back({0.01 * slower, 0.001, workers, 4 * shards_each});
+  }
+  c.ranks[random() % c.ranks.size()].seconds_per_shard *= 2;
+  return c;
+}
+
+int distance(const std::vector<int>& a, const std::vector<int>& b) {
+  int sum = 0;
+  for (std::size_t r = 0; r < a.size(); ++r) sum += std::abs(a[r] - b[r]);
+  return sum;
+}
+
+void expect_valid(const Case& c, const std::vector<int>& counts) {
+  ASSERT_EQ(counts.size(), c.ranks.size());
+  ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    ASSERT_GE(counts[r], 0);
+    ASSERT_LE(counts[r], c.ranks[r].most_shards);
+  }
+}
+
+// Anything: few ranks, coarse rounds, memory limits, an exchange that matters or not.
+Case any_case(std::mt19937& random) {
+  Case c{{}, 1 + static_cast<int>(random() % 60), random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 50};
+  int room = 0;
+  for (std::size_t ranks = 1 + random() % 12; c.ranks.size() < ranks || room < c.shards;) {
+    const int most = 1 + static_cast<int>(random() % 40);
+    room += most;
+    c.ranks.push_back({0.1 + static_cast<double>(random() % 1000) / 200, static_cast<double>(random() % 10) / 10,
+                       1 + static_cast<int>(random() % 4), most});
+  }
+  return c;
+}
+
+TEST(LargeSplit, MostWithinIsThatOfATrialOfAllCounts) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20'000; ++round) {
+    const RankCost rank{static_cast<double>(random() % 50) / 10, static_cast<double>(random() % 10) / 10,
+                        1 + static_cast<int>(random() % 4), static_cast<int>(random() % 200)};
+    const int shards = static_cast<int>(random() % 200);
+    const double exchange = static_cast<double>(random() % 30) / 10;
+    // Often the very time of some count, so that rounding matters.
+    const double limit =
+        rank_seconds(rank, static_cast<int>(random() % 200), exchange) - (random() % 4 == 0 ? 0.05 : 0);
+    int expected = -1;
+    for (int n = 0; n <= std::min(shards, rank.most_shards); ++n) {
+      if (rank_seconds(rank, n, exchange) <= limit) expected = n;
+    }
+    ASSERT_EQ(most_within(rank, shards, exchange, limit), expected) << "round " << round;
+  }
+}
+
+TEST(LargeSplit, FastestStepIsTheFirstTimeOfARankThatIsEnough) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 500; ++round) {
+    const Case c = any_case(random);
+    std::vector<double> times;
+    for (const RankCost& rank : c.ranks) {
+      for (int n = 0; n <= std::min(c.shards, rank.most_shards); ++n)
+        times.push_back(rank_seconds(rank, n, c.exchange));
+    }
+    std::sort(times.begin(), times.end());
+    const auto is_enough = [&](double limit) {
+      int sum = 0;
+      for (const RankCost& rank : c.ranks) {
+        int most = -1;
+        for (int n = 0; n <= std::min(c.shards, rank.most_shards); ++n) {
+          if (rank_seconds(rank, n, c.exchange) <= limit) most = n;
+        }
+        if (most < 0) return false;
+        sum += most;
+      }
+      return sum >= c.shards;
+    };
+    ASSERT_EQ(fastest_step(c.ranks, c.shards, c.exchange), *std::find_if(times.begin(), times.end(), is_enough));
+  }
+}
+
+TEST(LargeSplit, IsMostOftenAsFastAsTheExactOne) {
+  std::mt19937 random(2);
+  int slower = 0;
+  constexpr int kRounds = 2000;
+  double worst = 1;
+  for (int round = 0; round < kRounds; ++round) {
+    const Case c = any_case(random);
+    std::vector<int> near(c.ranks.size(), 0);
+    for (int v = 0; v < c.shards; ++v) ++near[random() % near.size()];
+    const auto counts = large_split(c.ranks, c.shards, c.exchange, near, 0);
+    expect_valid(c, counts);
+    const double exact = step_seconds(c.ranks, best_split(c.ranks, c.shards, c.exchange, near), c.exchange);
+    const double ratio = step_seconds(c.ranks, counts, c.exchange) / exact;
+    ASSERT_GE(ratio, 1);
+    ASSERT_LE(ratio, step_seconds(c.ranks, greedy_counts(c.ranks, c.shards, c.exchange), c.exchange) / exact);
+    slower += ratio > 1.000002 ? 1 : 0;
+    worst = std::max(worst, ratio);
+  }
+  RecordProperty("slower", slower);
+  RecordProperty("worst", std::to_string(worst));
+  EXPECT_LE(slower, kRounds / 100);
+}
+
+TEST(LargeSplit, IsAsFastAsTheExactOneOfScatteredSpeedsAndMovesAsFew) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; ++round) {
+    const double exchange = round % 3 == 0 ? 0 : 0.01 / static_cast<double>(1 + random() % 20);
+    const Case c =
+        scattered(random, 64, 8 + static_cast<int>(random() % 9), 1 + static_cast<int>(random() % 2), exchange);
+    const std::vector<int> near(c.ranks.size(), c.shards / static_cast<int>(c.ranks.size()));
+    for (const double slack : {0.0, 0.02}) {
+      const auto exact = best_split(c.ranks, c.shards, exchange, near, slack);
+      const auto counts = large_split(c.ranks, c.shards, exchange, near, slack);
+      expect_valid(c, counts);
+      if (slack == 0) {
+        ASSERT_LE(step_seconds(c.ranks, counts, exchange), step_seconds(c.ranks, exact, exchange) * 1.000002) << round;
+      }
+      ASSERT_LE(distance(counts, near), distance(exact, near)) << "round " << round << ", slack " << slack;
+    }
+  }
+}
+
+TEST(LargeSplit, WithoutABeforeToo) {
+  std::mt19937 random(4);
+  const Case c = scattered(random, 64, 8, 1, 0.001);
+  const auto counts = large_split(c.ranks, c.shards, c.exchange, {}, 0);
+  expect_valid(c, counts);
+  EXPECT_LE(step_seconds(c.ranks, counts, c.exchange), 1.01 * fastest_step(c.ranks, c.shards, c.exchange));
+}
+
+// The exact search would need 8.6 GB for the choices alone.
+TEST(LargeSplit, SixteenThousandRanks) {
+  std::mt19937 random(5);
+  for (const double exchange : {0.0, 0.0005, 0.01, 0.1}) {
+    const Case c = scattered(random, 16'384, 8, 1, exchange);
+    const std::vector<int> near(c.ranks.size(), 8);
+    const auto counts = best_split(c.ranks, c.shards, exchange, near, 0.005);
+    expect_valid(c, counts);
+    EXPECT_LE(step_seconds(c.ranks, counts, exchange), 1.01 * fastest_step(c.ranks, c.shards, exchange)) << exchange;
+    EXPECT_LT(distance(counts, near), c.shards / 10) << exchange;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::balance
