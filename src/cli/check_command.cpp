@@ -23,8 +23,10 @@ void print_shares(const Job& job, const config::Catalogue& catalogue) {
   fmt::print("batch_size {} in {} of {}: at most {}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
              counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
              step_of(job.shards));
-  if (const auto told = config::told_about_shards(job, catalogue); !told.empty()) fmt::print("{}\n", told);
-  if (const auto finer = config::finer_batch(job, catalogue)) {
+  const auto told = config::told_about_shards(job, catalogue);
+  if (!told.empty()) fmt::print("{}\n", told);
+  const bool told_of_finer = !told.empty() && job.shards == 1;
+  if (const auto finer = config::finer_batch(job, catalogue); finer && !told_of_finer) {
     fmt::print("batch_size {} can be {} shards of {} samples: steps of {:.1f} %\n", finer->batch_size, finer->shards,
                finer->batch_size / finer->shards, step_of(finer->shards));
   }

@@ -251,6 +251,18 @@ class WithoutData(unittest.TestCase):
         self.assertEqual(len(text), 26)
 
 
+class Check(unittest.TestCase):
+    def test_a_batch_with_more_shards_is_told_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "job.yaml").write_text(
+                "job: {model: mlp, data: {train: {digits: {count: 256}}}, batch_size: 67, steps: 1}\n")
+            text = run("check", "job.yaml", folder=folder).stdout
+            self.assertIn("which one thread of one rank computes; batch_size=64 would be 8 shards\n", text)
+            self.assertEqual(text.count("64"), 1, text)
+            text = run("check", "job.yaml", "shards=1", folder=folder).stdout
+            self.assertIn("\nbatch_size 64 can be 8 shards of 8 samples: steps of 12.5 %\n", text)
+
+
 class Codes(unittest.TestCase):
     def test_sigterm_leaves_a_checkpoint_and_75(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The real program under faults: killed at every call that changes a file, a full disk, a read-only one, one that
 vanishes; and a checkpoint of several ranks read by Python alone. checkpoint_faults_test.py SHIM"""
+import errno
 import json
 import os
 import pathlib
@@ -166,6 +167,17 @@ class Faults(unittest.TestCase):
         verify = lockstep("checkpoint", "verify", f"{self.folder.name}/copy")
         self.assertEqual(verify.returncode, 0, verify.stderr)
         self.assertIn("step-00000001  sound", verify.stdout)
+
+    def test_locks_that_fail(self):
+        """A file system without locks is the user's to change; another error may pass."""
+        without = "its file system has no locks ({}); choose another with run_directory=PATH"
+        for error, code, message in (
+                (errno.ENOSYS, 73, f"{self.run_directory}: " + without.format(os.strerror(errno.ENOSYS))),
+                (errno.EOPNOTSUPP, 73, f"{self.run_directory}: " + without.format(os.strerror(errno.EOPNOTSUPP))),
+                (errno.ENOLCK, 1, f"{self.run_directory}/lock: cannot lock it: {os.strerror(errno.ENOLCK)}")):
+            with self.subTest(error=error):
+                result = train(self.run_directory, "steps=1", faults={"FAULT_FLOCK": str(error)})
+                self.assertEqual((result.returncode, result.stderr), (code, f"lockstep: {message}\n"))
 
     def test_a_directory_that_vanishes(self):
         words = ["steps=400", "checkpoint={every: 50 steps, keep: 9}"]

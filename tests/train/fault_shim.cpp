@@ -4,11 +4,13 @@
 // FAULT_SLOW: each opening for reading under FAULT_READ_PATH takes so many seconds longer.
 // FAULT_READ=ERRNO: the first folder or file that is opened for reading under FAULT_READ_PATH cannot be opened;
 // FAULT_READ_ONCE names a file that the process makes which fails, so that no later one does.
+// FAULT_FLOCK=ERRNO: no file can be locked.
 //
 // At a kill, files that were not synced lose what was not synced. FAULT_COUNT names a file for the number of calls.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,6 +169,14 @@ int rename(const char* from, const char* to) {
     state().safe.erase(from);
   }
   return done;
+}
+
+int flock(int fd, int operation) {
+  const auto call = real<int (*)(int, int)>("flock");
+  const long error = number("FAULT_FLOCK", 0);
+  if (error == 0) return call(fd, operation);
+  errno = static_cast<int>(error);
+  return -1;
 }
 
 int mkdir(const char* path, mode_t mode) {
