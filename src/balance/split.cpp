@@ -14,7 +14,7 @@ namespace lockstep::balance {
 
 namespace {
 
-// Up to this many ranks * shards (a table of 16 MB, some 10 ms for each limit) the search is exact.
+// Up to this many ranks * shards the search is exact: the choices take 16 MB then.
 constexpr std::int64_t kExactCells = 4'000'000;
 
 // The seconds of each rank for each count that may be in a best split. Not monotone: 7 shards are three partial sums,
