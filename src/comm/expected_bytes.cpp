@@ -13,10 +13,8 @@ ExpectedBytes expected_bytes(const ExchangeLayout& layout, const Assignment& ass
   const std::uint64_t sums = sums_of_host(tree, assignment, hosts.ranks(host)).size();
   ExpectedBytes bytes;
   for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
-    const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
-    for (int owner = 0; owner < ranks; ++owner) {
-      const auto o = static_cast<std::size_t>(owner);
-      const auto slice = static_cast<std::uint64_t>(bounds[o + 1] - bounds[o]) * sizeof(float);
+    for (const auto& [owner, first, size] : slices_of(layout.bucket_elements[b], layout.cuts[b], ranks)) {
+      const auto slice = static_cast<std::uint64_t>(size) * sizeof(float);
       if (owner == rank) {
         bytes.inside_host += slice * (hosts.ranks(host).size() - 1);
         bytes.between_hosts += slice * static_cast<std::uint64_t>(hosts.count() - 1);

@@ -55,7 +55,6 @@ GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, Exch
       whole_(gpu.make_event()),
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
-      hosts_(communicator.topology()),
       roots_(layout_.bucket_elements.size()),
       roots_left_(layout_.bucket_elements.size()) {
   LOCKSTEP_CHECK(messages_ != nullptr || ranks() == 1, "several ranks have messages for each other");
@@ -110,6 +109,7 @@ void GpuExchange::make_plan(const Assignment& assignment) {
   const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
   merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
   own_roots_ = merge_plan_.roots;
+  sums_.use(merge_plan_);
   const SumsOfHosts sums = sums_of_hosts(tree_, assignment, hosts_);
   plans_.clear();
   for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, hosts_, sums, rank(), bounds));
@@ -144,9 +144,12 @@ void GpuExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
   gpu_.make_current();
   step_ = step;
   if (messages_) messages_->enter(step);
-  map_regions(0, false);
-  if (assignment != assignment_) make_plan(assignment);
-  begin_sums(step, assignment, merge_plan_, [this](int number, int bucket) { return root(number, bucket); });
+  if (assignment != assignment_) {
+    measure(assignment);
+    make_plan(assignment);
+  }
+  map_regions(0);
+  begin_sums(step, assignment, [this](int number, int bucket) { return root(number, bucket); });
   gpu_.wait(message_stream_, released_);
   gpu_.record(begun_, message_stream_);
   if (own_roots_ == 0 && !options_.exact) {

@@ -86,7 +86,6 @@ class GpuExchange final : public RankExchange {
   Event whole_, released_, begun_;
   std::vector<Event> summed_;  ///< by bucket: this rank's partial sums are there
 
-  Hosts hosts_;
   MergePlan merge_plan_;
   int own_roots_ = 0;
   std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices

@@ -63,8 +63,7 @@ LocalSums::LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory
   }
 }
 
-void LocalSums::begin(const MergePlan& plan, std::function<float*(int root, int bucket)> root_memory) {
-  plan_ = plan;
+void LocalSums::begin(std::function<float*(int root, int bucket)> root_memory) {
   root_memory_ = std::move(root_memory);
   for (const auto& bucket : buckets_) {
     bucket->memory.assign(plan_.nodes.size(), nullptr);

@@ -58,8 +58,10 @@ class LocalSums {
  public:
   /// `memory` outlives it.
   LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory& memory);
+  /// What is added from the next step on.
+  void use(MergePlan plan) { plan_ = std::move(plan); }
   /// Starts a step. `root_memory(root, bucket)` is called from leaf().
-  void begin(const MergePlan& plan, std::function<float*(int root, int bucket)> root_memory);
+  void begin(std::function<float*(int root, int bucket)> root_memory);
   [[nodiscard]] Leaf leaf(int shard, int bucket);
   /// What leaf() gave for them in this step.
   [[nodiscard]] float* memory_of(int shard, int bucket);

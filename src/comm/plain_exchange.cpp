@@ -18,9 +18,12 @@ class PlainExchange final : public RankExchange {
   void begin_step(std::uint64_t step, const Assignment& assignment) override {
     const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
     step_ = step;
-    map_regions(1, false);
-    begin_sums(step, assignment,
-               options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine));
+    if (assignment != assignment_) {
+      measure(assignment);
+      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine));
+    }
+    map_regions(1);
+    begin_sums(step, assignment);
     finished_ = mine.empty() ? buckets() : 0;
     if (!mine.empty()) return;
     for (int b = 0; b < buckets(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);

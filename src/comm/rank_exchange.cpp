@@ -48,10 +48,11 @@ RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, Ex
       layout_(std::move(layout)),
       options_(options),
       tree_(layout_.shards),
-      local_rank_(communicator.topology().local_rank(communicator.rank())),
+      hosts_(communicator.topology()),
+      local_rank_(hosts_.local_rank(communicator.rank())),
       sum_memory_(std::move(memory)),
       sums_(layout_.bucket_elements, *sum_memory_),
-      scalar_exchange_(communicator, *recorder_) {
+      scalar_exchange_(communicator, hosts_, *recorder_) {
   layout_.cuts.resize(layout_.bucket_elements.size());
 }
 
@@ -59,28 +60,41 @@ std::int64_t RankExchange::all_elements() const {
   return std::accumulate(layout_.bucket_elements.begin(), layout_.bucket_elements.end(), std::int64_t{0});
 }
 
-void RankExchange::map_regions(int partials, bool with_sums) {
-  if (partials <= room_) return;
-  const RegionShape shape{layout_.bucket_elements, ranks(), partials,
-                          layout_.shards * options_.scalars_per_shard + options_.scalars_per_rank};
+void RankExchange::measure(const Assignment& assignment) {
+  most_shards_ = 0;
+  for (const auto& shards : assignment.shards_of_rank)
+    most_shards_ = std::max(most_shards_, static_cast<int>(shards.size()));
+}
+
+void RankExchange::map_regions(int partials, const std::vector<int>& slices) {
+  if (!needs_room(partials)) return;
+  room_ = std::max(room_, partials);
+  shard_room_ = std::min(2 * most_shards_, layout_.shards);  // shares move: not for each shard more
+  const auto scalars = [&](int shards, int of_ranks) {
+    return static_cast<std::size_t>(shards) * static_cast<std::size_t>(options_.scalars_per_shard) +
+           static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
+  };
+  const RegionShape shape{layout_.bucket_elements, slices, room_, scalars(shard_room_, 1),
+                          hosts_.count() == 1 ? 0 : scalars(layout_.shards, ranks())};
+  const bool is_first = local_rank_ == 0;
   regions_.clear();
   memory_.reset();
-  const std::size_t bytes = Region::bytes(shape, with_sums && local_rank_ == 0);
   memory_ = map_host_memory(
-      communicator_, bytes, [&](std::byte* block) { Region(block, shape).construct(); }, operation("shared memory"));
-  for (int r = 0; r < communicator_.topology().local_size(rank()); ++r) regions_.emplace_back(memory_->block(r), shape);
-  room_ = partials;
+      communicator_, Region::bytes(shape, is_first),
+      [&](std::byte* block) { Region(block, shape).construct(is_first); }, operation("shared memory"));
+  const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
+  for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
 }
 
 std::unique_ptr<SumMemory> RankExchange::host_sums() {
   return std::make_unique<HostSums>();
 }
 
-void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan) {
-  begin_sums(step, assignment, plan, [this](int root, int bucket) { return own_region().partial(root, bucket); });
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment) {
+  begin_sums(step, assignment, [this](int root, int bucket) { return own_region().partial(root, bucket); });
 }
 
-void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan,
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment,
                               const std::function<float*(int root, int bucket)>& root_memory) {
   step_ = step;
   recorder_->set_step(step);
@@ -88,7 +102,7 @@ void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment, 
     check_assignment(assignment, layout_.shards, ranks());
     assignment_ = assignment;
   }
-  sums_.begin(plan, root_memory);
+  sums_.begin(root_memory);
 }
 
 Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,

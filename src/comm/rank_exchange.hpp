@@ -7,6 +7,7 @@
 
 #include "comm/exchange.hpp"
 #include "comm/host_memory.hpp"
+#include "comm/hosts.hpp"
 #include "comm/local_sums.hpp"
 #include "comm/region.hpp"
 #include "comm/scalar_exchange.hpp"
@@ -28,12 +29,18 @@ class RankExchange : public Exchange {
  protected:
   /// The memory of this process, added to by the thread that asks for it.
   [[nodiscard]] static std::unique_ptr<SumMemory> host_sums();
-  /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank.
-  void map_regions(int partials, bool with_sums);
-  void begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan,
+  /// To be called where an assignment is not the one before: what map_regions() has to know of it.
+  void measure(const Assignment& assignment);
+  /// Whether map_regions() will map anew.
+  [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || most_shards_ > shard_room_; }
+  /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank. `slices`: by
+  /// bucket; empty: without sums.
+  void map_regions(int partials, const std::vector<int>& slices = {});
+  /// sums_.use() has come before.
+  void begin_sums(std::uint64_t step, const Assignment& assignment,
                   const std::function<float*(int root, int bucket)>& root_memory);
   /// Roots in the own region.
-  void begin_sums(std::uint64_t step, const Assignment& assignment, const MergePlan& plan);
+  void begin_sums(std::uint64_t step, const Assignment& assignment);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int ranks() const { return communicator_.size(); }
@@ -50,10 +57,13 @@ class RankExchange : public Exchange {
   ExchangeLayout layout_;
   ExchangeOptions options_;
   Tree tree_;
+  Hosts hosts_;
   int local_rank_;
   std::unique_ptr<HostMemory> memory_;
   std::vector<Region> regions_;  ///< by local rank
   int room_ = -1;                ///< partial sums that regions have room for
+  int shard_room_ = 0;           ///< the same of shards, whose scalars a rank gives
+  int most_shards_ = 0;          ///< that any rank has
   std::unique_ptr<SumMemory> sum_memory_;
   LocalSums sums_;
   ScalarExchange scalar_exchange_;

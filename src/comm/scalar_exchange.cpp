@@ -16,105 +16,155 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{20};
 constexpr milliseconds kCheckPeers{100};
 
-// A message: the flags as a double, then what a slot holds: the rank's values, then its shards'.
-std::vector<double> packed(const ScalarExchange::Own& own) {
-  std::vector<double> message = {static_cast<double>(own.flags)};
-  message.insert(message.end(), own.rank_values.begin(), own.rank_values.end());
-  message.insert(message.end(), own.values.begin(), own.values.end());
-  return message;
-}
-
-// What a rank has given goes to its places in `all`.
-class Placer {
- public:
-  Placer(Scalars& all, const ScalarExchange::Own& own)
-      : all_(all), per_rank_(std::ssize(own.rank_values)), per_shard_(own.per_shard) {}
-  void place(int rank, const std::vector<int>& shards, const double* values) {
-    std::copy_n(values, per_rank_, all_.rank_values.begin() + rank * per_rank_);
-    values += per_rank_;
-    for (const int shard : shards) {
-      std::copy_n(values, per_shard_, all_.values.begin() + shard * per_shard_);
-      values += per_shard_;
-    }
-  }
-
- private:
-  Scalars& all_;
-  std::ptrdiff_t per_rank_, per_shard_;
-};
-
 }  // namespace
-
-void ScalarExchange::wait_for_peer(const Region& mine, const Region::ScalarSlot& slot, int peer,
-                                   const Operation& operation) {
-  const auto start = Clock::now();
-  while (true) {
-    const std::uint32_t rings = mine.doorbell().rings();
-    if (slot.ready.load(std::memory_order_acquire) >= number_) return;
-    const auto now = Clock::now();
-    if (now >= start + operation.timeout) {
-      throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation, seconds_since(start));
-    }
-    communicator_.check_peers();
-    if (now >= start + kCheckPeers) recorder_.waits_for(peer, "its scalars have not come");
-    mine.doorbell().wait(rings, std::min(now + kCheckPeers, start + operation.timeout), kSpin);
-  }
-}
 
 Scalars ScalarExchange::run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
                             const Operation& operation) {
-  const Topology& topology = communicator_.topology();
-  const int rank = communicator_.rank(), ranks = communicator_.size();
-  const auto shards_of = [&](int r) -> const std::vector<int>& {
-    return assignment.shards_of_rank[static_cast<std::size_t>(r)];
-  };
-  const auto per_shard = static_cast<std::size_t>(own.per_shard);
-  LOCKSTEP_CHECK(own.values.size() == shards_of(rank).size() * per_shard,
+  const Call call{regions, assignment, own.rank_values.size(), static_cast<std::size_t>(own.per_shard), operation};
+  LOCKSTEP_CHECK(own.values.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
                  "scalars: per_shard values for each shard of this rank");
   std::size_t shards = 0;
   for (const auto& list : assignment.shards_of_rank) shards += list.size();
-  ++number_;
-
-  const Region& mine = regions[static_cast<std::size_t>(topology.local_rank(rank))];
-  double* slot_values = std::copy(own.rank_values.begin(), own.rank_values.end(), mine.scalars(number_));
-  std::copy(own.values.begin(), own.values.end(), slot_values);
-  mine.scalar_slot(number_).flags = own.flags;
-  mine.scalar_slot(number_).ready.store(number_, std::memory_order_release);
-  for (const Region& peer : regions) peer.doorbell().ring();
-
-  const std::vector<double> message = packed(own);
-  std::vector<std::vector<double>> heard(static_cast<std::size_t>(ranks));
-  std::vector<std::unique_ptr<Transfer>> sent, received(static_cast<std::size_t>(ranks));
-  for (int i = 1; i < ranks; ++i) {
-    const int peer = (rank + i) % ranks;
-    if (topology.same_host(rank, peer)) continue;
-    auto& place = heard[static_cast<std::size_t>(peer)];
-    place.resize(1 + own.rank_values.size() + shards_of(peer).size() * per_shard);
-    received[static_cast<std::size_t>(peer)] =
-        communicator_.receive(std::as_writable_bytes(std::span(place)), peer, kScalarTag);
-    sent.push_back(communicator_.send(std::as_bytes(std::span(message)), peer, kScalarTag));
-  }
-
   Scalars all;
-  all.values.resize(shards * per_shard);
-  all.rank_values.resize(own.rank_values.size() * static_cast<std::size_t>(ranks));
-  Placer placer(all, own);
-  for (int peer = 0; peer < ranks; ++peer) {
-    if (topology.same_host(rank, peer)) {
-      const Region& region = regions[static_cast<std::size_t>(topology.local_rank(peer))];
-      const Region::ScalarSlot& slot = region.scalar_slot(number_);
-      wait_for_peer(mine, slot, peer, operation);
-      placer.place(peer, shards_of(peer), region.scalars(number_));
-      all.flags |= slot.flags;
-    } else {
-      received[static_cast<std::size_t>(peer)]->wait(operation);
-      const auto& values_heard = heard[static_cast<std::size_t>(peer)];
-      placer.place(peer, shards_of(peer), values_heard.data() + 1);
-      all.flags |= static_cast<std::uint32_t>(values_heard[0]);
+  all.values.resize(shards * call.per_shard);
+  all.rank_values.resize(call.per_rank * assignment.shards_of_rank.size());
+  ++number_;
+  publish(call, own);
+  if (hosts_.count() == 1) {
+    take_own_host(call, all);
+  } else if (hosts_.local_rank(communicator_.rank()) == 0) {
+    take_own_host(call, all);
+    exchange_with_hosts(call, all);
+    hand_out(call, all);
+  } else {
+    take_handed_out(call, all);
+  }
+  return all;
+}
+
+void ScalarExchange::publish(const Call& call, const Own& own) const {
+  const Region& mine = own_region(call);
+  double* values = std::copy(own.rank_values.begin(), own.rank_values.end(), mine.scalars(number_));
+  std::copy(own.values.begin(), own.values.end(), values);
+  Region::ScalarSlot& slot = mine.scalar_slot(number_);
+  slot.flags = own.flags;
+  slot.ready.store(number_, std::memory_order_release);
+  if (hosts_.count() > 1) return call.regions[0].doorbell().ring();
+  for (const Region& peer : call.regions) peer.doorbell().ring();
+}
+
+// For the other ranks of the host, which wait for the first one: it tells them whom it waits for itself.
+void ScalarExchange::tell_of_wait(const Call& call, int peer) const {
+  if (hosts_.count() > 1) call.regions[0].all_scalar_slot(number_).waits_for = peer;
+}
+
+void ScalarExchange::wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const {
+  Doorbell& doorbell = own_region(call).doorbell();
+  const auto start = Clock::now(), end = start + call.operation.timeout;
+  while (true) {
+    const std::uint32_t rings = doorbell.rings();
+    if (slot.ready.load(std::memory_order_acquire) >= number_) return;
+    const auto now = Clock::now();
+    if (now >= end) {
+      const int told = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
+      throw_deadline(communicator_.topology(), communicator_.rank(), told, call.operation, seconds_since(start));
+    }
+    communicator_.check_peers();
+    if (now >= start + kCheckPeers) recorder_.waits_for(peer, "its scalars have not come");
+    doorbell.wait(rings, std::min(now + kCheckPeers, end), kSpin);
+  }
+}
+
+// What a rank gave goes to its places in `all`.
+void ScalarExchange::place(const Call& call, int rank, const double* values, Scalars& all) const {
+  std::copy_n(values, call.per_rank, all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank));
+  values += call.per_rank;
+  for (const int shard : call.shards_of(rank)) {
+    std::copy_n(values, call.per_shard, all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard));
+    values += call.per_shard;
+  }
+}
+
+void ScalarExchange::take_own_host(const Call& call, Scalars& all) const {
+  for (const int peer : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
+    const Region& region = call.regions[static_cast<std::size_t>(hosts_.local_rank(peer))];
+    const Region::ScalarSlot& slot = region.scalar_slot(number_);
+    tell_of_wait(call, peer);
+    wait_for(call, slot, peer);
+    place(call, peer, region.scalars(number_), all);
+    all.flags |= slot.flags;
+  }
+}
+
+// Of a host, as a message: the flags as a double, then of each rank its values and its shards'.
+std::size_t ScalarExchange::doubles_of_host(const Call& call, int host) const {
+  std::size_t doubles = 1;
+  for (const int rank : hosts_.ranks(host)) doubles += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+  return doubles;
+}
+
+void ScalarExchange::pack(const Call& call, const Scalars& all, double* to) const {
+  *to++ = static_cast<double>(all.flags);
+  for (const int rank : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
+    to = std::copy_n(all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank), call.per_rank, to);
+    for (const int shard : call.shards_of(rank)) {
+      to = std::copy_n(all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard), call.per_shard, to);
     }
   }
-  for (const auto& transfer : sent) transfer->wait(operation);
-  return all;
+}
+
+void ScalarExchange::unpack(const Call& call, int host, const double* values, Scalars& all) const {
+  all.flags |= static_cast<std::uint32_t>(*values++);
+  for (const int rank : hosts_.ranks(host)) {
+    place(call, rank, values, all);
+    values += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+  }
+}
+
+// Bruck's algorithm, by the first ranks of the hosts: `held` has what hosts own, own + 1, ... gave, as many as were
+// heard of; each round hands on all of it, and doubles it.
+void ScalarExchange::exchange_with_hosts(const Call& call, Scalars& all) const {
+  const int hosts = hosts_.count(), own = hosts_.host_of(communicator_.rank());
+  std::vector<std::size_t> begins = {0};
+  for (int i = 0; i < hosts; ++i) begins.push_back(begins.back() + doubles_of_host(call, (own + i) % hosts));
+  std::vector<double> held(begins.back());
+  pack(call, all, held.data());
+  const auto blocks = [&](int first, int count) {
+    const std::size_t begin = begins[static_cast<std::size_t>(first)];
+    return std::as_writable_bytes(
+        std::span(held).subspan(begin, begins[static_cast<std::size_t>(first + count)] - begin));
+  };
+  for (int have = 1; have < hosts; have *= 2) {
+    const int more = std::min(have, hosts - have);
+    const int from = hosts_.ranks((own + have) % hosts).front(),
+              to = hosts_.ranks((own - have + hosts) % hosts).front();
+    tell_of_wait(call, from);
+    const auto received = communicator_.receive(blocks(have, more), from, kScalarTag);
+    const auto sent = communicator_.send(blocks(0, more), to, kScalarTag);
+    received->wait(call.operation);
+    sent->wait(call.operation);
+  }
+  for (int i = 1; i < hosts; ++i)
+    unpack(call, (own + i) % hosts, held.data() + begins[static_cast<std::size_t>(i)], all);
+}
+
+void ScalarExchange::hand_out(const Call& call, const Scalars& all) const {
+  const Region& mine = call.regions[0];
+  double* values = std::copy(all.rank_values.begin(), all.rank_values.end(), mine.all_scalars(number_));
+  std::copy(all.values.begin(), all.values.end(), values);
+  Region::ScalarSlot& slot = mine.all_scalar_slot(number_);
+  slot.flags = all.flags;
+  slot.ready.store(number_, std::memory_order_release);
+  for (const Region& peer : call.regions.subspan(1)) peer.doorbell().ring();
+}
+
+void ScalarExchange::take_handed_out(const Call& call, Scalars& all) const {
+  const Region::ScalarSlot& slot = call.regions[0].all_scalar_slot(number_);
+  wait_for(call, slot, hosts_.ranks(hosts_.host_of(communicator_.rank())).front());
+  const double* values = call.regions[0].all_scalars(number_);
+  std::copy_n(values, all.rank_values.size(), all.rank_values.begin());
+  std::copy_n(values + all.rank_values.size(), all.values.size(), all.values.begin());
+  all.flags = slot.flags;
 }
 
 }  // namespace lockstep::comm

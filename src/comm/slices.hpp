@@ -24,4 +24,13 @@ struct ExchangeLayout {
 [[nodiscard]] std::vector<std::int64_t> slice_bounds(std::int64_t elements, std::span<const std::int64_t> cuts,
                                                      int ranks);
 
+/// A part of a bucket, and the rank that adds it up.
+struct Slice {
+  int owner = 0;
+  std::int64_t first = 0, size = 0;  ///< in elements
+};
+
+/// The slices of slice_bounds() that are not empty, by owner: as many as there are chunks, however many ranks.
+[[nodiscard]] std::vector<Slice> slices_of(std::int64_t elements, std::span<const std::int64_t> cuts, int ranks);
+
 }  // namespace lockstep::comm

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <unordered_map>
 
 #include "lockstep/error.hpp"
 
@@ -27,11 +28,11 @@ namespace lockstep::comm {
 
 Topology make_topology(const std::vector<std::string>& host_of_rank) {
   Topology topology;
+  std::unordered_map<std::string, int> hosts;
   for (const std::string& name : host_of_rank) {
-    auto& names = topology.host_names;
-    const auto found = std::find(names.begin(), names.end(), name);
-    topology.host_of.push_back(static_cast<int>(found - names.begin()));
-    if (found == names.end()) names.push_back(name);
+    const auto [host, is_new] = hosts.emplace(name, static_cast<int>(topology.host_names.size()));
+    topology.host_of.push_back(host->second);
+    if (is_new) topology.host_names.push_back(name);
   }
   return topology;
 }

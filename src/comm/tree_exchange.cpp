@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "comm/exchange_tags.hpp"
@@ -21,27 +22,39 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{20};
 constexpr milliseconds kCheckPeers{100};
 
-/// Elements, so that what comes after them begins with a cache line.
-std::int64_t whole_lines(std::int64_t elements) {
-  return (elements + 15) / 16 * 16;
-}
-
 }  // namespace
 
 TreeExchange::TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
-    : RankExchange(communicator, std::move(layout), options), hosts_(communicator.topology()) {
+    : RankExchange(communicator, std::move(layout), options) {
   LOCKSTEP_CHECK(buckets() < kMostBuckets, "too many buckets; make them larger");
+  lay_out_slices();
+  progress_thread_ = std::thread([this] { run_progress_thread(); });
+}
+
+void TreeExchange::lay_out_slices() {
   for (int b = 0; b < buckets(); ++b) {
-    bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
-    own_slice_start_.push_back(own_slices_);
-    own_slices_ += whole_lines(slice_size(b, rank()));
+    auto& slices = slices_.emplace_back(slices_of(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
+    slice_counts_.push_back(static_cast<int>(slices.size()));
+    own_slice_.emplace_back();
+    own_number_.push_back(-1);
+    own_slice_at_.push_back(own_slices_);
+    first_led_.push_back(led_.size());
     std::int64_t given = 0;
-    for (int owner = 0; owner < ranks(); ++owner) {
-      if (hosts_.leader(own_host(), owner) != rank()) given += slice_size(b, owner);
+    for (int number = 0; number < slice_counts_.back(); ++number) {
+      const Slice& slice = slices[static_cast<std::size_t>(number)];
+      if (hosts_.leader(own_host(), slice.owner) != rank()) {
+        given += slice.size;
+      } else if (slice.owner != rank()) {
+        led_.push_back({b, number, slice});
+      } else {
+        own_slice_.back() = slice;
+        own_number_.back() = number;
+        own_slices_ += whole_lines(slice.size);
+      }
     }
     given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
   }
-  progress_thread_ = std::thread([this] { run_progress_thread(); });
+  first_led_.push_back(led_.size());
 }
 
 TreeExchange::~TreeExchange() {
@@ -56,13 +69,15 @@ TreeExchange::~TreeExchange() {
 }
 
 void TreeExchange::make_plan(const Assignment& assignment) {
+  measure(assignment);
   most_roots_ = 1;
   for (int r = 0; r < ranks(); ++r) {
     const auto subtrees = tree_.maximal_subtrees(assignment.shards_of_rank.at(static_cast<std::size_t>(r)));
     most_roots_ = std::max(most_roots_, static_cast<int>(subtrees.size()));
-    if (r == rank()) merge_plan_ = tree_plan(tree_, subtrees);
+    if (r != rank()) continue;
+    own_roots_ = static_cast<int>(subtrees.size());
+    sums_.use(tree_plan(tree_, subtrees));
   }
-  own_roots_ = merge_plan_.roots;
   plan_operands(assignment);
   plan_duties(assignment);
 }
@@ -98,11 +113,9 @@ void TreeExchange::plan_duties(const Assignment& assignment) {
     const int number = static_cast<int>(gathered_.size());
     std::int64_t elements = 0;
     for (int b = 0; b < buckets(); ++b) {
-      for (int owner = 0; owner < ranks(); ++owner) {
-        if (local(owner) || hosts_.leader(own_host(), owner) != rank() || slice_size(b, owner) == 0) continue;
-        duties_.push_back({number, b, owner, elements});
-        elements += whole_lines(slice_size(b, owner));
-      }
+      if (led_of(b).empty()) continue;
+      duties_.push_back({number, b, elements});
+      for (const Led& led : led_of(b)) elements += whole_lines(led.slice.size);
     }
     Combiner combiner(tree_, sum.node, nodes_of(sum.parts));
     gathered_.push_back(
@@ -114,23 +127,27 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) make_plan(assignment);
-  if (most_roots_ > room_) park_progress_thread();
-  map_regions(most_roots_, true);
-  begin_sums(step, assignment, merge_plan_);
+  if (needs_room(most_roots_)) {
+    park_progress_thread();
+    mapped_steps_ = 0;
+  }
+  ++mapped_steps_;
+  map_regions(most_roots_, slice_counts_);
+  begin_sums(step, assignment);
   published_ = 0;
   {
     const std::lock_guard lock(progress_mutex_);
     sums_open_ = false;
-    to_gather_ = duties_;
+    to_gather_.resize(duties_.size());
+    std::iota(to_gather_.begin(), to_gather_.end(), 0);
     to_reduce_.clear();
     seen_.assign(layout_.bucket_elements.size(), 0);
-    to_receive_.clear();
+    receives_.clear();
+    to_receive_ = led_.size();
     to_see_.clear();
     for (int b = 0; b < buckets(); ++b) {
-      if (slice_size(b, rank()) > 0) to_reduce_.push_back(b);
-      for (int owner = 0; owner < ranks(); ++owner) {
-        if (slice_size(b, owner) > 0) to_see_.push_back({b, owner, nullptr});
-      }
+      if (own_slice(b).size > 0) to_reduce_.push_back(b);
+      if (!slices(b).empty()) to_see_.push_back(b);
     }
     post_operands();
     if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
@@ -150,7 +167,7 @@ void TreeExchange::post_operands() {
     for (const int bucket : to_reduce_) {
       const auto b = static_cast<std::size_t>(bucket);
       operand.transfers[b] =
-          communicator_.receive(bytes(memory + own_slice_start_[b], slice_size(bucket, rank())), operand.rank,
+          communicator_.receive(bytes(memory + own_slice_at_[b], own_slice(bucket).size), operand.rank,
                                 partial_tag(bucket, operand.root), [&mine] { mine.doorbell().ring(); });
     }
   }
@@ -226,7 +243,7 @@ void TreeExchange::wait_for_slices() {
     {
       const std::lock_guard lock(progress_mutex_);
       const bool moved = advance();
-      if (to_see_.empty() && to_receive_.empty()) return;
+      if (to_see_.empty() && to_receive_ == 0) return;
       if (moved) {
         last_progress = Clock::now();
         continue;
@@ -252,7 +269,8 @@ std::pair<int, std::string> TreeExchange::missing() const {
   for (int r = 0; r < ranks() && !sums_open_; ++r) {
     if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
   }
-  for (const Duty& duty : to_gather_) {
+  for (const int number : to_gather_) {
+    const Duty& duty = duties_[static_cast<std::size_t>(number)];
     for (const Partial& part : gathered_[static_cast<std::size_t>(duty.sum)].parts) {
       if (published(part.rank, part.root, duty.bucket)) continue;
       return {part.rank, fmt::format("its partial sum of bucket {} has not come", duty.bucket)};
@@ -265,8 +283,12 @@ std::pair<int, std::string> TreeExchange::missing() const {
       return {operands_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
     }
   }
-  if (!to_see_.empty()) {
-    return {to_see_.front().owner, fmt::format("its reduced slice of bucket {} has not come", to_see_.front().bucket)};
+  for (const int bucket : to_see_) {
+    for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
+      if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
+      return {slices(bucket)[static_cast<std::size_t>(number)].owner,
+              fmt::format("its reduced slice of bucket {} has not come", bucket)};
+    }
   }
   return {-1, ""};
 }

@@ -35,10 +35,15 @@
 #include <vector>
 
 #include "comm/combiner.hpp"
-#include "comm/hosts.hpp"
 #include "comm/rank_exchange.hpp"
+#include "comm/slices.hpp"
 
 namespace lockstep::comm {
+
+/// Elements, so that what comes after them begins with a cache line.
+[[nodiscard]] inline std::int64_t whole_lines(std::int64_t elements) {
+  return (elements + 15) / 16 * 16;
+}
 
 class TreeExchange final : public RankExchange {
  public:
@@ -66,30 +71,34 @@ class TreeExchange final : public RankExchange {
     Combiner combiner;
     AlignedBytes memory;  ///< slices, bucket by bucket
   };
-  /// A slice of a Gathered that is still to be sent.
+  /// The slices of a Gathered of one bucket: they can be added and sent at the same time.
   struct Duty {
     int sum = 0;
     int bucket = 0;
-    int owner = 0;
-    std::int64_t at = 0;  ///< in Gathered::memory, in elements
+    std::int64_t at = 0;  ///< of the first one in Gathered::memory, in elements; the others follow
   };
-  /// Somebody's reduced slice of a bucket.
-  struct Slice {
+  /// Another host's slice of a bucket that this rank leads here: it sends its host's sum, and receives the result.
+  struct Led {
     int bucket = 0;
-    int owner = 0;
-    std::unique_ptr<Transfer> transfer;  ///< where this rank receives it for its host
+    int number = 0;  ///< of the slice in its bucket
+    Slice slice;
+  };
+  /// Which of led_ have come. Apart from the exchange, since a message may come when that is gone.
+  struct Arrivals {
+    std::mutex mutex;
+    std::vector<int> of_led;
   };
 
   // Geometry
-  [[nodiscard]] std::int64_t slice_start(int bucket, int owner) const {
-    return bounds_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(owner)];
+  [[nodiscard]] const std::vector<Slice>& slices(int bucket) const { return slices_[static_cast<std::size_t>(bucket)]; }
+  [[nodiscard]] const Slice& own_slice(int bucket) const { return own_slice_[static_cast<std::size_t>(bucket)]; }
+  [[nodiscard]] std::span<const Led> led_of(int bucket) const {
+    const auto b = static_cast<std::size_t>(bucket);
+    return std::span(led_).subspan(first_led_[b], first_led_[b + 1] - first_led_[b]);
   }
-  [[nodiscard]] std::int64_t slice_size(int bucket, int owner) const {
-    return slice_start(bucket, owner + 1) - slice_start(bucket, owner);
-  }
-  [[nodiscard]] bool local(int other) const { return communicator_.topology().same_host(rank(), other); }
+  [[nodiscard]] bool local(int other) const { return hosts_.host_of(other) == own_host(); }
   [[nodiscard]] const Region& region_of(int other) const {
-    return regions_[static_cast<std::size_t>(communicator_.topology().local_rank(other))];
+    return regions_[static_cast<std::size_t>(hosts_.local_rank(other))];
   }
   [[nodiscard]] int own_host() const { return hosts_.host_of(rank()); }
   [[nodiscard]] std::span<std::byte> bytes(float* first, std::int64_t count) const {
@@ -100,6 +109,7 @@ class TreeExchange final : public RankExchange {
   }
 
   // A step
+  void lay_out_slices();
   void make_plan(const Assignment& assignment);
   void plan_operands(const Assignment& assignment);
   void plan_duties(const Assignment& assignment);
@@ -125,25 +135,34 @@ class TreeExchange final : public RankExchange {
   void reduce(int bucket);
   bool take_received_slices();
   bool look_for_slices();
-  void trace_whole_buckets();
+  void show_slice(int bucket, int number);
+  /// What Region::slices_counted() is when the bucket is whole in this step.
+  [[nodiscard]] std::uint64_t slices_until_whole(int bucket) const {
+    return mapped_steps_ * static_cast<std::uint64_t>(slice_counts_[static_cast<std::size_t>(bucket)]);
+  }
+  void trace_whole_bucket(int bucket);
 
-  std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
-  std::vector<std::int64_t> own_slice_start_;      ///< by bucket: in Operand::received, in elements
-  std::int64_t own_slices_ = 0;                    ///< elements of all own slices, each from a cache line on
-  std::vector<std::uint64_t> given_bytes_;         ///< by bucket: of a partial sum, what peers of the host read
-  Hosts hosts_;
+  std::vector<std::vector<Slice>> slices_;  ///< by bucket: as many as there are chunks, at most
+  std::vector<int> slice_counts_;           ///< by bucket
+  std::vector<Slice> own_slice_;            ///< by bucket; of size 0 where this rank has none
+  std::vector<int> own_number_;             ///< by bucket: of the own slice
+  std::vector<Led> led_;                    ///< by bucket
+  std::vector<std::size_t> first_led_;      ///< by bucket, and the end
+  std::vector<std::int64_t> own_slice_at_;  ///< by bucket: in Operand::received, in elements
+  std::int64_t own_slices_ = 0;             ///< elements of all own slices, each from a cache line on
+  std::vector<std::uint64_t> given_bytes_;  ///< by bucket: of a partial sum, what peers of the host read
 
-  MergePlan merge_plan_;
   Combiner combiner_;
   std::vector<Operand> operands_;
   std::vector<Gathered> gathered_;
   std::vector<Duty> duties_;
   int own_roots_ = 0, most_roots_ = 0;
 
-  std::uint64_t epoch_ = 0;  ///< steps begun; what flags are set to
+  std::uint64_t epoch_ = 0;         ///< steps begun; what flags are set to
+  std::uint64_t mapped_steps_ = 0;  ///< of these, since the regions were mapped: how far slices are counted
   std::atomic<int> published_{0};
   std::mutex published_mutex_;
-  std::vector<double> published_at_;  ///< by bucket, while tracing; under published_mutex_; -1: it is told
+  std::vector<double> published_at_;  ///< by bucket, while tracing; under published_mutex_
 
   mutable std::mutex progress_mutex_;
   std::condition_variable progress_changed_;
@@ -151,12 +170,15 @@ class TreeExchange final : public RankExchange {
   bool parked_ = false;                  ///< it does not touch the regions
   std::exception_ptr error_;             ///< of the progress thread
   bool sums_open_ = false;
-  std::vector<Duty> to_gather_;
+  std::vector<int> to_gather_;  ///< of duties_
   std::vector<std::unique_ptr<Transfer>> sends_;
-  std::vector<int> to_reduce_;     ///< buckets
-  std::vector<std::size_t> seen_;  ///< by bucket: how many of operands_ are known to be here
-  std::vector<Slice> to_receive_;
-  std::vector<Slice> to_see_;
+  std::vector<int> to_reduce_;                       ///< buckets
+  std::vector<std::size_t> seen_;                    ///< by bucket: how many of operands_ are known to be here
+  std::vector<std::unique_ptr<Transfer>> receives_;  ///< by led_
+  std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
+  std::vector<int> arrived_;    ///< taken from arrivals_, not yet shown to the host
+  std::size_t to_receive_ = 0;  ///< of led_, not yet shown
+  std::vector<int> to_see_;     ///< buckets that are not whole
   std::vector<const float*> sources_;
 
   std::atomic<std::uint64_t> shared_bytes_{0}, network_bytes_{0}, partials_sent_{0};

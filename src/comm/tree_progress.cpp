@@ -23,19 +23,24 @@ bool TreeExchange::open_sums() {
   }
   sums_open_ = true;
   const Region& mine = own_region();
-  for (const Slice& slice : to_see_) {
-    if (local(slice.owner) || hosts_.leader(own_host(), slice.owner) != rank()) continue;
-    float* place = regions_[0].sums(slice.bucket) + slice_start(slice.bucket, slice.owner);
-    to_receive_.push_back({slice.bucket, slice.owner,
-                           communicator_.receive(bytes(place, slice_size(slice.bucket, slice.owner)), slice.owner,
-                                                 reduced_tag(slice.bucket), [&mine] { mine.doorbell().ring(); })});
+  for (std::size_t i = 0; i < led_.size(); ++i) {
+    const auto& [bucket, number, slice] = led_[i];
+    receives_.push_back(communicator_.receive(bytes(regions_[0].sums(bucket) + slice.first, slice.size), slice.owner,
+                                              reduced_tag(bucket), [&mine, i, arrivals = arrivals_] {
+                                                {
+                                                  const std::lock_guard lock(arrivals->mutex);
+                                                  arrivals->of_led.push_back(static_cast<int>(i));
+                                                }
+                                                mine.doorbell().ring();
+                                              }));
   }
   return true;
 }
 
 // As soon as all parts of a host's sum are here, while other shards and buckets are still computed.
 bool TreeExchange::do_duties() {
-  return std::erase_if(to_gather_, [&](const Duty& duty) {
+  return std::erase_if(to_gather_, [&](int number) {
+           const Duty& duty = duties_[static_cast<std::size_t>(number)];
            const auto& parts = gathered_[static_cast<std::size_t>(duty.sum)].parts;
            const bool all = std::all_of(parts.begin(), parts.end(), [&](const Partial& part) {
              return published(part.rank, part.root, duty.bucket);
@@ -46,21 +51,24 @@ bool TreeExchange::do_duties() {
 }
 
 void TreeExchange::gather(const Duty& duty) {
-  const auto start = Clock::now();
   Gathered& sum = gathered_[static_cast<std::size_t>(duty.sum)];
-  const std::int64_t first = slice_start(duty.bucket, duty.owner), size = slice_size(duty.bucket, duty.owner);
-  sources_.clear();
-  for (const Partial& part : sum.parts) {
-    sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + first);
+  float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
+  for (const Led& led : led_of(duty.bucket)) {
+    const auto start = Clock::now();
+    sources_.clear();
+    for (const Partial& part : sum.parts) {
+      sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + led.slice.first);
+    }
+    const float* slice = sources_[0];
+    if (sum.parts.size() > 1 || sum.parts[0].rank != rank()) {
+      sum.combiner.run(memory, sources_, led.slice.size);
+      slice = memory;
+    }
+    memory += whole_lines(led.slice.size);
+    seconds_reducing_ += seconds_since(start);
+    send(std::as_bytes(std::span(slice, static_cast<std::size_t>(led.slice.size))), led.slice.owner,
+         partial_tag(duty.bucket, duty.sum));
   }
-  const float* slice = sources_[0];
-  if (sum.parts.size() > 1 || sum.parts[0].rank != rank()) {
-    float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
-    sum.combiner.run(memory, sources_, size);
-    slice = memory;
-  }
-  seconds_reducing_ += seconds_since(start);
-  send(std::as_bytes(std::span(slice, static_cast<std::size_t>(size))), duty.owner, partial_tag(duty.bucket, duty.sum));
 }
 
 void TreeExchange::send(std::span<const std::byte> slice, int to, int tag) {
@@ -87,61 +95,70 @@ bool TreeExchange::reduce_buckets() {
 void TreeExchange::reduce(int bucket) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
-  const std::int64_t first = slice_start(bucket, rank()), size = slice_size(bucket, rank());
+  const auto b = static_cast<std::size_t>(bucket);
+  const auto [owner, first, size] = own_slice_[b];
   const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
   recorder_->start(entry);
   sources_.clear();
   for (const Operand& operand : operands_) {
-    sources_.push_back(local(operand.rank) ? region_of(operand.rank).partial(operand.root, bucket) + first
-                                           : reinterpret_cast<const float*>(operand.received.data()) +
-                                                 own_slice_start_[static_cast<std::size_t>(bucket)]);
+    sources_.push_back(local(operand.rank)
+                           ? region_of(operand.rank).partial(operand.root, bucket) + first
+                           : reinterpret_cast<const float*>(operand.received.data()) + own_slice_at_[b]);
   }
   float* sum = regions_[0].sums(bucket) + first;
   combiner_.run(sum, sources_, size);
   recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
-  regions_[0].slice_ready(rank(), bucket).store(epoch_, std::memory_order_release);
-  ring_peers();
+  show_slice(bucket, own_number_[b]);
   shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
     if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));
   }
 }
 
+// This slice of the bucket stands in the host's sums. Ranks are woken for the last one of a bucket alone.
+void TreeExchange::show_slice(int bucket, int number) {
+  regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
+  if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
+    ring_peers();
+  }
+}
+
 bool TreeExchange::take_received_slices() {
-  return std::erase_if(to_receive_, [&](const Slice& slice) {
-           if (!slice.transfer->done()) return false;
-           regions_[0].slice_ready(slice.owner, slice.bucket).store(epoch_, std::memory_order_release);
-           ring_peers();
+  {
+    const std::lock_guard lock(arrivals_->mutex);
+    arrived_.insert(arrived_.end(), arrivals_->of_led.begin(), arrivals_->of_led.end());
+    arrivals_->of_led.clear();
+  }
+  const auto shown = std::erase_if(arrived_, [&](int index) {
+    const auto i = static_cast<std::size_t>(index);
+    if (!receives_[i]->done()) return false;
+    show_slice(led_[i].bucket, led_[i].number);
+    return true;
+  });
+  to_receive_ -= shown;
+  return shown > 0;
+}
+
+bool TreeExchange::look_for_slices() {
+  return std::erase_if(to_see_, [&](int bucket) {
+           if (regions_[0].slices_counted(bucket).load(std::memory_order_acquire) < slices_until_whole(bucket)) {
+             return false;
+           }
+           if (trace_ != nullptr) trace_whole_bucket(bucket);
            return true;
          }) > 0;
 }
 
-bool TreeExchange::look_for_slices() {
-  const bool seen =
-      std::erase_if(to_see_, [&](const Slice& slice) {
-        return regions_[0].slice_ready(slice.owner, slice.bucket).load(std::memory_order_acquire) == epoch_;
-      }) > 0;
-  if (seen && trace_ != nullptr) trace_whole_buckets();
-  return seen;
-}
-
 // A bucket is under way from this rank's last partial sum of it until every slice of it is here.
-void TreeExchange::trace_whole_buckets() {
-  const double now = steady_seconds();
-  std::vector<bool> whole(layout_.bucket_elements.size(), true);
-  for (const Slice& slice : to_see_) whole[static_cast<std::size_t>(slice.bucket)] = false;
+void TreeExchange::trace_whole_bucket(int bucket) {
   const std::lock_guard lock(published_mutex_);
-  for (std::size_t b = 0; b < whole.size(); ++b) {
-    if (!whole[b] || published_at_[b] < 0) continue;
-    trace_->add({.name = "bucket",
-                 .lane = kBucketLane,
-                 .step = step_,
-                 .item = static_cast<int>(b),
-                 .start = published_at_[b],
-                 .end = now});
-    published_at_[b] = -1;
-  }
+  trace_->add({.name = "bucket",
+               .lane = kBucketLane,
+               .step = step_,
+               .item = bucket,
+               .start = published_at_[static_cast<std::size_t>(bucket)],
+               .end = steady_seconds()});
 }
 
 }  // namespace lockstep::comm

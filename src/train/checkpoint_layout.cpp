@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/hosts.hpp"
 #include "train/safetensors.hpp"
 
 namespace lockstep::train {
@@ -88,8 +89,8 @@ void lay_out(const std::vector<TensorSource>& tensors, Part& part) {
 std::vector<int> ranks_in_turn(const Topology& topology) {
   std::vector<int> ranks(topology.host_of.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](int a, int b) { return topology.local_rank(a) < topology.local_rank(b); });
+  const comm::Hosts hosts(topology);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return hosts.local_rank(a) < hosts.local_rank(b); });
   return ranks;
 }
 

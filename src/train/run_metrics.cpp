@@ -11,6 +11,7 @@
 
 #include "backend/device.hpp"
 #include "backend/peak_flops.hpp"
+#include "comm/hosts.hpp"
 #include "core/whole_file.hpp"
 #include "graph/cost.hpp"
 #include "lockstep/version.hpp"
@@ -198,10 +199,11 @@ void RunMetrics::tell_ports() {
   if (!run_.leads()) return;
   const auto& topology = run_.communicator.topology();
   const auto& telemetry = run_.job.telemetry;
+  const comm::Hosts hosts(topology);
   std::vector<telemetry::ScrapeTarget> targets;
   for (int r = 0; r < run_.communicator.size(); ++r) {
     const int port = ports[static_cast<std::size_t>(r)];
-    const int asked = telemetry.prometheus_port + topology.local_rank(r);
+    const int asked = telemetry.prometheus_port + hosts.local_rank(r);
     targets.push_back({topology.host_name(r), port});
     if (port == asked) continue;
     const std::string why = r == 0 && !exporter_->problem().empty() ? exporter_->problem() : "not to be had";

@@ -4,7 +4,7 @@ namespace lockstep::train {
 
 StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results, std::size_t metrics,
                           std::uint32_t flags, std::span<const double> rank_values) {
-  const std::size_t columns = 2 + 2 * metrics;
+  const auto columns = static_cast<std::size_t>(scalars_per_shard(metrics));
   std::vector<double> mine;
   for (const auto& shard : results) {
     mine.push_back(shard.loss);

@@ -118,7 +118,9 @@ void Training::make_step() {
     updater_ = std::move(step.updater);
   } else {
     exchange_ = comm::make_exchange(communicator_, exchange_layout_,
-                                    {.exact = job_.exact != "never", .timeout = context_.timeout()});
+                                    {.exact = job_.exact != "never",
+                                     .timeout = context_.timeout(),
+                                     .scalars_per_shard = scalars_per_shard(graph_.metrics.size())});
     updater_ = std::make_unique<CpuUpdater>(setup, *exchange_, *pool_);
   }
 }

@@ -424,7 +424,8 @@ class Models(Place):
         self.run_program("train", *job, "device=cuda", "--stop-at", "2", code=75)
         done = self.run_program("train", *job, "device=cpu", code=64)
         self.assertRegex(done.stderr, r"it was written with the fingerprint kernels [0-9a-f]{16}, Stand-in, no "
-                         r"libraries, driver for CUDA 13.0, lockstep \S+ \(sm_90\), but here it is kernels")
+                         r"libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, lockstep \S+, first shard [0-9a-f]{16} \(sm_90; "
+                         r"lib.*\), but here it is kernels")
 
 
 class Exchange(Place):

@@ -1,0 +1,52 @@
+// The cuts of a bucket, however many ranks there are.
+#include "comm/slices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace lockstep::comm {
+namespace {
+
+TEST(Slices, AreTheBoundsThatAreNotEmpty) {
+  std::mt19937 random(1);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::int64_t> tensors(static_cast<std::size_t>(between(0, 4)));
+    std::int64_t elements = 0;
+    for (auto& size : tensors) elements += size = between(1, 3 * kChunkElements);
+    const auto cuts = chunk_cuts(tensors);
+    const int ranks = between(1, 40);
+    const auto bounds = slice_bounds(elements, cuts, ranks);
+    std::vector<Slice> expected;
+    for (int r = 0; r < ranks; ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      if (bounds[i + 1] > bounds[i]) expected.push_back({r, bounds[i], bounds[i + 1] - bounds[i]});
+    }
+    const auto found = slices_of(elements, cuts, ranks);
+    ASSERT_EQ(found.size(), expected.size()) << elements << " elements, " << ranks << " ranks";
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].owner, expected[i].owner);
+      EXPECT_EQ(found[i].first, expected[i].first);
+      EXPECT_EQ(found[i].size, expected[i].size);
+    }
+  }
+}
+
+TEST(Slices, AreAsManyAsChunksAtMost) {
+  const auto cuts = chunk_cuts(std::vector<std::int64_t>{64 * kChunkElements});
+  for (const int ranks : {64, 1000, 1'000'000}) {
+    const auto slices = slices_of(64 * kChunkElements, cuts, ranks);
+    EXPECT_EQ(slices.size(), 64U);
+    std::int64_t end = 0;
+    for (const Slice& slice : slices) {
+      EXPECT_EQ(slice.first, end);
+      EXPECT_LT(slice.owner, ranks);
+      end += slice.size;
+    }
+    EXPECT_EQ(end, 64 * kChunkElements);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::comm
