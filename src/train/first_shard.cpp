@@ -42,7 +42,7 @@ std::string hash_of_first_shard(const RunContext& run, const PreparedData& data,
 
 double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
                            const exec::ExecutorOptions& how, Progress& progress) {
-  if (run.job.exact == "never") return 0;
+  if (run.job.exact == "never" || run.device.is_gpu()) return 0;
   const auto start = Clock::now();
   const ActivityScope activity(run.communicator.recorder().get(), "first shard", 0);
   const std::string hash = hash_of_first_shard(run, data, graph, how);

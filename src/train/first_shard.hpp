@@ -12,7 +12,8 @@ namespace lockstep::train {
 
 /// Collective, after begin_progress(): adds the hash of shard 0 of step 0 (shard_hash.hpp), with its samples as this
 /// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
-/// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare.
+/// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare; on a
+/// GPU it is not done: memory there is planned to the last MiB, and what this takes is not in the plan.
 double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
                            const exec::ExecutorOptions& how, Progress& progress);
 

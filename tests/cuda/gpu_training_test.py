@@ -247,7 +247,7 @@ class Training(Place):
         self.assertEqual(events["start"]["device"], "Stand-in, sm_90, no libraries, driver for CUDA 13.0")
         self.assertRegex(events["start"]["fingerprint"],
                          "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, "
-                         "lockstep [0-9.]+, first shard [0-9a-f]{16}$")
+                         "lockstep [0-9.]+$")
         gpu = events["gpu"]
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
@@ -424,7 +424,7 @@ class Models(Place):
         self.run_program("train", *job, "device=cuda", "--stop-at", "2", code=75)
         done = self.run_program("train", *job, "device=cpu", code=64)
         self.assertRegex(done.stderr, r"it was written with the fingerprint kernels [0-9a-f]{16}, Stand-in, no "
-                         r"libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, lockstep \S+, first shard [0-9a-f]{16} \(sm_90; "
+                         r"libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, lockstep \S+ \(sm_90; "
                          r"lib.*\), but here it is kernels")
 
 
@@ -475,7 +475,7 @@ rank  host +computes on
    2  \S+ +Stand-in
 
 kinds     3 x Stand-in
-bits      kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, lockstep \S+
+bits      kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, builds [0-9a-f]{8}, lockstep \S+
 exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; NCCL's all-reduce takes \d+\.\d\d ms
 clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 
