@@ -58,6 +58,7 @@ std::string build_id_of(std::span<const std::byte> notes) {
 std::string build_of(const dl_phdr_info& library) {
   for (const auto& segment : std::span(library.dlpi_phdr, library.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers
     const auto* begin = reinterpret_cast<const std::byte*>(library.dlpi_addr + segment.p_vaddr);
     if (std::string id = build_id_of({begin, segment.p_memsz}); !id.empty()) return id;
   }
