@@ -13,7 +13,6 @@
 #include "backend/device.hpp"
 #include "backend/threads.hpp"
 #include "balance/memory_limit.hpp"
-#include "balance/split.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
@@ -311,15 +310,7 @@ std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> befor
   std::vector<double> weights = weights_;
   if (run_.options.shares) weights.assign(counts_.begin(), counts_.end());
   if (weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
-  std::vector<balance::RankCost> ranks;
-  for (const double weight : weights) {
-    if (weight > 0) {
-      ranks.push_back({.seconds_per_shard = 1 / weight, .most_shards = shards});
-    } else {
-      ranks.push_back({});  // gets none
-    }
-  }
-  return balance::best_split_without_exchange(ranks, shards);
+  return comm::counts_by_weights(shards, weights);
 }
 
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
