@@ -8,6 +8,7 @@
 #include "core/background.hpp"
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
+#include "lockstep/error.hpp"
 #include "train/host_leader.hpp"
 #include "train/start_check.hpp"
 
@@ -67,8 +68,19 @@ std::vector<std::string> ContentCheck::digests_of_host() {
   return digests;
 }
 
-std::string ContentCheck::compare(std::int64_t step) {
+void ContentCheck::compare(Progress& progress) {
   compared_ = true;
+  const std::string now = compare_ranks(progress.step);
+  std::string& known = progress.metadata["data_content"];
+  if (!known.empty() && known != now) {
+    throw Error(ExitCode::data, fmt::format("{}: the data set has the names and sizes of the one that this run began "
+                                            "with, but not its content; restore it, or choose a new run_directory",
+                                            run_.job.run_directory));
+  }
+  known = now;
+}
+
+std::string ContentCheck::compare_ranks(std::int64_t step) {
   if (run_.leads() && read_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     run_.emit("warning", {{"message", fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
                                                   "compared between the hosts; {:.0f} % is done",

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "train/checkpoint_progress.hpp"
 #include "train/run_context.hpp"
 #include "train/source_indexes.hpp"
 #include "train/work_together.hpp"
@@ -26,11 +27,13 @@ class ContentCheck {
 
   /// Whether there are large sets that compare() has not compared yet; the same on all ranks.
   [[nodiscard]] bool is_due() const { return !sets_.empty() && !compared_; }
-  /// Collective: waits until all is read and compares the ranks. Returns the hash of all content, 64 hexadecimal
-  /// digits. Throws Error(usage) that names the rank and host that differ, Error(data) for what cannot be read.
-  std::string compare(std::int64_t step);
+  /// Collective: waits until all is read, and compares the ranks; then what was read with the `data_content` of a run
+  /// that goes on, which is set where there is none: a hash of 64 hexadecimal digits. Throws Error(usage) that names
+  /// the rank and host that differ, Error(data) for what cannot be read, and for another content than the run's.
+  void compare(Progress& progress);
 
  private:
+  [[nodiscard]] std::string compare_ranks(std::int64_t step);
   void read(const std::stop_token& stop);
   void wait(WorkProgress& progress);
   [[nodiscard]] std::vector<std::string> digests_of_host();

@@ -375,22 +375,10 @@ void Training::evaluate() {
   if (best) write_checkpoint(true);
 }
 
-// Who asks a run to stop may not wait for long: such a checkpoint is written without the check, and says so by having
-// no data_content. The run that goes on from it makes the check.
-void Training::check_content() {
-  if (!content_check_.is_due() || interrupted_) return;
-  const std::string now = content_check_.compare(progress_.step);
-  std::string& known = progress_.metadata["data_content"];
-  if (!known.empty() && known != now) {
-    throw Error(ExitCode::data, fmt::format("{}: the data set has the names and sizes of the one that this run began "
-                                            "with, but not its content; restore it, or choose a new run_directory",
-                                            job_.run_directory));
-  }
-  known = now;
-}
-
 void Training::write_checkpoint(bool best) {
-  check_content();
+  // Who asks a run to stop may not wait for long: that checkpoint has no data_content, and the run that goes on from it
+  // makes the check.
+  if (content_check_.is_due() && !interrupted_) content_check_.compare(progress_);
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
   const TraceScope span(trace_, "checkpoint", static_cast<std::uint64_t>(progress_.step - 1));
   const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);

@@ -59,7 +59,6 @@ class Training {
   void after_step(const StepSums& sums);
   void evaluate();
   void write_checkpoint(bool best);
-  void check_content();
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
   [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
   [[nodiscard]] bool due(const Span& every) const;
