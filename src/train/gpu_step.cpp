@@ -18,7 +18,8 @@ std::unique_ptr<const UpdateKernels> make_update_kernels(const backend::CudaModu
 
 }  // namespace
 
-GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const comm::ExchangeLayout& layout) {
+GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const comm::ExchangeLayout& layout,
+                      const comm::ExchangeOptions& options) {
   backend::Gpu& gpu = run.device.lanes->gpu();
   const backend::CudaModule& module = *run.device.module;
   gpu.make_current();
@@ -27,7 +28,6 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
     messages = comm::make_gpu_messages(module, run.communicator, gpu, run.device.gpu_place, run.timeout());
   }
   GpuStep step;
-  const comm::ExchangeOptions options{.exact = run.job.exact != "never", .timeout = run.timeout()};
   step.exchange = std::make_unique<comm::GpuExchange>(run.communicator, layout, options, gpu, std::move(messages));
   step.exchange->before_abort([run] { write_flight(run.job, run.communicator); });
   step.updater = std::make_unique<GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));

@@ -17,7 +17,7 @@ struct GpuStep {
 
 /// Every rank calls it: with several, NCCL is started.
 [[nodiscard]] GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup,
-                                    const comm::ExchangeLayout& layout);
+                                    const comm::ExchangeLayout& layout, const comm::ExchangeOptions& options);
 
 /// What a run will allocate on the rank's GPU, where nothing of it is yet; its data may come to it. `shards`: of this
 /// rank. What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is

@@ -112,15 +112,15 @@ void Training::make_step() {
   const UpdaterSetup setup{executor_->graph(),      executor_->program(), layout_,
                            job_.optimizer,          job_.clip_norm,       static_cast<int>(job_.shards),
                            job_.precision == "fp16"};
+  const comm::ExchangeOptions options{.exact = job_.exact != "never",
+                                      .timeout = context_.timeout(),
+                                      .scalars_per_shard = scalars_per_shard(graph_.metrics.size())};
   if (device_.is_gpu()) {
-    GpuStep step = make_gpu_step(context_, setup, exchange_layout_);
+    GpuStep step = make_gpu_step(context_, setup, exchange_layout_, options);
     exchange_ = std::move(step.exchange);
     updater_ = std::move(step.updater);
   } else {
-    exchange_ = comm::make_exchange(communicator_, exchange_layout_,
-                                    {.exact = job_.exact != "never",
-                                     .timeout = context_.timeout(),
-                                     .scalars_per_shard = scalars_per_shard(graph_.metrics.size())});
+    exchange_ = comm::make_exchange(communicator_, exchange_layout_, options);
     updater_ = std::make_unique<CpuUpdater>(setup, *exchange_, *pool_);
   }
 }
