@@ -31,13 +31,13 @@ Scalars ScalarExchange::run(std::span<const Region> regions, const Assignment& a
   ++number_;
   publish(call, own);
   if (hosts_.count() == 1) {
-    take_own_host(call, all);
+    gather_host(call, all);
   } else if (hosts_.local_rank(communicator_.rank()) == 0) {
-    take_own_host(call, all);
-    exchange_with_hosts(call, all);
-    hand_out(call, all);
+    gather_host(call, all);
+    all_gather_hosts(call, all);
+    broadcast_to_host(call, all);
   } else {
-    take_handed_out(call, all);
+    receive_from_first_rank(call, all);
   }
   return all;
 }
@@ -54,7 +54,7 @@ void ScalarExchange::publish(const Call& call, const Own& own) const {
 }
 
 // For the other ranks of the host, which wait for the first one: it tells them whom it waits for itself.
-void ScalarExchange::tell_of_wait(const Call& call, int peer) const {
+void ScalarExchange::note_wait(const Call& call, int peer) const {
   if (hosts_.count() > 1) call.regions[0].all_scalar_slot(number_).waits_for = peer;
 }
 
@@ -85,11 +85,11 @@ void ScalarExchange::place(const Call& call, int rank, const double* values, Sca
   }
 }
 
-void ScalarExchange::take_own_host(const Call& call, Scalars& all) const {
+void ScalarExchange::gather_host(const Call& call, Scalars& all) const {
   for (const int peer : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
     const Region& region = call.regions[static_cast<std::size_t>(hosts_.local_rank(peer))];
     const Region::ScalarSlot& slot = region.scalar_slot(number_);
-    tell_of_wait(call, peer);
+    note_wait(call, peer);
     wait_for(call, slot, peer);
     place(call, peer, region.scalars(number_), all);
     all.flags |= slot.flags;
@@ -123,7 +123,7 @@ void ScalarExchange::unpack(const Call& call, int host, const double* values, Sc
 
 // Bruck's algorithm, by the first ranks of the hosts: `held` has what hosts own, own + 1, ... gave, as many as were
 // heard of; each round hands on all of it, and doubles it.
-void ScalarExchange::exchange_with_hosts(const Call& call, Scalars& all) const {
+void ScalarExchange::all_gather_hosts(const Call& call, Scalars& all) const {
   const int hosts = hosts_.count(), own = hosts_.host_of(communicator_.rank());
   std::vector<std::size_t> begins = {0};
   for (int i = 0; i < hosts; ++i) begins.push_back(begins.back() + doubles_of_host(call, (own + i) % hosts));
@@ -138,7 +138,7 @@ void ScalarExchange::exchange_with_hosts(const Call& call, Scalars& all) const {
     const int more = std::min(have, hosts - have);
     const int from = hosts_.ranks((own + have) % hosts).front(),
               to = hosts_.ranks((own - have + hosts) % hosts).front();
-    tell_of_wait(call, from);
+    note_wait(call, from);
     const auto received = communicator_.receive(blocks(have, more), from, kScalarTag);
     const auto sent = communicator_.send(blocks(0, more), to, kScalarTag);
     received->wait(call.operation);
@@ -148,7 +148,7 @@ void ScalarExchange::exchange_with_hosts(const Call& call, Scalars& all) const {
     unpack(call, (own + i) % hosts, held.data() + begins[static_cast<std::size_t>(i)], all);
 }
 
-void ScalarExchange::hand_out(const Call& call, const Scalars& all) const {
+void ScalarExchange::broadcast_to_host(const Call& call, const Scalars& all) const {
   const Region& mine = call.regions[0];
   double* values = std::copy(all.rank_values.begin(), all.rank_values.end(), mine.all_scalars(number_));
   std::copy(all.values.begin(), all.values.end(), values);
@@ -158,7 +158,7 @@ void ScalarExchange::hand_out(const Call& call, const Scalars& all) const {
   for (const Region& peer : call.regions.subspan(1)) peer.doorbell().ring();
 }
 
-void ScalarExchange::take_handed_out(const Call& call, Scalars& all) const {
+void ScalarExchange::receive_from_first_rank(const Call& call, Scalars& all) const {
   const Region::ScalarSlot& slot = call.regions[0].all_scalar_slot(number_);
   wait_for(call, slot, hosts_.ranks(hosts_.host_of(communicator_.rank())).front());
   const double* values = call.regions[0].all_scalars(number_);

@@ -45,16 +45,16 @@ class ScalarExchange {
     return call.regions[static_cast<std::size_t>(hosts_.local_rank(communicator_.rank()))];
   }
   void publish(const Call& call, const Own& own) const;
-  void tell_of_wait(const Call& call, int peer) const;
+  void note_wait(const Call& call, int peer) const;
   void wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const;
-  void take_own_host(const Call& call, Scalars& all) const;
-  void exchange_with_hosts(const Call& call, Scalars& all) const;
+  void gather_host(const Call& call, Scalars& all) const;
+  void all_gather_hosts(const Call& call, Scalars& all) const;
   void place(const Call& call, int rank, const double* values, Scalars& all) const;
   [[nodiscard]] std::size_t doubles_of_host(const Call& call, int host) const;
   void pack(const Call& call, const Scalars& all, double* to) const;
   void unpack(const Call& call, int host, const double* values, Scalars& all) const;
-  void hand_out(const Call& call, const Scalars& all) const;
-  void take_handed_out(const Call& call, Scalars& all) const;
+  void broadcast_to_host(const Call& call, const Scalars& all) const;
+  void receive_from_first_rank(const Call& call, Scalars& all) const;
 
   Communicator& communicator_;
   const Hosts& hosts_;

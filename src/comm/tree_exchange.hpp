@@ -135,7 +135,7 @@ class TreeExchange final : public RankExchange {
   void reduce(int bucket);
   bool take_received_slices();
   bool look_for_slices();
-  void show_slice(int bucket, int number);
+  void publish_slice(int bucket, int number);
   /// What Region::slices_counted() is when the bucket is whole in this step.
   [[nodiscard]] std::uint64_t slices_until_whole(int bucket) const {
     return mapped_steps_ * static_cast<std::uint64_t>(slice_counts_[static_cast<std::size_t>(bucket)]);
@@ -176,8 +176,8 @@ class TreeExchange final : public RankExchange {
   std::vector<std::size_t> seen_;                    ///< by bucket: how many of operands_ are known to be here
   std::vector<std::unique_ptr<Transfer>> receives_;  ///< by led_
   std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
-  std::vector<int> arrived_;    ///< taken from arrivals_, not yet shown to the host
-  std::size_t to_receive_ = 0;  ///< of led_, not yet shown
+  std::vector<int> arrived_;    ///< taken from arrivals_, not yet published to the host
+  std::size_t to_receive_ = 0;  ///< of led_, not yet published
   std::vector<int> to_see_;     ///< buckets that are not whole
   std::vector<const float*> sources_;
 

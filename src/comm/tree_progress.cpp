@@ -109,7 +109,7 @@ void TreeExchange::reduce(int bucket) {
   combiner_.run(sum, sources_, size);
   recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
-  show_slice(bucket, own_number_[b]);
+  publish_slice(bucket, own_number_[b]);
   shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
     if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));
@@ -117,7 +117,7 @@ void TreeExchange::reduce(int bucket) {
 }
 
 // This slice of the bucket stands in the host's sums. Ranks are woken for the last one of a bucket alone.
-void TreeExchange::show_slice(int bucket, int number) {
+void TreeExchange::publish_slice(int bucket, int number) {
   regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
   if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
     ring_peers();
@@ -130,14 +130,14 @@ bool TreeExchange::take_received_slices() {
     arrived_.insert(arrived_.end(), arrivals_->of_led.begin(), arrivals_->of_led.end());
     arrivals_->of_led.clear();
   }
-  const auto shown = std::erase_if(arrived_, [&](int index) {
+  const auto published_now = std::erase_if(arrived_, [&](int index) {
     const auto i = static_cast<std::size_t>(index);
     if (!receives_[i]->done()) return false;
-    show_slice(led_[i].bucket, led_[i].number);
+    publish_slice(led_[i].bucket, led_[i].number);
     return true;
   });
-  to_receive_ -= shown;
-  return shown > 0;
+  to_receive_ -= published_now;
+  return published_now > 0;
 }
 
 bool TreeExchange::look_for_slices() {
