@@ -89,8 +89,7 @@ class Hosts(unittest.TestCase):
             launch.wait_for_step(15)
             hosts.cut(1)
             hosts.cut(2)
-            wait_until(lambda: any("no host answers" in event["message"] for event in launch.events("warning")),
-                       "no host to be left")
+            launch.wait_for_warning("no host answers")
             time.sleep(10)
             hosts.mend(1)
             hosts.mend(2)

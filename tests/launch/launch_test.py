@@ -99,7 +99,7 @@ class Faults(unittest.TestCase):
         launch.wait_for_step(5)
         os.kill(launch.process_of_rank(1), signal.SIGSTOP)  # so that the first signal alone cannot end it
         launch.signal(signal.SIGTERM)
-        wait_until(lambda: launch.events("warning"), "the first signal to be heard")
+        launch.wait_for_warning("stopping: ")  # the first signal was heard
         launch.signal(signal.SIGTERM)
         launch.end(128 + signal.SIGTERM)
         self.assertEqual(launch.attempts(), 1)

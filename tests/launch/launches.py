@@ -77,6 +77,9 @@ class Launch:
             return False
         wait_until(reached, f"step {step} of attempt {attempt}")
 
+    def wait_for_warning(self, text):
+        wait_until(lambda: any(text in event["message"] for event in self.events("warning")), f"the warning '{text}'")
+
     def process_of_rank(self, rank):
         return wait_until(lambda: dict((r, p) for p, r in processes_of(self.directory)).get(rank), f"rank {rank}")
 

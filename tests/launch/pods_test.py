@@ -99,7 +99,7 @@ class Ends(PodTest):
         stopped = leader.process_of_rank(0)
         subprocess.run(["kill", "-STOP", str(stopped)], check=True)  # so that the first signal alone cannot end it
         leader.signal(signal.SIGTERM)
-        wait_until(lambda: leader.events("warning"), "the first signal to be heard")
+        leader.wait_for_warning("stopping: ")  # the first signal was heard
         leader.signal(signal.SIGTERM)
         leader.end(128 + signal.SIGTERM)
 

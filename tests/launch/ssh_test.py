@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from launches import Launch, quiet_hash, wait_until
+from launches import Launch, quiet_hash
 from ssh_hosts import STRANGER, SshHosts
 
 STEPS = 150
@@ -83,7 +83,7 @@ class Ssh(unittest.TestCase):
         launch.wait_for_step(5)
         os.kill(launch.process_of_rank(3), signal.SIGSTOP)  # so that the first signal alone cannot end it
         launch.signal(signal.SIGINT)
-        wait_until(lambda: launch.events("warning"), "the first signal to be heard")
+        launch.wait_for_warning("stopping: ")  # the first signal was heard
         launch.signal(signal.SIGINT)
         launch.end(128 + signal.SIGINT)
 
