@@ -1,4 +1,5 @@
 // lockstep bench exchange: how long these ranks take to add a gradient, beside the library's own all-reduce.
+// lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are pretended.
 // lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "cli/exchange_bench.hpp"
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
+#include "cli/scale_bench.hpp"
 #include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
 
@@ -115,14 +117,40 @@ void add_hosts(CLI::App& bench, Action& run) {
   hosts->callback([&run, arguments] { run = [arguments] { return run_hosts(*arguments); }; });
 }
 
+void add_scale(CLI::App& bench, Action& run) {
+  CLI::App* scale = bench.add_subcommand(
+      "scale", "Print what a step costs a rank of up to thousands, all but one host's pretended: no MPI, no network.");
+  scale->footer(
+      "Examples:\n  lockstep bench scale\n  lockstep bench scale --ranks 1024 --gradient 1GiB --ranks-a-host 4");
+  auto arguments = std::make_shared<ScaleBenchOptions>();
+  scale->add_option("--ranks", arguments->ranks, "up to so many, from 16 on")
+      ->check(at_least(1))
+      ->capture_default_str();
+  scale->add_option("--ranks-a-host", arguments->ranks_a_host, "which are threads here")
+      ->check(at_least(1))
+      ->capture_default_str();
+  scale->add_option("--shards-a-rank", arguments->shards_a_rank, "of a step")
+      ->check(at_least(1))
+      ->capture_default_str();
+  scale->add_option("--gradient", arguments->gradient_bytes, "bytes of the gradient: 25MiB, 1GiB")
+      ->transform(gradient_size())
+      ->default_str("100MiB");
+  scale->add_option("--log", arguments->log, "people, or json: a line a row on stdout")
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
+  scale->callback([&run, arguments] { run = [arguments] { return bench_scale(*arguments); }; });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("bench", "Measure what this machine or cluster gives to training.");
   command->require_subcommand(1);
-  command->footer("Examples:\n  lockstep bench exchange --ranks 2\n  lockstep bench hosts --ranks 2");
+  command->footer(
+      "Examples:\n  lockstep bench exchange --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale");
   add_exchange(*command, run);
   add_hosts(*command, run);
+  add_scale(*command, run);
 }
 
 }  // namespace lockstep::cli

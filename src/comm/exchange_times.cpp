@@ -19,17 +19,6 @@ namespace {
 constexpr int kWarmUp = 2;
 const Operation kTiming{"bench", 0};
 
-ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
-  ExchangeLayout layout;
-  layout.shards = load.shards_a_rank * ranks;
-  for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
-    const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
-    layout.bucket_elements.push_back(size);
-    layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{size}));
-  }
-  return layout;
-}
-
 /// A rank's exchange, and how a bench writes gradients and reads sums where they are. Every gradient is 1, so that
 /// every sum is the number of shards, in any association.
 class BenchSide {
@@ -192,6 +181,18 @@ ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t e
 }
 
 }  // namespace
+
+ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
+  ExchangeLayout layout;
+  layout.shards = load.shards_a_rank * ranks;
+  layout.spread_owners = true;
+  for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
+    const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
+    layout.bucket_elements.push_back(size);
+    layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{size}));
+  }
+  return layout;
+}
 
 ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,
                             const ExchangePlace& place) {

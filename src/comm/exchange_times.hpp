@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/gpu_messages.hpp"
+#include "comm/slices.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
@@ -16,6 +17,9 @@ struct ExchangeLoad {
   std::int64_t elements_a_bucket = 1 << 18;  ///< the last one has the rest
   int shards_a_rank = 1;
 };
+
+/// Of one tensor in buckets of this size.
+[[nodiscard]] ExchangeLayout layout_of(const ExchangeLoad& load, int ranks);
 
 struct ExchangeTimes {
   std::vector<double> seconds;            ///< by round, of the rank that took longest

@@ -12,8 +12,8 @@ ExpectedBytes expected_bytes(const ExchangeLayout& layout, const Assignment& ass
   const std::uint64_t partials = partials_of(tree, assignment, std::span(&rank, 1)).size();
   const std::uint64_t sums = sums_of_host(tree, assignment, hosts.ranks(host)).size();
   ExpectedBytes bytes;
-  for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
-    for (const auto& [owner, first, size] : slices_of(layout.bucket_elements[b], layout.cuts[b], ranks)) {
+  for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
+    for (const auto& [owner, first, size] : slices_of(layout, b, ranks)) {
       const auto slice = static_cast<std::uint64_t>(size) * sizeof(float);
       if (owner == rank) {
         bytes.inside_host += slice * (hosts.ranks(host).size() - 1);

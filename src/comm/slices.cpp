@@ -58,8 +58,10 @@ std::vector<std::int64_t> slice_bounds(std::int64_t elements, std::span<const st
   return bounds;
 }
 
-std::vector<Slice> slices_of(std::int64_t elements, std::span<const std::int64_t> cuts, int ranks) {
-  const Cuts allowed(elements, cuts, ranks);
+std::vector<Slice> slices_of(const ExchangeLayout& layout, int bucket, int ranks) {
+  const auto b = static_cast<std::size_t>(bucket);
+  const std::int64_t elements = layout.bucket_elements[b];
+  const Cuts allowed(elements, layout.cuts[b], ranks);
   std::vector<Slice> slices;
   for (int rank = 0; rank < ranks;) {
     const std::int64_t first = allowed.start(rank);
@@ -72,6 +74,9 @@ std::vector<Slice> slices_of(std::int64_t elements, std::span<const std::int64_t
     }
     slices.push_back({low, first, allowed.start(low + 1) - first});
     rank = low + 1;
+  }
+  if (layout.spread_owners && static_cast<int>(slices.size()) < ranks) {
+    for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + std::int64_t{bucket}) % ranks);
   }
   return slices;
 }

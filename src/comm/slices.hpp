@@ -15,6 +15,9 @@ struct ExchangeLayout {
   /// By bucket: elements where a slice may begin, ascending. 0 and the end are always allowed.
   std::vector<std::vector<std::int64_t>> cuts;
   int shards = 1;
+  /// Where a bucket has fewer slices than there are ranks, the next bucket's belong to the next ranks, so that over all
+  /// buckets every rank owns about as much. Not on GPUs, whose all-gather wants slices in the order of ranks.
+  bool spread_owners = false;
 };
 
 /// Where chunks begin in a bucket of these tensors: each tensor's start and every 4,096 elements within it.
@@ -30,7 +33,7 @@ struct Slice {
   std::int64_t first = 0, size = 0;  ///< in elements
 };
 
-/// The slices of slice_bounds() that are not empty, by owner: as many as there are chunks, however many ranks.
-[[nodiscard]] std::vector<Slice> slices_of(std::int64_t elements, std::span<const std::int64_t> cuts, int ranks);
+/// The slices of slice_bounds() that are not empty, in order: as many as there are chunks, however many ranks.
+[[nodiscard]] std::vector<Slice> slices_of(const ExchangeLayout& layout, int bucket, int ranks);
 
 }  // namespace lockstep::comm

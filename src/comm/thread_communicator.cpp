@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include "comm/topology.hpp"
 #include "lockstep/error.hpp"
@@ -105,8 +107,7 @@ void Mailbox::wake() {
   changed_.notify_all();
 }
 
-ThreadWorld::ThreadWorld(int size, const std::vector<int>& host_of)
-    : mailboxes_(static_cast<std::size_t>(size)), topology_(make_topology(host_names(size, host_of))) {}
+ThreadWorld::ThreadWorld(Topology topology) : mailboxes_(topology.host_of.size()), topology_(std::move(topology)) {}
 
 void ThreadWorld::fail(int rank, std::exception_ptr error) {
   {
@@ -162,24 +163,33 @@ void ThreadCommunicator::abort(int exit_code) {
   throw Error(static_cast<ExitCode>(exit_code), fmt::format("{} ended the job", describe(topology(), rank_)));
 }
 
+void run_ranks(ThreadWorld& world, const std::vector<int>& ranks, const std::function<void(int rank)>& body) {
+  std::vector<std::thread> threads;
+  for (const int rank : ranks) {
+    threads.emplace_back([&world, &body, rank] {
+      try {
+        body(rank);
+      } catch (...) {
+        world.fail(rank, std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (world.error()) std::rethrow_exception(world.error());
+}
+
 }  // namespace lockstep::comm
 
 namespace lockstep {
 
 void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of) {
-  comm::ThreadWorld world(size, host_of);
-  const auto run = [&](int rank) {
-    try {
-      comm::ThreadCommunicator communicator(world, rank);
-      body(communicator);
-    } catch (...) {
-      world.fail(rank, std::current_exception());
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(run, rank);
-  for (std::thread& thread : threads) thread.join();
-  if (world.error()) std::rethrow_exception(world.error());
+  comm::ThreadWorld world(comm::make_topology(comm::host_names(size, host_of)));
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  comm::run_ranks(world, ranks, [&](int rank) {
+    comm::ThreadCommunicator communicator(world, rank);
+    body(communicator);
+  });
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -50,7 +51,7 @@ class Mailbox {
 /// What the ranks of one job share.
 class ThreadWorld {
  public:
-  ThreadWorld(int size, const std::vector<int>& host_of);
+  explicit ThreadWorld(Topology topology);
   [[nodiscard]] Mailbox& mailbox(int rank) { return mailboxes_.at(static_cast<std::size_t>(rank)); }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] int size() const { return static_cast<int>(mailboxes_.size()); }
@@ -69,7 +70,7 @@ class ThreadWorld {
   std::exception_ptr error_;
 };
 
-class ThreadCommunicator final : public PointToPointCommunicator {
+class ThreadCommunicator : public PointToPointCommunicator {
  public:
   ThreadCommunicator(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}
   [[nodiscard]] int rank() const override { return rank_; }
@@ -89,5 +90,8 @@ class ThreadCommunicator final : public PointToPointCommunicator {
   int rank_;
   std::atomic<std::uint64_t> bytes_{0}, messages_{0};
 };
+
+/// Runs `body` in a thread for each of these ranks, and rethrows the first error.
+void run_ranks(ThreadWorld& world, const std::vector<int>& ranks, const std::function<void(int rank)>& body);
 
 }  // namespace lockstep::comm

@@ -33,7 +33,7 @@ TreeExchange::TreeExchange(Communicator& communicator, ExchangeLayout layout, Ex
 
 void TreeExchange::lay_out_slices() {
   for (int b = 0; b < buckets(); ++b) {
-    auto& slices = slices_.emplace_back(slices_of(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
+    auto& slices = slices_.emplace_back(slices_of(layout_, b, ranks()));
     slice_counts_.push_back(static_cast<int>(slices.size()));
     own_slice_.emplace_back();
     own_number_.push_back(-1);
@@ -211,6 +211,11 @@ void TreeExchange::run_progress_thread() {
     doorbell.wait(rings, Clock::now() + std::chrono::hours(1));
     lock.lock();
   }
+}
+
+bool TreeExchange::look() {
+  const std::lock_guard lock(progress_mutex_);
+  return advance();
 }
 
 // Its region is about to be replaced.

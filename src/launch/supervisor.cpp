@@ -123,7 +123,7 @@ class Supervisor {
 
   Outcome attempt() {
     hosts_ = first_slots(pool_.usable(), most_ranks_);
-    resize_ = Attempt::Wish::none;
+    resize_ = Wish::none;
     const bool first = record_.attempt() == first_attempt_;
     AttemptOptions attempt;
     attempt.folder = record_.next_attempt();
@@ -159,13 +159,13 @@ class Supervisor {
     return command;
   }
 
-  Attempt::Wish wish() {
+  Wish wish() {
     const int signals = signals_.count();
-    if (signals >= 2) return Attempt::Wish::kill;
+    if (signals >= 2) return Wish::kill;
     if (signals == 1) {
       if (!stopping_) record_.warn("stopping: a checkpoint after this step, then the end; once more ends at once");
       stopping_ = true;
-      return Attempt::Wish::stop;
+      return Wish::stop;
     }
     pool_.refresh();
     warn_problems();
@@ -174,14 +174,14 @@ class Supervisor {
   }
 
   // A host that is added can wait for the job's next checkpoint; one that is taken away may be gone soon.
-  [[nodiscard]] Attempt::Wish wanted_resize() const {
+  [[nodiscard]] Wish wanted_resize() const {
     const Hosts wanted = first_slots(pool_.usable(), most_ranks_);
-    if (wanted.empty() || wanted == hosts_) return Attempt::Wish::none;
+    if (wanted.empty() || wanted == hosts_) return Wish::none;
     for (const Host& host : hosts_) {
       const auto same = std::find_if(wanted.begin(), wanted.end(), [&](const Host& h) { return h.name == host.name; });
-      if (same == wanted.end() || same->slots < host.slots) return Attempt::Wish::stop;
+      if (same == wanted.end() || same->slots < host.slots) return Wish::stop;
     }
-    return Attempt::Wish::yield;
+    return Wish::yield;
   }
 
   [[nodiscard]] std::optional<int> final_code(const Outcome& outcome) {
@@ -191,7 +191,7 @@ class Supervisor {
     }
     if (outcome.kind == Outcome::Kind::ended) {
       if (outcome.code == 0 || stopping_) return outcome.code;
-      if (resize_ == Attempt::Wish::none && !a_host_left()) return outcome.code;
+      if (resize_ == Wish::none && !a_host_left()) return outcome.code;
       return std::nullopt;
     }
     if (is_permanent(outcome.code) || stopping_) {
@@ -262,7 +262,7 @@ class Supervisor {
   HostPool pool_;
   RestartPolicy policy_;
   Hosts hosts_;  ///< of the attempt
-  Attempt::Wish resize_ = Attempt::Wish::none;
+  Wish resize_ = Wish::none;
   bool stopping_ = false;
   std::string told_of_listening_;
   std::vector<std::string> failures_;

@@ -70,6 +70,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   first_shard_seconds_ = compare_first_shard(context_, data_, graph_, how_to_execute(executor_->plans()), progress_);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
+  exchange_layout_.spread_owners = !context_.device.is_gpu();
   make_step();
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);

@@ -70,6 +70,7 @@ inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
     layout.bucket_elements.push_back(sum);
     layout.cuts.push_back(chunk_cuts(tensors));
   }
+  layout.spread_owners = random() % 2 == 0;
   return layout;
 }
 
@@ -114,8 +115,10 @@ struct TrafficFormula {
     const int local_size = topology.local_size(rank);
     for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
       const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
+      const auto empty = std::adjacent_find(bounds.begin(), bounds.end());
+      const int turned = layout.spread_owners && empty != bounds.end() ? static_cast<int>(b) % ranks : 0;
       const auto bytes = [&](int r) {
-        const auto i = static_cast<std::size_t>(r);
+        const auto i = static_cast<std::size_t>((r - turned + ranks) % ranks);
         return static_cast<std::uint64_t>(bounds[i + 1] - bounds[i]) * sizeof(float);
       };
       for (int owner = 0; owner < ranks; ++owner) {

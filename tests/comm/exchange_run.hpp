@@ -47,6 +47,7 @@ inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
   std::mt19937 random(seed);
   Case c;
   c.layout = random_layout(random, between(random, 1, 24));
+  c.layout.spread_owners = false;
   c.ranks = between(random, least_ranks, most_ranks);
   c.workers = between(random, 1, 3);
   c.hosts = random_hosts(random, c.ranks, 3);

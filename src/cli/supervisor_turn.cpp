@@ -1,0 +1,122 @@
+#include "cli/supervisor_turn.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "core/median.hpp"
+#include "core/processor_time.hpp"
+#include "launch/rank_monitor.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kTurnSeconds = 0.05;
+constexpr int kTurns = 50;
+constexpr milliseconds kConnectPatience{10'000};
+
+/// The ranks' end of their control sockets; in a process of its own, since a process may not have twice as many open.
+class SpokenFor {
+ public:
+  SpokenFor(int ranks, std::string addresses, std::string secret)
+      : ranks_(ranks), addresses_(std::move(addresses)), secret_(std::move(secret)) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) failed("make a pair of sockets");
+    process_ = fork();
+    if (process_ < 0) failed("start a process");
+    if (process_ == 0) {
+      close(ends_[0]);
+      run();
+      _exit(0);
+    }
+    close(ends_[1]);
+  }
+  SpokenFor(const SpokenFor&) = delete;
+  SpokenFor& operator=(const SpokenFor&) = delete;
+  ~SpokenFor() {
+    close(ends_[0]);  // it reads the end, and ends
+    (void)waitpid(process_, nullptr, 0);
+  }
+
+  /// Becomes readable when the ranks are connected, and when a say() is done.
+  [[nodiscard]] int done() const { return ends_[0]; }
+  void await_done() const {
+    std::array<char, 1> word{};
+    if (read(ends_[0], word.data(), 1) != 1) failed("hear of the process that speaks for the ranks");
+  }
+  /// So many ranks, the next in turn, send a heartbeat.
+  void say(int beats) const {
+    if (write(ends_[0], &beats, sizeof beats) != sizeof beats) failed("speak to the process of the ranks");
+    await_done();
+  }
+
+ private:
+  [[noreturn]] static void failed(const char* what) {
+    throw Error(ExitCode::infrastructure, fmt::format("bench scale: cannot {}: {}", what, std::strerror(errno)));
+  }
+
+  void run() {
+    std::vector<launch::ControlSocket> sockets;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      sockets.push_back(launch::ControlSocket::connect(addresses_, kConnectPatience));
+      sockets.back().queue(fmt::format("hello {} {} {} {} host-{}", secret_, rank, ranks_, getpid(), rank));
+      if (!sockets.back().open() || !sockets.back().flush()) return;
+    }
+    int beats = 0, next = 0, ticks = 0;
+    while (write(ends_[1], "d", 1) == 1 && read(ends_[1], &beats, sizeof beats) == sizeof beats) {
+      for (; beats > 0; --beats, next = (next + 1) % ranks_) {
+        auto& socket = sockets[static_cast<std::size_t>(next)];
+        socket.queue(fmt::format("beat {} {} 250 -1 compute of step {}", ticks, ticks / ranks_, ticks / ranks_));
+        ++ticks;
+        if (!socket.flush()) return;
+      }
+    }
+  }
+
+  int ranks_;
+  std::string addresses_, secret_;
+  std::array<int, 2> ends_{};
+  pid_t process_ = -1;
+};
+
+}  // namespace
+
+SupervisorTurn measure_supervisor_turn(int ranks) {
+  const launch::HangLimits limits;
+  launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
+  const SpokenFor spoken_for(ranks, monitor.addresses(), monitor.secret());
+  while (!monitor.all_connected()) {
+    monitor.hear(milliseconds(1000), spoken_for.done());
+    if (monitor.fault()) throw Error(ExitCode::infrastructure, "bench scale: " + monitor.fault()->message);
+  }
+  spoken_for.await_done();
+  SupervisorTurn turn;
+  turn.beat_seconds = launch::beat_period(ranks, limits);
+  turn.beats = std::max(1.0, ranks * kTurnSeconds / turn.beat_seconds);
+  std::vector<double> seconds;
+  for (int i = 0; i < kTurns; ++i) {
+    spoken_for.say(static_cast<int>(turn.beats));
+    const double start = thread_seconds();
+    monitor.hear(milliseconds(0), -1);
+    monitor.ask(launch::Wish::none);
+    if (monitor.fault() || monitor.find_hang()) {
+      throw Error(ExitCode::internal, "bench scale: a rank that lives was taken for a dead one");
+    }
+    seconds.push_back(thread_seconds() - start);
+  }
+  turn.seconds = median(std::move(seconds));
+  return turn;
+}
+
+}  // namespace lockstep::cli

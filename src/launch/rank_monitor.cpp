@@ -1,0 +1,156 @@
+#include "launch/rank_monitor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "launch/processes.hpp"
+#include "launch/restart_policy.hpp"
+
+namespace lockstep::launch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{50};
+constexpr double kDeathSettles = 0.1;  ///< seconds
+constexpr milliseconds kDumpPatience{1'000};
+constexpr std::string_view kStepEvent = R"({"event":"step","step":)";
+
+std::string rank_text(int rank, const std::string& host) {
+  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
+}
+
+}  // namespace
+
+const char* name_of(Outcome::Kind kind) {
+  switch (kind) {
+    case Outcome::Kind::ended:
+      return "end";
+    case Outcome::Kind::failed:
+      return "error";
+    case Outcome::Kind::died:
+      return "death";
+    case Outcome::Kind::hung:
+      return "hang";
+    case Outcome::Kind::mpirun_died:
+      return "mpirun";
+    case Outcome::Kind::killed:
+      return "kill";
+  }
+  return "";
+}
+
+RankMonitor::RankMonitor(int ranks, const HangLimits& limits, const Listening& where,
+                         std::function<void(const std::string&)> on_event)
+    : ranks_(ranks),
+      limits_(limits),
+      on_event_(std::move(on_event)),
+      secret_(random_hex()),
+      server_(secret_, ranks, where),
+      watch_(ranks, limits, 0) {}
+
+void RankMonitor::hear(milliseconds patience, int wake) {
+  for (auto& message : server_.poll(patience, wake)) take(std::move(message));
+}
+
+void RankMonitor::ask(Wish wish) {
+  if (wish <= asked_) return;
+  asked_ = wish;
+  if (wish == Wish::yield) server_.send_all("yield");
+  if (wish == Wish::stop) server_.send_all("stop");
+}
+
+void RankMonitor::take(RankMessage message) {
+  const int rank = message.rank;
+  if (rank < 0 || rank >= ranks_) return;
+  std::string& rest = message.rest;
+  if (message.word == "hello") {
+    hello(rank, rest);
+  } else if (message.word == "beat") {
+    Beat beat;
+    beat.ticks = static_cast<std::uint64_t>(take_number(rest));
+    beat.step = take_number(rest);
+    beat.median_seconds = static_cast<double>(take_number(rest)) / 1000;
+    beat.peer = static_cast<int>(take_number(rest));
+    beat.summary = rest;
+    watch_.beat(rank, now(), beat);
+    server_.send(rank, "pong");
+  } else if (message.word == "event") {
+    if (rest.starts_with(kStepEvent)) watch_.reached(std::atoll(rest.c_str() + kStepEvent.size()));
+    on_event_(rest);
+  } else if (message.word == "error") {
+    const int code = static_cast<int>(take_number(rest));
+    server_.send_all("dump");
+    blame(Outcome::Kind::failed, rank, code, fmt::format("{}: {}", rank_text(rank, hosts_[rank]), rest),
+          is_permanent(code) ? 0 : kErrorSettles);
+  } else if (message.word == "bye") {
+    codes_[rank] = static_cast<int>(take_number(rest));
+    watch_.left(rank);
+  } else if (message.word.empty()) {
+    lost(rank);
+  }
+}
+
+void RankMonitor::hello(int rank, std::string rest) {
+  (void)take_number(rest);  // world size
+  (void)take_number(rest);  // process id
+  hosts_[rank] = rest;
+  watch_.connected(rank, now());
+  server_.send(rank, fmt::format("welcome {:.0f} {:.0f}", limits_.seconds * 1000, beat_period(ranks_, limits_) * 1000));
+  if (asked_ == Wish::yield) server_.send(rank, "yield");
+  if (asked_ == Wish::stop) server_.send(rank, "stop");
+}
+
+void RankMonitor::lost(int rank) {
+  watch_.left(rank);
+  if (codes_.contains(rank)) return;
+  blame(Outcome::Kind::died, rank, 1, fmt::format("{} died", rank_text(rank, hosts_[rank])), kDeathSettles);
+}
+
+// The first one counts, but a death explains the errors of those who waited for the dead.
+void RankMonitor::blame(Outcome::Kind kind, int rank, int code, const std::string& message, double settle) {
+  const bool explains = fault_ && fault_->kind == Outcome::Kind::failed && kind == Outcome::Kind::died &&
+                        !is_permanent(fault_->code) && fault_->rank != rank;
+  if (fault_ && !explains) return;
+  fault_ = Outcome{kind, code, rank, hosts_[rank], -1, message, {}};
+  settled_at_ = now() + settle;
+}
+
+std::optional<int> RankMonitor::code_of_all() const {
+  if (static_cast<int>(codes_.size()) < ranks_) return std::nullopt;
+  int code = 0;
+  for (const auto& [rank, one] : codes_) code = std::max(code, one);
+  return code;
+}
+
+std::optional<Outcome> RankMonitor::find_hang() {
+  const auto hang = watch_.check(now());
+  if (!hang) return std::nullopt;
+  return hung(*hang);
+}
+
+Outcome RankMonitor::hung(const Hang& hang) {
+  const double found_at = now();
+  server_.send_all("dump");
+  const auto until = Clock::now() + kDumpPatience;
+  int dumped = 0;
+  while (dumped < ranks_ && Clock::now() < until) {
+    for (auto& message : server_.poll(kTick, -1)) {
+      if (message.word == "dumped") ++dumped;
+      if (message.word == "beat") take(std::move(message));
+    }
+  }
+  const std::string who = rank_text(hang.rank, hosts_[hang.rank]);
+  const std::string what =
+      hang.silent ? fmt::format("{} hangs: no heartbeat for {:.1f} s; it is stopped, or its host or link is down", who,
+                                hang.seconds)
+                  : fmt::format("{} hangs: it lives, but no rank's work went on for {:.1f} s", who, hang.seconds);
+  return {Outcome::Kind::hung, 1, hang.rank, hosts_[hang.rank], -1, what, watch_.states(found_at)};
+}
+
+}  // namespace lockstep::launch
