@@ -1,7 +1,6 @@
 #include "cli/supervisor_turn.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +45,19 @@ class SpokenFor {
   SpokenFor& operator=(const SpokenFor&) = delete;
   ~SpokenFor() {
     close(ends_[0]);  // it reads the end, and ends
-    (void)waitpid(process_, nullptr, 0);
+    if (process_ > 0) (void)waitpid(process_, nullptr, 0);
+  }
+
+  /// Throws Error(infrastructure) where the process has ended: a rank of it could not connect.
+  void check() {
+    if (waitpid(process_, nullptr, WNOHANG) == 0) return;
+    process_ = -1;
+    throw Error(
+        ExitCode::infrastructure,
+        fmt::format("bench scale: expected {} connections to this machine's own address, found that not all can "
+                    "be made; see the limits of open files and of ports (net.ipv4.ip_local_port_range), or ask "
+                    "for fewer ranks",
+                    ranks_));
   }
 
   /// Becomes readable when the ranks are connected, and when a say() is done.
@@ -57,7 +68,7 @@ class SpokenFor {
   }
   /// So many ranks, the next in turn, send a heartbeat.
   void say(int beats) const {
-    if (write(ends_[0], &beats, sizeof beats) != sizeof beats) failed("speak to the process of the ranks");
+    if (send(ends_[0], &beats, sizeof beats, MSG_NOSIGNAL) != sizeof beats) failed("speak to the process of the ranks");
     await_done();
   }
 
@@ -74,7 +85,7 @@ class SpokenFor {
       if (!sockets.back().open() || !sockets.back().flush()) return;
     }
     int beats = 0, next = 0, ticks = 0;
-    while (write(ends_[1], "d", 1) == 1 && read(ends_[1], &beats, sizeof beats) == sizeof beats) {
+    while (send(ends_[1], "d", 1, MSG_NOSIGNAL) == 1 && read(ends_[1], &beats, sizeof beats) == sizeof beats) {
       for (; beats > 0; --beats, next = (next + 1) % ranks_) {
         auto& socket = sockets[static_cast<std::size_t>(next)];
         socket.queue(fmt::format("beat {} {} 250 -1 compute of step {}", ticks, ticks / ranks_, ticks / ranks_));
@@ -95,10 +106,10 @@ class SpokenFor {
 SupervisorTurn measure_supervisor_turn(int ranks) {
   const launch::HangLimits limits;
   launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
-  const SpokenFor spoken_for(ranks, monitor.addresses(), monitor.secret());
+  SpokenFor spoken_for(ranks, monitor.addresses(), monitor.secret());
   while (!monitor.all_connected()) {
     monitor.hear(milliseconds(1000), spoken_for.done());
-    if (monitor.fault()) throw Error(ExitCode::infrastructure, "bench scale: " + monitor.fault()->message);
+    spoken_for.check();
   }
   spoken_for.await_done();
   SupervisorTurn turn;

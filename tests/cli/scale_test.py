@@ -14,9 +14,9 @@ PROGRAM = os.environ["LOCKSTEP"]
 GRADIENT, CHUNK, RANKS_A_HOST = 4 << 20, 16384, 8
 
 
-def bench(*words, code=0):
-    done = subprocess.run([PROGRAM, "bench", "scale", *words], capture_output=True, text=True, timeout=300, check=False,
-                          stdin=subprocess.DEVNULL)
+def bench(*words, code=0, prefix=()):
+    done = subprocess.run([*prefix, PROGRAM, "bench", "scale", *words], capture_output=True, text=True, timeout=300,
+                          check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -71,6 +71,22 @@ class BenchScale(unittest.TestCase):
         done = bench("--ranks", "1000000", "--shards-a-rank", "9", code=64)
         self.assertEqual(done.stderr, "lockstep: bench scale: expected --ranks times --shards-a-rank to be at most 1048576, "
                          "found 1000000 times 9; ask for fewer ranks or shards\n")
+
+    def test_too_few_open_files(self):
+        done = bench("--ranks", "1024", "--gradient", "64KiB", code=64, prefix=["sh", "-c", 'ulimit -n 300; exec "$@"', "-"])
+        self.assertEqual(done.stderr, "lockstep: launch: expected to be allowed 320 open files, one for each of 256 ranks "
+                         "and some more, found a limit of 300; raise it (ulimit -Hn, LimitNOFILE= of the service), or "
+                         "start fewer ranks\n")
+
+    def test_too_few_ports(self):
+        network = ["unshare", "-rn", "sh", "-c", "ip link set lo up && "
+                   'echo 40000 40100 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"', "-"]
+        if subprocess.run([*network, "true"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("no network of its own can be made here")
+        done = bench("--ranks", "256", "--gradient", "64KiB", code=1, prefix=network)
+        self.assertEqual(done.stderr, "lockstep: bench scale: expected 256 connections to this machine's own address, found "
+                         "that not all can be made; see the limits of open files and of ports "
+                         "(net.ipv4.ip_local_port_range), or ask for fewer ranks\n")
 
 
 if __name__ == "__main__":
