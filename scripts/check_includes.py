@@ -15,8 +15,8 @@ SUFFIXES = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # C and POSIX headers: the ones with a dot or a slash that any room may use. Standard C++ headers have neither.
 SYSTEM = ["sys/*", "linux/*", "netinet/*", "arpa/*"] + [
-    name + ".h" for name in "dirent dlfcn elf errno fcntl fnmatch glob grp ifaddrs link malloc netdb poll pthread pwd sched semaphore "
-    "signal stdint stdio stdlib string strings termios time unistd wordexp".split()]
+    name + ".h" for name in "dirent dlfcn elf errno fcntl fnmatch glob grp ifaddrs link malloc netdb poll pthread pwd "
+    "sched semaphore signal stdint stdio stdlib string strings termios time unistd wordexp".split()]
 
 
 @dataclass

@@ -110,7 +110,7 @@ void print_row(const Row& row) {
       "{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>6.2f} ms  {:>6.2f} ms  {:>7.2f} us  {:>5.1f} ms  {:>8.2f} ms\n",
       row.ranks, of.messages, of.scalar_messages, byte_count(static_cast<double>(of.network_bytes)),
       byte_count(static_cast<double>(of.shared_memory_bytes)), byte_count(static_cast<double>(of.heap_bytes)),
-      1e3 * of.plan_seconds, 1e3 * of.begin_seconds, 1e6 * of.look_seconds, 1e3 * row.decision_seconds,
+      1e3 * of.plan_seconds, 1e3 * of.begin_seconds, 1e6 * of.advance_seconds, 1e3 * row.decision_seconds,
       1e3 * row.turn.seconds);
 }
 
@@ -125,7 +125,7 @@ void print_json(const Row& row) {
   line["memory_bytes"] = row.exchange.heap_bytes;
   line["plan_seconds"] = row.exchange.plan_seconds;
   line["begin_seconds"] = row.exchange.begin_seconds;
-  line["advance_seconds"] = row.exchange.look_seconds;
+  line["advance_seconds"] = row.exchange.advance_seconds;
   line["decision_seconds"] = row.decision_seconds;
   line["turn_seconds"] = row.turn.seconds;
   line["turn_beats"] = row.turn.beats;

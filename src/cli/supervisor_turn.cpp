@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/median.hpp"
@@ -22,14 +25,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr double kTurnSeconds = 0.05;
 constexpr int kTurns = 50;
 constexpr milliseconds kConnectPatience{10'000};
 
 /// The ranks' end of their control sockets; in a process of its own, since a process may not have twice as many open.
-class SpokenFor {
+class PretendedRanks {
  public:
-  SpokenFor(int ranks, std::string addresses, std::string secret)
+  PretendedRanks(int ranks, std::string addresses, std::string secret)
       : ranks_(ranks), addresses_(std::move(addresses)), secret_(std::move(secret)) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) failed("make a pair of sockets");
     process_ = fork();
@@ -41,9 +43,9 @@ class SpokenFor {
     }
     close(ends_[1]);
   }
-  SpokenFor(const SpokenFor&) = delete;
-  SpokenFor& operator=(const SpokenFor&) = delete;
-  ~SpokenFor() {
+  PretendedRanks(const PretendedRanks&) = delete;
+  PretendedRanks& operator=(const PretendedRanks&) = delete;
+  ~PretendedRanks() {
     close(ends_[0]);  // it reads the end, and ends
     if (process_ > 0) (void)waitpid(process_, nullptr, 0);
   }
@@ -60,14 +62,14 @@ class SpokenFor {
                     ranks_));
   }
 
-  /// Becomes readable when the ranks are connected, and when a say() is done.
+  /// Becomes readable when the ranks are connected, and when a beat() is done.
   [[nodiscard]] int done() const { return ends_[0]; }
   void await_done() const {
     std::array<char, 1> word{};
     if (read(ends_[0], word.data(), 1) != 1) failed("hear of the process that speaks for the ranks");
   }
   /// So many ranks, the next in turn, send a heartbeat.
-  void say(int beats) const {
+  void beat(int beats) const {
     if (send(ends_[0], &beats, sizeof beats, MSG_NOSIGNAL) != sizeof beats) failed("speak to the process of the ranks");
     await_done();
   }
@@ -106,18 +108,19 @@ class SpokenFor {
 SupervisorTurn measure_supervisor_turn(int ranks) {
   const launch::HangLimits limits;
   launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
-  SpokenFor spoken_for(ranks, monitor.addresses(), monitor.secret());
+  PretendedRanks pretended(ranks, monitor.addresses(), monitor.secret());
   while (!monitor.all_connected()) {
-    monitor.hear(milliseconds(1000), spoken_for.done());
-    spoken_for.check();
+    monitor.hear(milliseconds(1000), pretended.done());
+    pretended.check();
   }
-  spoken_for.await_done();
+  pretended.await_done();
   SupervisorTurn turn;
   turn.beat_seconds = launch::beat_period(ranks, limits);
-  turn.beats = std::max(1.0, ranks * kTurnSeconds / turn.beat_seconds);
+  const double tick = std::chrono::duration<double>(launch::kTick).count();
+  turn.beats = std::max(1, static_cast<int>(ranks * tick / turn.beat_seconds));
   std::vector<double> seconds;
   for (int i = 0; i < kTurns; ++i) {
-    spoken_for.say(static_cast<int>(turn.beats));
+    pretended.beat(turn.beats);
     const double start = thread_seconds();
     monitor.hear(milliseconds(0), -1);
     monitor.ask(launch::Wish::none);

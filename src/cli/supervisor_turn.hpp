@@ -6,7 +6,7 @@ namespace lockstep::cli {
 
 struct SupervisorTurn {
   double seconds = 0;       ///< of the processor, in the median turn
-  double beats = 0;         ///< heartbeats that come in a turn
+  int beats = 0;            ///< heartbeats that come in a turn
   double beat_seconds = 0;  ///< between two heartbeats of a rank
 };
 

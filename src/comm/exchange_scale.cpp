@@ -1,23 +1,20 @@
 #include "comm/exchange_scale.hpp"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
+#include <span>
 
-#include "comm/hosts.hpp"
 #include "comm/sampled_host.hpp"
 #include "comm/tree_exchange.hpp"
 #include "core/processor_time.hpp"
-#include "lockstep/error.hpp"
 
 namespace lockstep::comm {
 
 namespace {
 
-constexpr int kLooks = 1000;
+constexpr int kPasses = 1000;
 const Operation kMeasuring{"bench", 0, std::chrono::hours(1)};
 
 /// What this process has allocated and not given back.
@@ -35,7 +32,7 @@ class SampledRank {
         layout_(layout_of(load.exchange, communicator.size())),
         exchange_(communicator, layout_,
                   {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
-        assignment_(place_shards(load.counts, {}, communicator.topology().host_of)) {}
+        assignment_(place_shards(load.counts, {}, topology_.host_of)) {}
 
   void first_step(ExchangeScale& found) {
     exchange_.begin_step(++step_, assignment_);
@@ -65,11 +62,11 @@ class SampledRank {
     double start = thread_seconds();
     exchange_.begin_step(++step_, assignment_);
     found.begin_seconds = thread_seconds() - start;
-    while (exchange_.look()) {
+    while (exchange_.advance_once()) {
     }
     start = thread_seconds();
-    for (int i = 0; i < kLooks; ++i) (void)exchange_.look();
-    found.look_seconds = (thread_seconds() - start) / kLooks;
+    for (int i = 0; i < kPasses; ++i) (void)exchange_.advance_once();
+    found.advance_seconds = (thread_seconds() - start) / kPasses;
     finish_step();
   }
 
@@ -84,8 +81,8 @@ class SampledRank {
     for (const int shard : own_shards()) {
       for (int b = 0; b < buckets(); ++b) {
         const Leaf leaf = exchange_.leaf(shard, b);
-        const auto elements = static_cast<std::size_t>(layout_.bucket_elements[static_cast<std::size_t>(b)]);
-        for (float& value : std::span(leaf.memory, elements)) value = leaf.add ? value + 1 : 1;
+        const std::int64_t elements = layout_.bucket_elements[static_cast<std::size_t>(b)];
+        write_ones(leaf, elements);
         exchange_.ready(shard, b);
       }
     }
@@ -107,19 +104,14 @@ class SampledRank {
   // owners are zeros.
   void check_sums() const {
     float shards = 0;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-      if (topology_.same_host(rank, communicator_.rank()))
-        shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
-    }
+    for (const int rank : communicator_.beside())
+      shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
     for (int b = 0; b < buckets(); ++b) {
       const auto sums = exchange_.reduced(b);
       for (const Slice& slice : slices_of(layout_, b, communicator_.size())) {
         const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
         const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
-        if (std::all_of(part.begin(), part.end(), [&](float value) { return value == wanted; })) continue;
-        throw Error(
-            ExitCode::internal,
-            fmt::format("the exchange adds wrongly: bucket {}, slice of rank {}: expected {}", b, slice.owner, wanted));
+        expect_sum(part, wanted);
       }
     }
   }
@@ -141,7 +133,7 @@ ExchangeScale most_of(const ExchangeScale& a, const ExchangeScale& b) {
           .shared_memory_bytes = std::max(a.shared_memory_bytes, b.shared_memory_bytes),
           .plan_seconds = std::max(a.plan_seconds, b.plan_seconds),
           .begin_seconds = std::max(a.begin_seconds, b.begin_seconds),
-          .look_seconds = std::max(a.look_seconds, b.look_seconds),
+          .advance_seconds = std::max(a.advance_seconds, b.advance_seconds),
           .heap_bytes = std::max(a.heap_bytes, b.heap_bytes)};
 }
 
@@ -160,7 +152,6 @@ int busiest_host(const ScaleLoad& load) {
 
 ExchangeScale measure_exchange_scale(const ScaleLoad& load) {
   const int host = busiest_host(load);
-  const auto ranks = Hosts(load.topology).ranks(host);
   ExchangeScale most;
   std::mutex mutex;
   run_sampled_host(load.topology, host, [&](SampledCommunicator& communicator) {
@@ -171,7 +162,7 @@ ExchangeScale measure_exchange_scale(const ScaleLoad& load) {
     SampledRank rank(communicator, load);
     rank.first_step(found);
     communicator.barrier(kMeasuring);
-    found.heap_bytes = (heap_in_use() - before) / ranks.size();
+    found.heap_bytes = (heap_in_use() - before) / communicator.beside().size();
     communicator.barrier(kMeasuring);
     rank.moved_steps(found);
     rank.unmoved_step(found);

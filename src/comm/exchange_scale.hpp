@@ -27,7 +27,7 @@ struct ExchangeScale {
   std::uint64_t shared_memory_bytes = 0;
   double plan_seconds = 0;       ///< places all shards anew and begins the step with them
   double begin_seconds = 0;      ///< begins a step whose shards are where they were
-  double look_seconds = 0;       ///< one look at all that is awaited, when nothing new has come
+  double advance_seconds = 0;    ///< one pass over all that is awaited, when nothing new has come
   std::uint64_t heap_bytes = 0;  ///< of the ranks of the host together, over their number; 0: not known
 };
 

@@ -19,8 +19,7 @@ namespace {
 constexpr int kWarmUp = 2;
 const Operation kTiming{"bench", 0};
 
-/// A rank's exchange, and how a bench writes gradients and reads sums where they are. Every gradient is 1, so that
-/// every sum is the number of shards, in any association.
+/// A rank's exchange, and how a bench writes gradients and reads sums where they are.
 class BenchSide {
  public:
   BenchSide() = default;
@@ -39,9 +38,7 @@ class HostSide final : public BenchSide {
   HostSide(Communicator& communicator, const ExchangeLayout& layout, bool exact)
       : exchange_(make_exchange(communicator, layout, {.exact = exact})) {}
   Exchange& exchange() override { return *exchange_; }
-  void fill(const Leaf& leaf, std::int64_t elements) override {
-    for (float& value : std::span(leaf.memory, static_cast<std::size_t>(elements))) value = leaf.add ? value + 1 : 1;
-  }
+  void fill(const Leaf& leaf, std::int64_t elements) override { write_ones(leaf, elements); }
   std::vector<float> sums(int bucket) override {
     const auto sums = exchange_->reduced(bucket);
     return {sums.begin(), sums.end()};
@@ -112,13 +109,6 @@ std::unique_ptr<BenchSide> make_side(Communicator& communicator, const ExchangeL
                                      const ExchangePlace& place) {
   if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
   return std::make_unique<GpuSide>(communicator, layout, exact, place);
-}
-
-void expect_sum(std::span<const float> found, float wanted) {
-  const auto wrong = std::find_if(found.begin(), found.end(), [&](float value) { return value != wanted; });
-  if (wrong == found.end()) return;
-  throw Error(ExitCode::internal, fmt::format("the exchange adds wrongly: element {} of {}: expected {}, found {}",
-                                              wrong - found.begin(), found.size(), wanted, *wrong));
 }
 
 /// The longest of all ranks, by round.
@@ -192,6 +182,17 @@ ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
     layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{size}));
   }
   return layout;
+}
+
+void write_ones(const Leaf& leaf, std::int64_t elements) {
+  for (float& value : std::span(leaf.memory, static_cast<std::size_t>(elements))) value = leaf.add ? value + 1 : 1;
+}
+
+void expect_sum(std::span<const float> found, float wanted) {
+  const auto wrong = std::find_if(found.begin(), found.end(), [&](float value) { return value != wanted; });
+  if (wrong == found.end()) return;
+  throw Error(ExitCode::internal, fmt::format("the exchange adds wrongly: element {} of {}: expected {}, found {}",
+                                              wrong - found.begin(), found.size(), wanted, *wrong));
 }
 
 ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "comm/exchange.hpp"
 #include "comm/gpu_messages.hpp"
 #include "comm/slices.hpp"
 #include "lockstep/communicator.hpp"
@@ -20,6 +22,11 @@ struct ExchangeLoad {
 
 /// Of one tensor in buckets of this size.
 [[nodiscard]] ExchangeLayout layout_of(const ExchangeLoad& load, int ranks);
+
+/// A gradient whose every element is 1, so that every sum is the number of shards, in any association.
+void write_ones(const Leaf& leaf, std::int64_t elements);
+/// Throws Error(internal) where an element is not what is wanted.
+void expect_sum(std::span<const float> found, float wanted);
 
 struct ExchangeTimes {
   std::vector<double> seconds;            ///< by round, of the rank that took longest

@@ -13,12 +13,6 @@ namespace {
 
 constexpr int kGatherTag = kFirstInternalTag + 17;
 
-class DroppedTransfer final : public Transfer {
- public:
-  [[nodiscard]] bool done() override { return true; }
-  void wait(const Operation&) override {}
-};
-
 /// Zeros, written when they are looked for: a network would write them, not whoever posts the receive.
 class ZerosTransfer final : public Transfer {
  public:
@@ -36,15 +30,11 @@ class ZerosTransfer final : public Transfer {
 
 }  // namespace
 
-SampledCommunicator::SampledCommunicator(ThreadWorld& world, int rank)
-    : ThreadCommunicator(world, rank),
-      beside_(Hosts(world.topology()).ranks(world.topology().host_of.at(static_cast<std::size_t>(rank)))) {}
-
 std::unique_ptr<Transfer> SampledCommunicator::send(std::span<const std::byte> bytes, int to, int tag) {
   if (here(to)) return ThreadCommunicator::send(bytes, to, tag);
   network_bytes_ += bytes.size();
   ++messages_;
-  return std::make_unique<DroppedTransfer>();
+  return std::make_unique<SentTransfer>();
 }
 
 std::unique_ptr<Transfer> SampledCommunicator::receive(std::span<std::byte> bytes, int from, int tag,
@@ -72,8 +62,9 @@ void SampledCommunicator::all_gather(std::span<const std::byte> in, std::span<st
 
 void run_sampled_host(const Topology& topology, int host, const std::function<void(SampledCommunicator&)>& body) {
   ThreadWorld world(topology);
-  run_ranks(world, Hosts(topology).ranks(host), [&](int rank) {
-    SampledCommunicator communicator(world, rank);
+  const auto ranks = Hosts(topology).ranks(host);
+  run_ranks(world, ranks, [&](int rank) {
+    SampledCommunicator communicator(world, rank, ranks);
     body(communicator);
   });
 }

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "comm/thread_communicator.hpp"
 
@@ -12,7 +14,10 @@ namespace lockstep::comm {
 
 class SampledCommunicator final : public ThreadCommunicator {
  public:
-  SampledCommunicator(ThreadWorld& world, int rank);
+  /// `beside`: the ranks of its host, this one included.
+  SampledCommunicator(ThreadWorld& world, int rank, std::vector<int> beside)
+      : ThreadCommunicator(world, rank), beside_(std::move(beside)) {}
+  [[nodiscard]] const std::vector<int>& beside() const { return beside_; }
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override;
   std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                     std::function<void()> notify) override;
@@ -25,7 +30,7 @@ class SampledCommunicator final : public ThreadCommunicator {
 
  private:
   [[nodiscard]] bool here(int other) const { return topology().same_host(rank(), other); }
-  std::vector<int> beside_;  ///< ranks of this host, this one included
+  std::vector<int> beside_;
   std::atomic<std::uint64_t> network_bytes_{0}, messages_{0};
 };
 

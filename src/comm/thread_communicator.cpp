@@ -24,12 +24,6 @@ void complete(PostedReceive& receive, std::span<const std::byte> bytes) {
   if (receive.notify) receive.notify();
 }
 
-class SentTransfer final : public Transfer {
- public:
-  [[nodiscard]] bool done() override { return true; }
-  void wait(const Operation&) override {}
-};
-
 class ReceiveTransfer final : public Transfer {
  public:
   ReceiveTransfer(ThreadWorld& world, int rank, int from, std::shared_ptr<PostedReceive> receive)

@@ -70,6 +70,13 @@ class ThreadWorld {
   std::exception_ptr error_;
 };
 
+/// A send whose bytes have been taken.
+class SentTransfer final : public Transfer {
+ public:
+  [[nodiscard]] bool done() override { return true; }
+  void wait(const Operation&) override {}
+};
+
 class ThreadCommunicator : public PointToPointCommunicator {
  public:
   ThreadCommunicator(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}

@@ -213,7 +213,7 @@ void TreeExchange::run_progress_thread() {
   }
 }
 
-bool TreeExchange::look() {
+bool TreeExchange::advance_once() {
   const std::lock_guard lock(progress_mutex_);
   return advance();
 }

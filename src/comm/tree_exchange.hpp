@@ -56,9 +56,9 @@ class TreeExchange final : public RankExchange {
   void finish() override;
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;
   [[nodiscard]] ExchangeStatistics statistics() const override;
-  /// One look at everything that this rank waits for, as its progress thread takes whenever it is woken. Returns
-  /// whether anything had come. Between begin_step() and finish(); for who measures it.
-  bool look();
+  /// One pass of the progress thread over everything that this rank waits for. Returns whether anything had come.
+  /// Between begin_step() and finish(); for who measures it.
+  bool advance_once();
 
  private:
   /// What this rank adds as an owner: a partial sum of its host, or another host's sum by the leader there.

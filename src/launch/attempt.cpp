@@ -19,7 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{50};
 constexpr milliseconds kMpirunPatience{1'500};  ///< to clean up after itself when its ranks are gone
 constexpr milliseconds kKillPatience{10'000};
 constexpr double kEndPatience = 10;  ///< seconds, for mpirun after the last good-bye

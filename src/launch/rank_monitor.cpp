@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{50};
 constexpr double kDeathSettles = 0.1;  ///< seconds
 constexpr milliseconds kDumpPatience{1'000};
 constexpr std::string_view kStepEvent = R"({"event":"step","step":)";

@@ -39,7 +39,8 @@ struct Outcome {
 
 enum class Wish { none, yield, stop, kill };  ///< see control_socket.hpp; later ones win
 
-inline constexpr double kErrorSettles = 0.5;  ///< seconds, after which an error has no other cause
+inline constexpr std::chrono::milliseconds kTick{50};  ///< a turn of the supervisor's loop waits no longer
+inline constexpr double kErrorSettles = 0.5;           ///< seconds, after which an error has no other cause
 
 class RankMonitor {
  public:
