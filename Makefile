@@ -22,7 +22,7 @@ test:  ## build and run all tests
 	@scripts/install-dependencies.sh --test
 	scripts/test.sh
 
-test-long:  ## the tests that take long: Debian 13, accuracy of the examples, PyTorch step by step, ThreadSanitizer
+test-long:  ## the tests that take long: Debian 13, accuracy of the examples, PyTorch step by step, sanitizers
 	@scripts/install-dependencies.sh --long
 	scripts/test.sh --long
 
