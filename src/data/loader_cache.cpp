@@ -26,6 +26,7 @@ std::size_t block_bytes(const Sample& sample) {
 }
 
 void append(std::byte*& to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;  // of a scalar's shape, which has no address
   std::memcpy(to, from, bytes);
   to += bytes;
 }
@@ -35,10 +36,10 @@ std::size_t give_shape(const TensorSpec& declared, const std::byte* from, Tensor
   const std::size_t bytes = declared.shape.size() * sizeof(std::int64_t);
   const Shape& now = tensor.shape();
   const bool same = tensor.bytes() != nullptr && tensor.dtype() == declared.dtype &&
-                    now.size() == declared.shape.size() && std::memcmp(now.data(), from, bytes) == 0;
+                    now.size() == declared.shape.size() && (bytes == 0 || std::memcmp(now.data(), from, bytes) == 0);
   if (same) return bytes;
   Shape shape(declared.shape.size());
-  std::memcpy(shape.data(), from, bytes);
+  if (bytes > 0) std::memcpy(shape.data(), from, bytes);
   tensor = Tensor({declared.dtype, std::move(shape)});
   return bytes;
 }

@@ -32,12 +32,12 @@ inline ReferenceResult class_metric_reference(const ReferenceCall& call, std::si
 
 /// Small integers, so that scores are often equal.
 inline void fill_with_ties(int index, Tensor& tensor) {
-  std::int64_t n = index;
+  auto n = static_cast<std::uint64_t>(index);
   if (tensor.dtype() == DType::f32) {
-    for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16 & 3);
+    for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16U & 3U);
   } else {
     for (auto& value : tensor.as<std::int32_t>())
-      value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16 & 7);
+      value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16U & 7U);
   }
 }
 

@@ -36,7 +36,9 @@ class HostGpu : public Gpu {
   void free(std::byte* memory) override { std::free(memory); }
   std::byte* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
   void free_pinned(std::byte* memory) override { free(memory); }
-  void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override { std::memcpy(pinned, from, bytes); }
+  void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(pinned, from, bytes);  // `from` may be null then
+  }
   void copy_in(Stream /*stream*/, std::byte* device, const std::byte* pinned, std::size_t bytes) override {
     std::memcpy(device, pinned, bytes);
   }

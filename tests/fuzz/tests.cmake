@@ -58,7 +58,8 @@ lockstep_fuzz_target(checkpoint ROOM train MUTATOR manifest LINKS nlohmann_json:
 
 lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
   SOURCES launch/hosts.cpp launch/child.cpp launch/processes.cpp)
-lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cpp launch/control_socket.cpp)
+lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cpp launch/control_socket.cpp
+  launch/listening.cpp launch/hosts.cpp launch/child.cpp launch/processes.cpp LINKS Threads::Threads)
 
 lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(trace ROOM telemetry LINKS nlohmann_json::nlohmann_json

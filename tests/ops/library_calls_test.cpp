@@ -22,9 +22,9 @@ using backend::ColumnProduct;
 using Floats = std::vector<float>;
 
 /// Small integers: products and sums are exact in any order.
-Floats integers(std::int64_t n, std::int64_t seed) {
+Floats integers(std::int64_t n, std::uint64_t seed) {
   Floats values(static_cast<std::size_t>(n));
-  for (auto& value : values) value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16 & 7) - 3;
+  for (auto& value : values) value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16U & 7U) - 3;
   return values;
 }
 
