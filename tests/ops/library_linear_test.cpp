@@ -33,9 +33,9 @@ std::unique_ptr<Kernel> make_played(const std::string& op, const KernelRequest& 
   return make_product_layer<HostGrid>(request, products(GeluAt::none));
 }
 
-void fill_integers(Tensor& tensor, std::int64_t seed) {
+void fill_integers(Tensor& tensor, std::uint64_t seed) {
   for (float& value : tensor.as<float>()) {
-    value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16 & 7) - 3;
+    value = static_cast<float>((seed = seed * 1103515245 + 12345) >> 16U & 7U) - 3;
   }
 }
 

@@ -12,7 +12,7 @@ lockstep_script_test(train.accuracy.cifar10-resnet20 LABEL long TIMEOUT 14400
 # Preloaded into the program by checkpoint_faults_test.py.
 add_library(fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/fault_shim.cpp)
 target_link_libraries(fault_shim PRIVATE lockstep_flags ${CMAKE_DL_LIBS})
-lockstep_script_test(train.checkpoint_faults COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/checkpoint_faults_test.py
+lockstep_script_test(train.checkpoint_faults TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/checkpoint_faults_test.py
   $<TARGET_FILE:fault_shim>)
 lockstep_script_test(train.checkpoint_readers COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/checkpoint_readers_test.py)
 
