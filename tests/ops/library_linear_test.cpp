@@ -106,7 +106,7 @@ class LibraryLinears : public testing::Test {
     const auto kernel = played(setting, given);
     const bool rounds_bias = kernel->plan().find("bias in") != std::string::npos;
     const Problem as_read = problem(setting, rounds_bias);
-    KernelRun expected(as_read), found(given);
+    KernelRun expected(as_read), found(given, {.queue = &queue_});
     const auto own_kernel = own(setting, as_read);
     SCOPED_TRACE(fmt::format("{}, {}, bias {}, {} features: {}", setting.op, name_of(setting.type), setting.bias,
                              setting.features, kernel->plan()));
@@ -121,10 +121,10 @@ class LibraryLinears : public testing::Test {
     expect_the_weights_gradient_alone(given, *kernel, found.parameter_gradients()[0]);
   }
   /// The library may make the bias's with it, which then goes nowhere.
-  static void expect_the_weights_gradient_alone(const Problem& given, Kernel& kernel, const KernelRun::Bytes& weights) {
+  void expect_the_weights_gradient_alone(const Problem& given, Kernel& kernel, const KernelRun::Bytes& weights) {
     std::vector<bool> want(given.parameters.size());
     want[0] = true;
-    KernelRun run(given, {.want_parameters = want});
+    KernelRun run(given, {.want_parameters = want, .queue = &queue_});
     run.forward(kernel);
     run.backward(kernel);
     EXPECT_TRUE(run.parameter_gradients()[0] == weights);
@@ -233,7 +233,7 @@ TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
   for (const char* op : {"linear", "gelu_linear"}) {
     const Setting narrow{op, DType::bf16, true, 6, 5, false}, wide{op, DType::bf16, true, 6, 5, true};
     const Problem of_narrow = problem(narrow), of_wide = problem(wide);
-    KernelRun expected(of_narrow), found(of_wide);
+    KernelRun expected(of_narrow), found(of_wide, {.queue = &queue_});
     const auto own_kernel = own(narrow, of_narrow), kernel = own(wide, of_wide);
     EXPECT_GE(kernel->workspace_bytes(), own_kernel->workspace_bytes() + 5 * 8 * 2);
     expected.forward(*own_kernel);

@@ -234,7 +234,8 @@ void KernelRun::forward(Kernel& kernel, Over over) {
   const auto states = pointers<const void*>(states_);
   const auto statistics = pointers<float*>(statistics_);
   const auto outputs = pointers<void*>(outputs_), saved = pointers<void*>(saved_);
-  kernel.forward({inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step});
+  kernel.forward(
+      {inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step, options_.queue});
 }
 
 void KernelRun::remake(Kernel& kernel) {
@@ -245,7 +246,7 @@ void KernelRun::remake(Kernel& kernel) {
   auto outputs = pointers<void*>(outputs_);
   std::fill(outputs.begin() + 1, outputs.end(), nullptr);
   const auto saved = pointers<void*>(saved_);
-  kernel.remake({inputs, parameters, states, {}, outputs, saved, workspace_[0].data(), &problem_.step});
+  kernel.remake({inputs, parameters, states, {}, outputs, saved, workspace_[0].data(), &problem_.step, options_.queue});
 }
 
 void KernelRun::set_outputs(const std::vector<Bytes>& outputs) {
@@ -273,7 +274,7 @@ void KernelRun::backward(Kernel& kernel, Over over) {
     if (!options_.want_parameters[i]) parameter_gradients[i] = nullptr;
   }
   kernel.backward({inputs, parameters, states, outputs, saved, output_gradients, input_gradients, parameter_gradients,
-                   options_.add_to, workspace_[0].data(), &problem_.step});
+                   options_.add_to, workspace_[0].data(), &problem_.step, options_.queue});
 }
 
 std::string KernelRun::damage() const {
