@@ -23,7 +23,7 @@ ${CALLS}}
 ")
 
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS backend/cuda/*.cpp backend/cuda/*.cu comm/nccl_*.cpp comm/*_cuda.cu
-  train/*_cuda.cu)
+  optim/*_cuda.cu input/*_cuda.cu)
 add_library(lockstep_cuda MODULE ${CUDA_SOURCES} ${CUDA_KERNELS} ${LOCKSTEP_CUDA_LIST})
 set_target_properties(lockstep_cuda PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}

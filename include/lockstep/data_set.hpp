@@ -90,4 +90,9 @@ class DataSet {
   [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
 };
 
+/// Data sets of your own, instead of the job's sources; null ones are opened as the job says.
+struct DataSets {
+  std::shared_ptr<const DataSet> train, validation;
+};
+
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // part that they need, never the whole.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -194,10 +195,15 @@ struct Job {
   CheckpointOptions checkpoint;
   TelemetryOptions telemetry;
   double timeout_seconds = 60;  ///< deadline of a wait for other ranks
+  [[nodiscard]] std::chrono::milliseconds timeout() const {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000));
+  }
   std::int64_t bucket_bytes = 1 << 20;
   std::string digest;                   ///< sha256 of what the result depends on, in canonical form
   std::string canonical;                ///< the whole job as JSON (so YAML too) with every default filled in
   std::map<std::string, Place> places;  ///< of what was written, by path: "job.batch_size"
+  /// Where `path` was written; the path alone where it was not.
+  [[nodiscard]] Place place_of(const std::string& path) const;
 };
 
 }  // namespace lockstep

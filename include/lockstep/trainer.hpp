@@ -30,29 +30,6 @@ struct Registries {
 [[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& overrides,
                            const Registries& registries);
 
-/// Data sets of your own, instead of the job's sources; null ones are opened as the job says.
-struct DataSets {
-  std::shared_ptr<const DataSet> train, validation;
-};
-
-/// Who watches a run from outside. Called by the training thread of every rank.
-class RunWatcher {
- public:
-  enum class Wish {
-    none,
-    end_after_checkpoint,  ///< when the job's next checkpoint is written
-    end_now,               ///< checkpoint after this step and end
-  };
-  virtual ~RunWatcher() = default;
-  virtual void step_done(std::int64_t step) = 0;  ///< so many steps are done
-  [[nodiscard]] virtual Wish wish() const = 0;    ///< one rank's is enough
-};
-
-/// Steps to trace, counted from 1 as the run tells them; last 0: none.
-struct ProfileSteps {
-  std::int64_t first = 0, last = 0;
-};
-
 struct TrainerOptions {
   std::string resume = "auto";      ///< auto | never | path of a checkpoint
   bool handle_signals = false;      ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end

@@ -5,8 +5,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
+#include "input/prepared_data.hpp"
 #include "train/job_graph.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
@@ -37,7 +37,7 @@ int check(JobArgument& argument, bool need_data) {
   const config::Catalogue catalogue = train::catalogue_of(registries);
   const Job job = argument.load(catalogue, need_data);
   if (need_data) {
-    const auto data = train::prepare_data(job, registries.augmentations, {});
+    const auto data = input::prepare_data(job, registries.augmentations, {});
     const Graph graph = train::make_job_graph(job, data, registries);
     std::int64_t parameters = 0;
     for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.elements();

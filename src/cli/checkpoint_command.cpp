@@ -14,17 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-train::Checkpoint sound(const std::string& directory) {
+checkpoint::Checkpoint sound(const std::string& directory) {
   std::string why;
-  auto checkpoint = train::read_checkpoint(directory, why);
+  auto checkpoint = checkpoint::read_checkpoint(directory, why);
   if (!checkpoint) throw Error(ExitCode::data, why);
   return std::move(*checkpoint);
 }
 
-train::Checkpoint newest_sound(const std::string& place, const std::string& steps) {
+checkpoint::Checkpoint newest_sound(const std::string& place, const std::string& steps) {
   std::string why, damaged;
-  for (const auto& path : train::list_checkpoints(steps)) {
-    if (auto checkpoint = train::read_checkpoint(path, why)) return std::move(*checkpoint);
+  for (const auto& path : checkpoint::list_checkpoints(steps)) {
+    if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return std::move(*checkpoint);
     damaged += (damaged.empty() ? "" : "; ") + why;
   }
   throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint, found {}", place,
@@ -35,18 +35,18 @@ train::Checkpoint newest_sound(const std::string& place, const std::string& step
 
 std::string steps_directory(const std::string& place) {
   if (fs::is_directory(place + "/checkpoints")) return place + "/checkpoints";
-  if (!train::list_checkpoints(place).empty()) return place;
+  if (!checkpoint::list_checkpoints(place).empty()) return place;
   throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint or a run directory, found {}", place,
                                           fs::exists(place) ? "no checkpoints in it" : "nothing there"));
 }
 
-train::Checkpoint checkpoint_at(const std::string& place) {
+checkpoint::Checkpoint checkpoint_at(const std::string& place) {
   const fs::path path = place;
   if (path.filename() == "best" && fs::is_regular_file(path)) {
     const std::string steps = path.parent_path().string();
-    return sound((fs::path(steps) / train::best_checkpoint(steps)).string());
+    return sound((fs::path(steps) / checkpoint::best_checkpoint(steps)).string());
   }
-  if (fs::exists(path / "manifest.json") || train::step_of(place)) return sound(place);
+  if (fs::exists(path / "manifest.json") || checkpoint::step_of(place)) return sound(place);
   return newest_sound(place, steps_directory(place));
 }
 

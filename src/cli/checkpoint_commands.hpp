@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "checkpoint/checkpoint.hpp"
 #include "cli/commands.hpp"
-#include "train/checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -21,6 +21,6 @@ inline constexpr const char* kCheckpointPlaceHelp =
 
 /// The checkpoint at `place`, verified: a damaged one is an Error(data), but of a run directory the newest sound one
 /// is taken.
-[[nodiscard]] train::Checkpoint checkpoint_at(const std::string& place);
+[[nodiscard]] checkpoint::Checkpoint checkpoint_at(const std::string& place);
 
 }  // namespace lockstep::cli

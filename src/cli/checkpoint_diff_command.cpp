@@ -21,17 +21,17 @@ struct DiffArguments {
   std::string a, b;
 };
 
-using Tensors = std::map<std::string, train::SavedTensor>;
+using Tensors = std::map<std::string, checkpoint::SavedTensor>;
 
-Tensors by_name(const train::Checkpoint& checkpoint) {
+Tensors by_name(const checkpoint::Checkpoint& checkpoint) {
   Tensors tensors;
   for (const auto& tensor : checkpoint.manifest.tensors) tensors[tensor.name] = tensor;
   return tensors;
 }
 
-std::vector<float> values_of(const train::Checkpoint& checkpoint, const train::SavedTensor& tensor) {
+std::vector<float> values_of(const checkpoint::Checkpoint& checkpoint, const checkpoint::SavedTensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
-  train::load(checkpoint, {{tensor.name, {tensor.shape, values}}});
+  checkpoint::load(checkpoint, {{tensor.name, {tensor.shape, values}}});
   return values;
 }
 
@@ -67,7 +67,7 @@ class Differences {
   int count_ = 0;
 };
 
-void compare_progress(const train::Progress& a, const train::Progress& b, Differences& out) {
+void compare_progress(const checkpoint::Progress& a, const checkpoint::Progress& b, Differences& out) {
   out.compare("step", a.step, b.step);
   out.compare("samples", a.samples, b.samples);
   out.compare("seed", a.seed, b.seed);
@@ -85,7 +85,7 @@ void compare_progress(const train::Progress& a, const train::Progress& b, Differ
   }
 }
 
-void compare_tensors(const train::Checkpoint& a, const train::Checkpoint& b, Differences& out) {
+void compare_tensors(const checkpoint::Checkpoint& a, const checkpoint::Checkpoint& b, Differences& out) {
   const Tensors in_a = by_name(a), in_b = by_name(b);
   for (const auto& [name, tensor] : in_a) {
     const auto found = in_b.find(name);

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "checkpoint/files.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
-#include "train/checkpoint_files.hpp"
 
 namespace lockstep::cli {
 
@@ -23,7 +23,7 @@ struct ExportArguments {
 };
 
 // Of the optimizer's states is what carries the name of another tensor before a colon.
-bool is_state_of_optimizer(const std::string& name, const train::Checkpoint& checkpoint) {
+bool is_state_of_optimizer(const std::string& name, const checkpoint::Checkpoint& checkpoint) {
   const auto colon = name.rfind(':');
   if (colon == std::string::npos) return false;
   const auto& tensors = checkpoint.manifest.tensors;
@@ -41,25 +41,25 @@ void check_target(const ExportArguments& arguments) {
   }
 }
 
-std::string model_file(const train::Checkpoint& checkpoint) {
+std::string model_file(const checkpoint::Checkpoint& checkpoint) {
   std::vector<std::vector<float>> values;
-  std::vector<train::NamedSpan> tensors;
-  train::Targets targets;
+  std::vector<checkpoint::NamedSpan> tensors;
+  checkpoint::Targets targets;
   for (const auto& tensor : checkpoint.manifest.tensors) {
     if (is_state_of_optimizer(tensor.name, checkpoint)) continue;
     values.emplace_back(static_cast<std::size_t>(elements(tensor.shape)));
     targets[tensor.name] = {tensor.shape, values.back()};
     tensors.push_back({tensor.name, tensor.shape, values.back()});
   }
-  train::load(checkpoint, targets);
-  return train::to_safetensors(tensors, {{"format", "lockstep"}});
+  checkpoint::load(checkpoint, targets);
+  return checkpoint::to_safetensors(tensors, {{"format", "lockstep"}});
 }
 
 int write(const ExportArguments& arguments) {
   check_target(arguments);
   const auto checkpoint = checkpoint_at(arguments.from);
   const std::string bytes = model_file(checkpoint);
-  train::write_whole(train::real_files(), arguments.to, bytes);
+  checkpoint::write_whole(checkpoint::real_files(), arguments.to, bytes);
   fmt::print("wrote {}: the model of {}, {}\n", arguments.to, checkpoint.path,
              telemetry::byte_count(static_cast<double>(bytes.size())));
   return 0;

@@ -27,17 +27,17 @@ struct ListArguments {
 struct Row {
   std::string path;
   bool best = false;
-  std::optional<train::Manifest> manifest;
+  std::optional<checkpoint::Manifest> manifest;
   std::string damage;
 };
 
 std::vector<Row> rows_of(const std::string& steps) {
   std::vector<Row> rows;
-  const std::string best = train::best_checkpoint(steps);
-  for (const auto& path : train::list_checkpoints(steps)) {
+  const std::string best = checkpoint::best_checkpoint(steps);
+  for (const auto& path : checkpoint::list_checkpoints(steps)) {
     Row row{path, fs::path(path).filename() == best, {}, ""};
     try {
-      row.manifest = train::open_checkpoint(path).manifest;
+      row.manifest = checkpoint::open_checkpoint(path).manifest;
     } catch (const Error& error) {
       row.damage = error.what();
     }
@@ -46,7 +46,7 @@ std::vector<Row> rows_of(const std::string& steps) {
   return rows;
 }
 
-std::uint64_t bytes_of(const train::Manifest& manifest) {
+std::uint64_t bytes_of(const checkpoint::Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const auto& [name, file] : manifest.files) bytes += file.bytes;
   return bytes;

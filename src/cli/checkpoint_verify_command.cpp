@@ -14,7 +14,7 @@ namespace {
 
 std::vector<std::string> damage_of(const std::string& path) {
   try {
-    return train::find_damage(train::open_checkpoint(path));
+    return checkpoint::find_damage(checkpoint::open_checkpoint(path));
   } catch (const Error& error) {
     if (error.code() == ExitCode::infrastructure || error.code() == ExitCode::cannot_create) throw;  // who knows?
     return {error.what()};
@@ -24,8 +24,8 @@ std::vector<std::string> damage_of(const std::string& path) {
 int verify(const std::vector<std::string>& places) {
   std::vector<std::string> all;
   for (const auto& place : places) {
-    const bool single = train::step_of(place).has_value();
-    for (const auto& path : single ? std::vector{place} : train::list_checkpoints(steps_directory(place))) {
+    const bool single = checkpoint::step_of(place).has_value();
+    for (const auto& path : single ? std::vector{place} : checkpoint::list_checkpoints(steps_directory(place))) {
       const auto damage = damage_of(path);
       fmt::print("{}  {}\n", path, damage.empty() ? "sound" : "damaged");
       all.insert(all.end(), damage.begin(), damage.end());

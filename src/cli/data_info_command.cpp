@@ -10,9 +10,9 @@
 #include "cli/data_words.hpp"
 #include "data/contact_sheet.hpp"
 #include "data/statistics.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
@@ -78,7 +78,7 @@ void print_statistics(const data::ChannelStatistics& statistics) {
   print_line("deviation", fmt::format("{:.4f}", fmt::join(statistics.deviation, " ")));
 }
 
-void print_index(const std::string& title, const std::vector<train::IndexReport>& indexes) {
+void print_index(const std::string& title, const std::vector<input::IndexReport>& indexes) {
   for (const auto& index : indexes) {
     if (index.set != title) continue;
     print_line("index", index.was_cached     ? "from the cache, " + index.file
@@ -88,7 +88,7 @@ void print_index(const std::string& title, const std::vector<train::IndexReport>
 }
 
 void print_set(const std::string& title, const DataSet& set, const data::ChannelStatistics& statistics,
-               const std::vector<train::IndexReport>& indexes, bool all) {
+               const std::vector<input::IndexReport>& indexes, bool all) {
   const DataSetInfo& info = set.info();
   fmt::print("{}\n", title);
   print_line("format", info.format);
@@ -114,7 +114,7 @@ void draw(const std::string& path, const DataSet& set, const data::Pipeline& pip
 }
 
 void info_of_source(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  train::SourceIndexes indexes(data::default_cache_directory());
+  input::SourceIndexes indexes(data::default_cache_directory());
   const auto set = indexes.open("source", job.data.train, nullptr);
   const auto statistics = data::channel_statistics(*set, {.notes = &indexes.notes("source")});
   print_set("source", *set, statistics, indexes.keep(), arguments.all);
@@ -123,7 +123,7 @@ void info_of_source(const InfoArguments& arguments, const Job& job, const Regist
 
 void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
   const auto data =
-      train::prepare_data(job, registries.augmentations, {}, {.with_test = true, .with_statistics = true});
+      input::prepare_data(job, registries.augmentations, {}, {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
     print_set(name, set, data.statistics.at(name), data.indexes, arguments.all);
   };
@@ -131,7 +131,7 @@ void info_of_job(const InfoArguments& arguments, const Job& job, const Registrie
   if (data.validation) print("validation", *data.validation);
   if (data.test) print("test", *data.test);
   if (!arguments.picture.empty()) {
-    draw(arguments.picture, *data.train, data.pipeline(job, registries.augmentations, *data.train, true));
+    draw(arguments.picture, *data.train, data.pipeline(job, *data.train, true));
   }
 }
 

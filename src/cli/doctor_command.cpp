@@ -14,11 +14,11 @@
 #include "launch/mpirun.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
+#include "observe/gpu_events.hpp"
+#include "observe/rank_gpu.hpp"
 #include "telemetry/text.hpp"
 #include "train/device_choice.hpp"
 #include "train/fingerprint.hpp"
-#include "train/gpu_events.hpp"
-#include "train/rank_gpu.hpp"
 
 namespace lockstep::cli {
 
@@ -130,7 +130,7 @@ void examine_gpus(Report& report) {
     report.lacking("a driver that works", "see what nvidia-smi says");
     return;
   }
-  report.fact("GPU driver", train::driver_text(train::driver_version(), driver.cuda_version));
+  report.fact("GPU driver", observe::driver_text(observe::driver_version(), driver.cuda_version));
   if (facts.visible) report.fact("visible", fmt::format("CUDA_VISIBLE_DEVICES is '{}'", *facts.visible));
   if (driver.state == State::no_gpu) report.fact("GPUs", "none that this process may see");
   for (std::size_t i = 0; i < driver.gpus.size(); ++i) report.fact(fmt::format("GPU {}", i), text_of(driver.gpus[i]));

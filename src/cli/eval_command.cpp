@@ -12,6 +12,7 @@
 #include "cli/saved_model.hpp"
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
+#include "exec/thread_counts.hpp"
 #include "telemetry/text.hpp"
 #include "train/agreed_plans.hpp"
 #include "train/bad_samples.hpp"
@@ -19,7 +20,6 @@
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
 #include "train/run_context.hpp"
-#include "train/shares.hpp"
 
 namespace lockstep::cli {
 
@@ -62,14 +62,13 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);
   const Graph graph = train::make_job_graph(job, data, registries);
   const SavedModel model = load_saved_model(files, graph, job, communicator);
-  exec::WorkerPool pool(train::worker_count(job, communicator, device, static_cast<std::size_t>(set->size())));
+  exec::WorkerPool pool(exec::worker_count(job, communicator, device, static_cast<std::size_t>(set->size())));
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
-  options.timeout = train::timeout_of(job);
+  options.timeout = job.timeout();
   options.alike = train::computes_alike(job, device);
   options.once = true;
-  train::Evaluation evaluation(graph, *set, data.pipeline(job, registries.augmentations, *set, false), communicator,
-                               device, pool, options);
+  train::Evaluation evaluation(graph, *set, data.pipeline(job, *set, false), communicator, device, pool, options);
   const auto metrics = evaluation.run({model.parameters, model.states}, 0);
   for (const auto& sample : train::gather_replaced(*data.replaced, communicator, {"evaluation", 0, options.timeout})) {
     fmt::print(stderr, "warning: {}\n", sample.text());

@@ -15,9 +15,9 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
 }
 
 std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source,
-                                         const std::string& policy, const train::PreparedData& data,
+                                         const std::string& policy, const input::PreparedData& data,
                                          Communicator& communicator) {
-  train::SourceIndexes indexes(data::default_cache_directory());
+  input::SourceIndexes indexes(data::default_cache_directory());
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
     set = indexes.open(name, source, &data.train->info());
@@ -49,7 +49,7 @@ EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job&
     return {std::move(set), std::move(*remembered)};
   }
   const Job whole = argument.load(train::catalogue_of(registries));
-  auto data = train::prepare_data(whole, registries.augmentations, {},
+  auto data = input::prepare_data(whole, registries.augmentations, {},
                                   {.communicator = &communicator, .with_test = name == "test"});
   if (name == "test") return {data.test, data};
   auto set = name == "train" ? data.train : data.validation;

@@ -6,14 +6,14 @@
 
 #include "cli/job_argument.hpp"
 #include "cli/saved_model.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
 struct EvalSet {
   std::shared_ptr<const DataSet> set;
-  train::PreparedData data;  ///< what there is to know of the training data
+  input::PreparedData data;  ///< what there is to know of the training data
 };
 
 /// `name`: validation, test or train. Throws Error(usage) where the job has no such set.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "checkpoint/checkpoint.hpp"
 #include "lockstep/error.hpp"
-#include "train/checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -50,9 +50,9 @@ Job JobArgument::load_saved(const config::Catalogue& catalogue, bool need_data) 
   const bool one = fs::exists(file + "/manifest.json");
   if (one) checkpoint = file;
   std::string why = "no checkpoints in it";
-  for (const auto& directory : one ? std::vector{file} : train::list_checkpoints(file + "/checkpoints")) {
+  for (const auto& directory : one ? std::vector{file} : checkpoint::list_checkpoints(file + "/checkpoints")) {
     const std::string manifest = directory + "/manifest.json";
-    const auto text = train::job_of_manifest(manifest, why);
+    const auto text = checkpoint::job_of_manifest(manifest, why);
     if (!text) continue;
     Job job = config::load_text(*text, manifest, overrides, catalogue, need_data);
     const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };

@@ -8,8 +8,8 @@
 
 #include "cli/saved_model.hpp"
 #include "exec/device.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
@@ -29,7 +29,7 @@ struct PredictOptions {
 /// A job, its trained model, and what there is to know of its data.
 struct PredictContext {
   const Job& job;
-  const train::PreparedData& data;
+  const input::PreparedData& data;
   const SavedFiles& files;
   const Registries& registries;
   const PredictOptions& options;

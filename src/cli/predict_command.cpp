@@ -65,9 +65,9 @@ int predict(PredictArguments& arguments) {
   auto remembered = remembered_data(files, job, registries.augmentations);
   if (!remembered) {  // weights alone: only the training data know the rest
     job = arguments.job.load(train::catalogue_of(registries));
-    remembered = train::prepare_data(job, registries.augmentations, {});
+    remembered = input::prepare_data(job, registries.augmentations, {});
   }
-  const train::PreparedData& data = *remembered;
+  const input::PreparedData& data = *remembered;
   const PredictContext context{job, data, files, registries, arguments.options, device};
   const DataSetInfo& info = data.train->info();
   if (has(info, Feature::Kind::tokens)) return predict_text(context);

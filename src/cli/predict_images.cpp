@@ -11,9 +11,9 @@
 #include "core/whole_file.hpp"
 #include "data/readers/image_file.hpp"
 #include "exec/executor.hpp"
+#include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
-#include "train/shares.hpp"
 
 namespace lockstep::cli {
 
@@ -118,7 +118,7 @@ std::vector<Scores> run(const PredictContext& context, const Graph& graph, const
   std::vector<Scores> scores(source.samples());
   std::vector<int> samples(scores.size());
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int>(i);
-  const auto workers = train::worker_count(context.job, *make_single_communicator(), context.device, samples.size());
+  const auto workers = exec::worker_count(context.job, *make_single_communicator(), context.device, samples.size());
   exec::WorkerPool pool(workers);
   exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
   executor.use({model.parameters, model.states});

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "checkpoint/checkpoint.hpp"
 #include "cli/report_style.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
@@ -14,7 +15,6 @@
 #include "telemetry/event_log.hpp"
 #include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
-#include "train/checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -224,8 +224,8 @@ std::string environment(const RunEvents& run) {
 std::optional<std::string> job_of(const std::string& run_directory) {
   if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
   std::string ignored;
-  for (const auto& checkpoint : train::list_checkpoints(run_directory + "/checkpoints")) {
-    if (const auto job = train::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
+  for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
+    if (const auto job = checkpoint::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
       const auto json = EventJson::parse(*job, nullptr, false);
       return json.is_discarded() ? *job : json.dump(2);
     }

@@ -5,21 +5,21 @@
 #include <filesystem>
 #include <span>
 
+#include "checkpoint/reader.hpp"
+#include "checkpoint/run_directory.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "comm/work_together.hpp"
 #include "core/whole_file.hpp"
+#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
-#include "train/checkpoint_reader.hpp"
-#include "train/data_facts.hpp"
 #include "train/run_context.hpp"
-#include "train/run_directory.hpp"
-#include "train/safetensors.hpp"
-#include "train/work_together.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
-using train::Checkpoint;
+using checkpoint::Checkpoint;
 
 [[noreturn]] void none_in(const std::string& directory, const std::string& detail) {
   throw Error(ExitCode::data,
@@ -30,15 +30,15 @@ using train::Checkpoint;
 
 Checkpoint newest(const std::string& directory) {
   std::string why, damaged;
-  for (const auto& path : train::list_checkpoints(directory)) {
-    if (auto checkpoint = train::read_checkpoint(path, why)) return *checkpoint;
+  for (const auto& path : checkpoint::list_checkpoints(directory)) {
+    if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return *checkpoint;
     damaged += (damaged.empty() ? "" : "; ") + why;
   }
   none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
 }
 
 Checkpoint best(const std::string& directory) {
-  const std::string name = train::best_checkpoint(directory);
+  const std::string name = checkpoint::best_checkpoint(directory);
   if (name.empty()) {
     throw Error(ExitCode::data,
                 fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a metric "
@@ -46,13 +46,13 @@ Checkpoint best(const std::string& directory) {
                             directory));
   }
   std::string why;
-  if (auto checkpoint = train::read_checkpoint(directory + "/" + name, why)) return *checkpoint;
+  if (auto checkpoint = checkpoint::read_checkpoint(directory + "/" + name, why)) return *checkpoint;
   none_in(directory, why);
 }
 
 Checkpoint one_at(const std::string& path) {
   std::string why;
-  if (auto checkpoint = train::read_checkpoint(path, why)) return *checkpoint;
+  if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return *checkpoint;
   throw Error(ExitCode::data,
               fmt::format("--checkpoint: expected newest, best, a checkpoint's directory or a .safetensors "
                           "file; {}",
@@ -77,7 +77,7 @@ SavedFiles find(const std::string& which, const Job& job) {
   return found;
 }
 
-void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
+void fill(const checkpoint::SafetensorsFile& file, exec::TensorBlock& block) {
   for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
 }
 
@@ -85,13 +85,13 @@ void fill(const train::SafetensorsFile& file, exec::TensorBlock& block) {
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
-  train::work_of_first_rank(communicator, {"checkpoint", 0, train::timeout_of(job)}, [&] { files = find(which, job); });
-  files.checkpoint = train::broadcast_checkpoint(std::move(files.checkpoint), communicator, train::timeout_of(job));
+  comm::work_of_first_rank(communicator, {"checkpoint", 0, job.timeout()}, [&] { files = find(which, job); });
+  files.checkpoint = checkpoint::broadcast_checkpoint(std::move(files.checkpoint), communicator, job.timeout());
   if (files.checkpoint) {
     files.path = files.checkpoint->path;
     return files;
   }
-  const Operation operation{"checkpoint", 0, train::timeout_of(job)};
+  const Operation operation{"checkpoint", 0, job.timeout()};
   std::uint64_t size = files.weights.size();
   communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
   files.weights.resize(size);
@@ -99,12 +99,12 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
   return files;
 }
 
-std::optional<train::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
+std::optional<input::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
                                                    const AugmentRegistry& registry) {
   if (!files.checkpoint) return std::nullopt;
   const auto& progress = files.checkpoint->manifest.progress;
   if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
-  return train::recall_data(progress.data_facts, job, registry, files.path + "/manifest.json");
+  return input::recall_data(progress.data_facts, job, registry, files.path + "/manifest.json");
 }
 
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {
@@ -113,15 +113,15 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};
   if (!files.checkpoint) {
-    const auto file = train::SafetensorsFile::parse(files.weights, files.path);
+    const auto file = checkpoint::SafetensorsFile::parse(files.weights, files.path);
     fill(file, model.parameters);
     fill(file, model.states);
     return model;
   }
-  train::Targets targets;
-  train::add_targets(model.parameters, "", targets);
-  train::add_targets(model.states, "", targets);
-  train::CheckpointReader reader(communicator, train::timeout_of(job));
+  checkpoint::Targets targets;
+  checkpoint::add_targets(model.parameters, "", targets);
+  checkpoint::add_targets(model.states, "", targets);
+  checkpoint::CheckpointReader reader(communicator, job.timeout());
   const auto faults = reader.read(*files.checkpoint);
   if (!faults.empty()) throw Error(ExitCode::data, faults.front());
   reader.load(*files.checkpoint, targets);

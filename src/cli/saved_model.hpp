@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/checkpoint.hpp"
 #include "exec/parameters.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
-#include "train/checkpoint.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::cli {
 
@@ -26,7 +26,7 @@ inline constexpr const char* kCheckpointHelp =
 /// What was chosen, verified: a checkpoint, or the bytes of a .safetensors file.
 struct SavedFiles {
   std::string path;
-  std::optional<train::Checkpoint> checkpoint;
+  std::optional<checkpoint::Checkpoint> checkpoint;
   std::string weights;  ///< where there is no checkpoint
 };
 
@@ -36,7 +36,7 @@ struct SavedFiles {
 
 /// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and
 /// for checkpoints that had no memory yet.
-[[nodiscard]] std::optional<train::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
+[[nodiscard]] std::optional<input::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
                                                                  const AugmentRegistry& registry);
 
 /// On every rank alike. Throws Error(data) when the checkpoint does not fit the graph.

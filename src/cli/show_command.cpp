@@ -35,14 +35,14 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 /// A run remembers what its data are like; for a job file they must be there.
-train::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
+input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
-    return train::prepare_data(argument.load(train::catalogue_of(registries)), registries.augmentations, {});
+    return input::prepare_data(argument.load(train::catalogue_of(registries)), registries.augmentations, {});
   }
   const auto files =
       read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job, *make_single_communicator());
   auto data = remembered_data(files, job, registries.augmentations);
-  return data ? std::move(*data) : train::prepare_data(job, registries.augmentations, {});
+  return data ? std::move(*data) : input::prepare_data(job, registries.augmentations, {});
 }
 
 std::string mebibytes(std::int64_t bytes) {

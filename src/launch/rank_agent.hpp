@@ -19,7 +19,7 @@
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "launch/control_socket.hpp"
-#include "lockstep/trainer.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::launch {
 

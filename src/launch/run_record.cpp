@@ -15,11 +15,11 @@
 #include <thread>
 #include <utility>
 
+#include "checkpoint/run_directory.hpp"
 #include "core/spans.hpp"
 #include "telemetry/event_file.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
-#include "train/run_directory.hpp"
 
 namespace lockstep::launch {
 
@@ -33,7 +33,7 @@ int open_file(const std::string& directory, const char* name, int flags) {
   const std::string path = directory + "/" + name;
   const int file = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0)
-    train::cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+    checkpoint::cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   return file;
 }
 
@@ -42,7 +42,7 @@ bool lock_within(const std::string& directory, int file, double seconds) {
   const auto start = Clock::now();
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) {
-      train::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", std::strerror(errno)));
+      checkpoint::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", std::strerror(errno)));
     }
     if (seconds_since(start) >= seconds) return false;
     std::this_thread::sleep_for(kLookAgain);
@@ -61,10 +61,10 @@ std::string job_text(const Job& job) {
 RunRecord::RunRecord(const Job& job, bool json, double lock_seconds) : directory_(job.run_directory), json_(json) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
-  if (error) train::cannot_use(directory_, "cannot create the run directory: " + error.message());
+  if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = open_file(directory_, "launch.lock", O_RDWR);
   if (!lock_within(directory_, lock_, lock_seconds))
-    train::cannot_use(directory_, "another launch uses this directory");
+    checkpoint::cannot_use(directory_, "another launch uses this directory");
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job_text(job);
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
@@ -131,7 +131,7 @@ std::string RunRecord::next_attempt() {
   std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) train::cannot_use(directory_, "cannot write to the run directory: " + error.message());
+  if (error) checkpoint::cannot_use(directory_, "cannot write to the run directory: " + error.message());
   return folder;
 }
 

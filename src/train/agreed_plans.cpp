@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "train/host_leader.hpp"
+#include "comm/host_leader.hpp"
 
 namespace lockstep::train {
 
@@ -10,7 +10,7 @@ namespace {
 
 /// Rank 0's, on every rank.
 std::vector<std::string> plans_of_first_rank(Communicator& communicator, const std::vector<std::string>& own) {
-  const Operation operation{.name = "the plans of rank 0", .timeout = kStartDeadline};
+  const Operation operation{.name = "the plans of rank 0", .timeout = comm::kStartDeadline};
   std::string text;
   for (const std::string& plan : own) text += plan + "\n";
   std::uint64_t size = text.size();

@@ -12,7 +12,7 @@
 #include "data/replacing_set.hpp"
 #include "lockstep/communicator.hpp"
 #include "train/run_context.hpp"
-#include "train/step_scalars.hpp"
+#include "train/step_flags.hpp"
 
 namespace lockstep::train {
 

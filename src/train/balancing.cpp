@@ -15,10 +15,10 @@
 #include "balance/memory_limit.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
+#include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/prometheus_query.hpp"
 #include "train/earlier_runs.hpp"
-#include "train/shares.hpp"
 
 namespace lockstep::train {
 
@@ -56,7 +56,7 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
   auto most = static_cast<int>(own_shards().size());
   if (run.options.shares) most = shards;
   if (is_automatic()) most = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
-  workers_ = worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(most));
+  workers_ = exec::worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(most));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
@@ -100,9 +100,7 @@ std::vector<int> Balancing::first_counts() {
   const int shards = static_cast<int>(run_.job.shards);
   if (run_.job.balance_weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
   const std::string key = "job.balance.weights";
-  const auto place = run_.job.places.find(key);
-  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
-                                       place != run_.job.places.end() ? place->second.text() : key);
+  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(), run_.job.place_of(key).text());
   return comm::counts_by_weights(shards, weights_);
 }
 
@@ -251,7 +249,7 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
   }
 }
 
-bool Balancing::after_scalars(const StepSums& sums, std::int64_t step, double seconds) {
+bool Balancing::after_scalars(const exec::StepSums& sums, std::int64_t step, double seconds) {
   std::vector<balance::RankMeasure> ranks;
   for (std::size_t at = 0; at < sums.rank_values.size(); at += balance::kMeasures) {
     ranks.push_back(balance::from_values(sums.rank_values.data() + at));

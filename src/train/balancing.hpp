@@ -19,8 +19,9 @@
 #include "comm/assignment.hpp"
 #include "core/gpu_cause.hpp"
 #include "exec/executor.hpp"
+#include "exec/step_scalars.hpp"
 #include "train/run_context.hpp"
-#include "train/step_scalars.hpp"
+#include "train/step_flags.hpp"
 
 namespace lockstep::train {
 
@@ -55,7 +56,7 @@ class Balancing {
   [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
   [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
   /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
-  bool after_scalars(const StepSums& sums, std::int64_t step, double seconds);
+  bool after_scalars(const exec::StepSums& sums, std::int64_t step, double seconds);
 
   /// Shards of each rank of an evaluation of `shards` in all, as shares of training are chosen: by the speeds of now,
   /// by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every rank calls it.

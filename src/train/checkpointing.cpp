@@ -5,9 +5,9 @@
 
 #include <deque>
 
+#include "comm/work_together.hpp"
 #include "lockstep/error.hpp"
 #include "train/start_facts.hpp"
-#include "train/work_together.hpp"
 
 namespace lockstep::train {
 
@@ -17,19 +17,21 @@ constexpr Operation kStarting{"run directory", 0};  ///< what rank 0 does there 
 
 }  // namespace
 
-Checkpointing::Checkpointing(const RunContext& run, FileSystem& files) : run_(run), files_(files) {
+Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& files) : run_(run), files_(files) {
   if (run_.job.checkpoint.never) return;
-  LockPatience patience;
-  if (run_.options.watcher != nullptr) patience.patience = kFormerRankPatience;
+  checkpoint::LockPatience patience;
+  if (run_.options.watcher != nullptr) patience.patience = checkpoint::kFormerRankPatience;
   patience.warn = [&](const std::string& message) { run_.emit("warning", {{"message", message}}); };
-  work_of_first_rank(run_.communicator, kStarting,
-                     [&] { directory_ = std::make_unique<RunDirectory>(run_.job.run_directory, patience); });
-  require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
+  comm::work_of_first_rank(run_.communicator, kStarting, [&] {
+    directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, patience);
+  });
+  checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 
-bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& model, Progress& progress) {
+bool Checkpointing::resume(const std::vector<std::string>& state_names, optim::Model& model,
+                           checkpoint::Progress& progress) {
   if (run_.job.checkpoint.never) return false;
-  CheckpointReader reader(run_.communicator, run_.timeout());
+  checkpoint::CheckpointReader reader(run_.communicator, run_.timeout());
   const auto checkpoint = find(reader);
   if (checkpoint) {
     progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
@@ -37,23 +39,23 @@ bool Checkpointing::resume(const std::vector<std::string>& state_names, Model& m
     begun_step_ = resumed_at_ = progress.step;
     newest_ = checkpoint->path;
   }
-  work_of_first_rank(run_.communicator, kStarting, [&] {
-    set_aside(files_, directory_->checkpoints(), checkpoint ? progress.step : -1);
-    best_ = best_checkpoint(directory_->checkpoints());
+  comm::work_of_first_rank(run_.communicator, kStarting, [&] {
+    checkpoint::set_aside(files_, directory_->checkpoints(), checkpoint ? progress.step : -1);
+    best_ = checkpoint::best_checkpoint(directory_->checkpoints());
   });
   return checkpoint.has_value();
 }
 
-std::optional<Checkpoint> Checkpointing::find(CheckpointReader& reader) const {
+std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::CheckpointReader& reader) const {
   std::deque<std::string> candidates;
   std::vector<std::string> notes;
   for (bool first = true;; first = false) {
-    std::optional<Checkpoint> checkpoint;
-    work_of_first_rank(run_.communicator, kStarting, [&] {
-      if (first) candidates = resume_candidates(run_.options.resume, *directory_);
-      checkpoint = next_candidate(candidates, run_.job, notes);
+    std::optional<checkpoint::Checkpoint> checkpoint;
+    comm::work_of_first_rank(run_.communicator, kStarting, [&] {
+      if (first) candidates = checkpoint::resume_candidates(run_.options.resume, *directory_);
+      checkpoint = checkpoint::next_candidate(candidates, run_.job, notes);
     });
-    checkpoint = broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
+    checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
     notes.insert(notes.end(), faults.begin(), faults.end());
     if (checkpoint && !faults.empty()) continue;
@@ -68,7 +70,8 @@ void Checkpointing::tell_of_damage(const std::string& notes) const {
   run_.emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
 }
 
-Progress Checkpointing::going_on(Progress saved, const Progress& now, const std::string& path) const {
+checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
+                                             const std::string& path) const {
   if (saved.data_digest != now.data_digest) {
     throw Error(ExitCode::data,
                 fmt::format("{}: the data set is not the one that this run began with; restore it, or choose "
@@ -96,21 +99,22 @@ Progress Checkpointing::going_on(Progress saved, const Progress& now, const std:
 
 std::string Checkpointing::path(std::int64_t step) const {
   if (!directory_ || !has_begun(step)) return {};
-  return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint_name(step);
+  return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint::checkpoint_name(step);
 }
 
-Targets Checkpointing::targets_of(const std::vector<std::string>& state_names, Model& model) {
-  Targets targets;
-  add_targets(model.parameters, "", targets);
-  add_targets(model.states, "", targets);
-  for (std::size_t i = 0; i < state_names.size(); ++i) add_targets(model.optimizer[i], ":" + state_names[i], targets);
+checkpoint::Targets Checkpointing::targets_of(const std::vector<std::string>& state_names, optim::Model& model) {
+  checkpoint::Targets targets;
+  checkpoint::add_targets(model.parameters, "", targets);
+  checkpoint::add_targets(model.states, "", targets);
+  for (std::size_t i = 0; i < state_names.size(); ++i)
+    checkpoint::add_targets(model.optimizer[i], ":" + state_names[i], targets);
   return targets;
 }
 
-void Checkpointing::prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
-                            std::chrono::milliseconds deadline) {
+void Checkpointing::prepare(const optim::Model& model, const std::vector<std::string>& state_names,
+                            std::int64_t keep_every, std::chrono::milliseconds deadline) {
   if (run_.job.checkpoint.never) return;
-  WriterOptions options;
+  checkpoint::WriterOptions options;
   options.directory = run_.job.run_directory + "/checkpoints";
   options.retention = {run_.job.checkpoint.keep, keep_every};
   options.best = best_;
@@ -118,11 +122,11 @@ void Checkpointing::prepare(const Model& model, const std::vector<std::string>& 
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
   options.deadline = deadline;
-  writer_ =
-      std::make_unique<CheckpointWriter>(run_.communicator, sources_of(model, state_names), std::move(options), files_);
+  writer_ = std::make_unique<checkpoint::CheckpointWriter>(
+      run_.communicator, checkpoint::sources_of(model, state_names), std::move(options), files_);
 }
 
-void Checkpointing::write(const Progress& progress, bool best, Phases& phases) {
+void Checkpointing::write(const checkpoint::Progress& progress, bool best, Phases& phases) {
   if (!writer_) {
     begun_step_ = progress.step;
     return;
@@ -131,8 +135,8 @@ void Checkpointing::write(const Progress& progress, bool best, Phases& phases) {
   last_never_began_ = !writer_->begin(progress, best);
   if (last_never_began_) {
     ++failures_;
-    run_.emit("warning",
-              {{"message", fmt::format("step {}: no checkpoint: {}; training goes on", progress.step, kNoAnswer)}});
+    run_.emit("warning", {{"message", fmt::format("step {}: no checkpoint: {}; training goes on", progress.step,
+                                                  checkpoint::kNoAnswer)}});
   } else {
     begun_step_ = progress.step;
   }
@@ -167,7 +171,7 @@ void Checkpointing::finish(Phases& phases) {
   if (!writer_) return;
   const PhaseTimer timer(phases, "checkpoint");
   std::string failure = writer_->finish();
-  if (failure.empty() && last_never_began_) failure = kNoAnswer;
+  if (failure.empty() && last_never_began_) failure = checkpoint::kNoAnswer;
   report();
   if (!failure.empty()) {
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);

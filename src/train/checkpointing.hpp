@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/run_directory.hpp"
+#include "checkpoint/writer.hpp"
 #include "core/spans.hpp"
-#include "train/checkpoint.hpp"
-#include "train/checkpoint_reader.hpp"
-#include "train/checkpoint_writer.hpp"
 #include "train/run_context.hpp"
-#include "train/run_directory.hpp"
 
 namespace lockstep::train {
 
@@ -19,20 +19,20 @@ class Checkpointing {
  public:
   /// Locks the run directory, which all hosts must share (not with `checkpoint: never`: nothing is read or written
   /// then). Every rank makes one.
-  explicit Checkpointing(const RunContext& run, FileSystem& files = real_files());
+  explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files());
 
   /// Goes on from the checkpoint that `--resume` chooses: overwrites the model and the progress, but for the
   /// fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or data set, or,
   /// where the job requires exact bits, of another fingerprint.
-  bool resume(const std::vector<std::string>& state_names, Model& model, Progress& progress);
+  bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress);
 
   /// From here on checkpoints of `model` can be written; it must not move. `keep_every`: steps, 0: none.
-  void prepare(const Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
-               std::chrono::milliseconds deadline = WriterOptions().deadline);
+  void prepare(const optim::Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
+               std::chrono::milliseconds deadline = checkpoint::WriterOptions().deadline);
 
   /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What
   /// goes wrong with it is a warning; the next one is tried again.
-  void write(const Progress& progress, bool best, Phases& phases);
+  void write(const checkpoint::Progress& progress, bool best, Phases& phases);
   /// Whether the checkpoint of this step is there or under way. finish() tells whether it could be written.
   [[nodiscard]] bool has_begun(std::int64_t step) const { return begun_step_ == step; }
   /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
@@ -53,16 +53,17 @@ class Checkpointing {
 
  private:
   /// The saved progress, if this run may go on from it.
-  [[nodiscard]] Progress going_on(Progress saved, const Progress& now, const std::string& path) const;
+  [[nodiscard]] checkpoint::Progress going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
+                                              const std::string& path) const;
   /// The one to go on from, read by `reader`.
-  [[nodiscard]] std::optional<Checkpoint> find(CheckpointReader& reader) const;
+  [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader) const;
   void tell_of_damage(const std::string& notes) const;
-  [[nodiscard]] static Targets targets_of(const std::vector<std::string>& state_names, Model& model);
+  [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
 
   RunContext run_;
-  FileSystem& files_;                        // what checkpoints are written to
-  std::unique_ptr<RunDirectory> directory_;  // rank 0
-  std::unique_ptr<CheckpointWriter> writer_;
+  checkpoint::FileSystem& files_;                        // what checkpoints are written to
+  std::unique_ptr<checkpoint::RunDirectory> directory_;  // rank 0
+  std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
   bool last_never_began_ = false;
   std::string newest_, best_;  // when the run began; the best one on rank 0

@@ -5,16 +5,16 @@
 
 #include <chrono>
 
+#include "comm/host_leader.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
 #include "lockstep/error.hpp"
-#include "train/host_leader.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
 
-ContentCheck::ContentCheck(const RunContext& run, std::shared_ptr<SourceIndexes> sources)
+ContentCheck::ContentCheck(const RunContext& run, std::shared_ptr<input::SourceIndexes> sources)
     : run_(run), sources_(std::move(sources)) {
   if (!sources_) return;
   sets_ = sources_->large();
@@ -43,7 +43,7 @@ void ContentCheck::read(const std::stop_token& stop) {
   }
 }
 
-void ContentCheck::wait(WorkProgress& progress) {
+void ContentCheck::wait(comm::WorkProgress& progress) {
   double seen = -1;
   while (read_.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
     if (share_ != seen) progress.advance();
@@ -54,7 +54,7 @@ void ContentCheck::wait(WorkProgress& progress) {
 
 // The leader has read every set; another rank has those that are other files for it.
 std::vector<std::string> ContentCheck::digests_of_host() {
-  const std::string made = make_once_a_host(run_.communicator, [&] {
+  const std::string made = comm::make_once_a_host(run_.communicator, [&] {
     std::string all;
     for (const auto& digest : digests_) data::append_text(all, digest);
     return all;
@@ -68,7 +68,7 @@ std::vector<std::string> ContentCheck::digests_of_host() {
   return digests;
 }
 
-void ContentCheck::compare(Progress& progress) {
+void ContentCheck::compare(checkpoint::Progress& progress) {
   compared_ = true;
   const std::string now = compare_ranks(progress.step);
   std::string& known = progress.metadata["data_content"];
@@ -87,7 +87,7 @@ std::string ContentCheck::compare_ranks(std::int64_t step) {
                                                   step, fmt::join(sets_, " and "), 100 * share_)}});
   }
   const Operation operation{"content of the data set", static_cast<std::uint64_t>(step), run_.timeout()};
-  (void)work_together(run_.communicator, operation, [&](WorkProgress& progress) {
+  (void)comm::work_together(run_.communicator, operation, [&](comm::WorkProgress& progress) {
     wait(progress);
     return true;
   });
@@ -99,7 +99,7 @@ std::string ContentCheck::compare_ranks(std::int64_t step) {
                      "copy the same files to every host, and begin anew: steps of this run have seen both"});
     all.add(digests[i]);
   }
-  (void)compare_start(facts, true, run_.communicator, kStartDeadline);
+  (void)compare_start(facts, true, run_.communicator, comm::kStartDeadline);
   return all.hex();
 }
 

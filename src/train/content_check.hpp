@@ -13,33 +13,33 @@
 #include <thread>
 #include <vector>
 
-#include "train/checkpoint_progress.hpp"
+#include "checkpoint/progress.hpp"
+#include "comm/work_together.hpp"
+#include "input/source_indexes.hpp"
 #include "train/run_context.hpp"
-#include "train/source_indexes.hpp"
-#include "train/work_together.hpp"
 
 namespace lockstep::train {
 
 class ContentCheck {
  public:
   /// Begins to read. `sources`: those of prepare_data; nobody else uses them from now on. null: nothing is due.
-  ContentCheck(const RunContext& run, std::shared_ptr<SourceIndexes> sources);
+  ContentCheck(const RunContext& run, std::shared_ptr<input::SourceIndexes> sources);
 
   /// Whether there are large sets that compare() has not compared yet; the same on all ranks.
   [[nodiscard]] bool is_due() const { return !sets_.empty() && !compared_; }
   /// Collective: waits until all is read, and compares the ranks; then what was read with the `data_content` of a run
   /// that goes on, which is set where there is none: a hash of 64 hexadecimal digits. Throws Error(usage) that names
   /// the rank and host that differ, Error(data) for what cannot be read, and for another content than the run's.
-  void compare(Progress& progress);
+  void compare(checkpoint::Progress& progress);
 
  private:
   [[nodiscard]] std::string compare_ranks(std::int64_t step);
   void read(const std::stop_token& stop);
-  void wait(WorkProgress& progress);
+  void wait(comm::WorkProgress& progress);
   [[nodiscard]] std::vector<std::string> digests_of_host();
 
   RunContext run_;
-  std::shared_ptr<SourceIndexes> sources_;
+  std::shared_ptr<input::SourceIndexes> sources_;
   std::vector<std::string> sets_, digests_;  ///< the large sets; by set, empty where another rank of the host reads it
   std::atomic<double> share_{0};             ///< of the set that is being read
   std::future<void> read_;

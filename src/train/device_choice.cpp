@@ -20,7 +20,7 @@ constexpr int kLeastMajor = 8;  // of the compute capability: what CMake compile
 constexpr const char* kElse = ", or set device: cpu";
 
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
-  throw Error(ExitCode::configuration, fmt::format("{}: {}{}", place_of(job, "device"), what, kElse));
+  throw Error(ExitCode::configuration, fmt::format("{}: {}{}", job.place_of("job.device").text(), what, kElse));
 }
 
 void require_driver(const Job& job, const GpuFacts& facts, const std::string& host) {
@@ -56,7 +56,7 @@ std::vector<std::size_t> wanted_gpus(const Job& job, const GpuFacts& facts, cons
       throw Error(
           ExitCode::configuration,
           fmt::format("{}: expected GPUs of {}, numbered 0 to {}: device {} asked for, {} present; leave it out",
-                      place_of(job, "devices"), host, present - 1, device, present));
+                      job.place_of("job.devices").text(), host, present - 1, device, present));
     }
     wanted.push_back(static_cast<std::size_t>(device));
   }
@@ -100,11 +100,6 @@ bool ranks_have_their_own(const backend::DriverFacts& driver, Communicator& comm
 bool each_has_its_own(std::vector<std::string> seen) {
   std::sort(seen.begin(), seen.end());
   return (seen.empty() || !seen.front().empty()) && std::adjacent_find(seen.begin(), seen.end()) == seen.end();
-}
-
-std::string place_of(const Job& job, const std::string& key) {
-  const auto place = job.places.find("job." + key);
-  return place == job.places.end() ? "job." + key : place->second.text();
 }
 
 GpuFacts ask_gpu_facts() {

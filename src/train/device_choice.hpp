@@ -41,9 +41,6 @@ struct RankPlace {
 /// cannot do what the job says, Error(usage) where it has too many ranks.
 [[nodiscard]] backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
 
-/// "job.yaml:5:11: job.device", or the key alone where nothing was written.
-[[nodiscard]] std::string place_of(const Job& job, const std::string& key);
-
 /// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
 /// call it together.
 [[nodiscard]] exec::Device choose_device(const Job& job, Communicator& communicator);

@@ -6,9 +6,9 @@
 #include <span>
 
 #include "comm/assignment.hpp"
+#include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_plans.hpp"
-#include "train/shares.hpp"
 
 namespace lockstep::train {
 
@@ -20,7 +20,7 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
   loader.shards = shards;
   loader.last_step = options.once ? 1 : std::uint64_t{1} << 40;
   loader.cache_bytes = options.cache_bytes;
-  loader.most_threads = most_loader_threads(communicator);
+  loader.most_threads = exec::most_loader_threads(communicator);
   loader.training = false;
   loader.drawn = options.filler != nullptr;
   return loader;
@@ -110,18 +110,18 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   const Operation operation{"evaluation", step, options_.timeout};
   std::vector<float> rows(static_cast<std::size_t>(shards_ * options_.shard_samples) * columns());
   executor_->use(model);
-  const auto work = [&](WorkProgress& progress) {
+  const auto work = [&](comm::WorkProgress& progress) {
     compute(rows, progress);
     return true;
   };
-  (void)work_together(communicator_, operation, work, stalled_after(options_));
+  (void)comm::work_together(communicator_, operation, work, stalled_after(options_));
   ++runs_;
   gather(rows, operation);
   return metrics_of(rows);
 }
 
 // Sample s: row s of columns (loss, count, metric, count, ...). Only this rank's are filled.
-void Evaluation::compute(std::vector<float>& rows, WorkProgress& progress) {
+void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
   executor_->evaluate(runs_, mine(), source_, [&](const exec::EvaluatedShard& shard) {
     const std::int64_t first = shard.shard * options_.shard_samples;
     for (std::int64_t s = 0; s < shard.valid; ++s) {

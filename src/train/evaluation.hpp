@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "comm/work_together.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
+#include "input/loader_source.hpp"
 #include "lockstep/communicator.hpp"
-#include "train/loader_source.hpp"
-#include "train/work_together.hpp"
 
 namespace lockstep::train {
 
@@ -46,7 +46,7 @@ class Evaluation {
  private:
   [[nodiscard]] const std::vector<int>& mine() const;
   [[nodiscard]] std::size_t columns() const { return 2 * (1 + graph_.metrics.size()); }
-  void compute(std::vector<float>& rows, WorkProgress& progress);
+  void compute(std::vector<float>& rows, comm::WorkProgress& progress);
   void gather(std::vector<float>& rows, const Operation& operation) const;
   [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<float>& rows) const;
 
@@ -59,7 +59,7 @@ class Evaluation {
   std::uint64_t runs_ = 0;  ///< begun so far: the loader's step
   std::unique_ptr<exec::Executor> executor_;
   data::Loader loader_;
-  LoaderSource source_;
+  input::LoaderSource source_;
 };
 
 /// sum / count, or exp of it, as the metric says.

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/spans.hpp"
-#include "train/loader_source.hpp"
-#include "train/loss_scaling.hpp"
+#include "input/loader_source.hpp"
+#include "optim/loss_scaling.hpp"
 #include "train/shard_hash.hpp"
 #include "train/start_facts.hpp"
 
@@ -23,25 +23,24 @@ data::LoaderOptions first_step_of(const Job& job) {
   return options;
 }
 
-std::string hash_of_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
+std::string hash_of_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                                 const exec::ExecutorOptions& how) {
   const Job& job = run.job;
-  data::Loader loader(*data.train, data.pipeline(job, run.registries.augmentations, *data.train, true),
-                      first_step_of(job));
+  data::Loader loader(*data.train, data.pipeline(job, *data.train, true), first_step_of(job));
   loader.assign(0, {0});
-  LoaderSource source(loader, graph, run.communicator.recorder());
+  input::LoaderSource source(loader, graph, run.communicator.recorder());
   // An executor of its own: the run's keeps what its GPU fills inputs with from its first use on.
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
-  const double scale = first_loss_scale(job).scale;
-  const double factor = scale > 0 ? scale / targets_in_mean(graph, job.shards) : 1;
+  const double scale = optim::first_loss_scale(job).scale;
+  const double factor = scale > 0 ? scale / optim::targets_in_mean(graph, job.shards) : 1;
   return hash_of_shard(executor, graph, run.device, job.seed, source, static_cast<float>(factor));
 }
 
 }  // namespace
 
-double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
-                           const exec::ExecutorOptions& how, Progress& progress) {
+double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                           const exec::ExecutorOptions& how, checkpoint::Progress& progress) {
   if (run.job.exact == "never" || run.device.is_gpu()) return 0;
   const auto start = Clock::now();
   const ActivityScope activity(run.communicator.recorder().get(), "first shard", 0);

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "checkpoint/progress.hpp"
 #include "exec/executor.hpp"
-#include "train/checkpoint_progress.hpp"
-#include "train/prepared_data.hpp"
+#include "input/prepared_data.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -14,7 +14,7 @@ namespace lockstep::train {
 /// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
 /// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare; on a
 /// GPU it is not done: memory there is planned to the last MiB, and what this takes is not in the plan.
-double compare_first_shard(const RunContext& run, const PreparedData& data, const Graph& graph,
-                           const exec::ExecutorOptions& how, Progress& progress);
+double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                           const exec::ExecutorOptions& how, checkpoint::Progress& progress);
 
 }  // namespace lockstep::train

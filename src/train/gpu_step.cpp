@@ -2,7 +2,7 @@
 
 #include "exec/gpu_memory.hpp"
 #include "lockstep/error.hpp"
-#include "train/flight.hpp"
+#include "observe/flight.hpp"
 
 namespace lockstep::train {
 
@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::size_t kLibrariesPart = 64;  // of the free memory; an estimate, which no GPU has confirmed
 
-std::unique_ptr<const UpdateKernels> make_update_kernels(const backend::CudaModule& module) {
-  auto* const make = module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
+std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const backend::CudaModule& module) {
+  auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
   LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the update's kernels");
-  return std::unique_ptr<const UpdateKernels>(make());
+  return std::unique_ptr<const optim::UpdateKernels>(make());
 }
 
 }  // namespace
 
-GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const comm::ExchangeLayout& layout,
+GpuStep make_gpu_step(const RunContext& run, const optim::UpdaterSetup& setup, const comm::ExchangeLayout& layout,
                       const comm::ExchangeOptions& options) {
   backend::Gpu& gpu = run.device.lanes->gpu();
   const backend::CudaModule& module = *run.device.module;
@@ -29,12 +29,12 @@ GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup, const co
   }
   GpuStep step;
   step.exchange = std::make_unique<comm::GpuExchange>(run.communicator, layout, options, gpu, std::move(messages));
-  step.exchange->before_abort([run] { write_flight(run.job, run.communicator); });
-  step.updater = std::make_unique<GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));
+  step.exchange->before_abort([run] { observe::write_flight(run.job, run.communicator); });
+  step.updater = std::make_unique<optim::GpuUpdater>(setup, gpu, *step.exchange, make_update_kernels(module));
   return step;
 }
 
-std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& updater, const Model& model,
+std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const optim::Updater& updater, const optim::Model& model,
                                         const exec::Executor& executor, const comm::ExchangeLayout& layout, int shards,
                                         int workers) {
   auto needs = updater.gpu_needs(model);

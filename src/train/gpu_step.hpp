@@ -5,25 +5,25 @@
 
 #include "comm/gpu_exchange.hpp"
 #include "exec/executor.hpp"
-#include "train/gpu_updater.hpp"
+#include "optim/gpu_updater.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
 
 struct GpuStep {
   std::unique_ptr<comm::GpuExchange> exchange;
-  std::unique_ptr<GpuUpdater> updater;  ///< refers to the exchange
+  std::unique_ptr<optim::GpuUpdater> updater;  ///< refers to the exchange
 };
 
 /// Every rank calls it: with several, NCCL is started.
-[[nodiscard]] GpuStep make_gpu_step(const RunContext& run, const UpdaterSetup& setup,
+[[nodiscard]] GpuStep make_gpu_step(const RunContext& run, const optim::UpdaterSetup& setup,
                                     const comm::ExchangeLayout& layout, const comm::ExchangeOptions& options);
 
 /// What a run will allocate on the rank's GPU, where nothing of it is yet; its data may come to it. `shards`: of this
 /// rank. What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is
 /// left to them.
-[[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const Updater& updater, const Model& model,
-                                                      const exec::Executor& executor,
+[[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const RunContext& run, const optim::Updater& updater,
+                                                      const optim::Model& model, const exec::Executor& executor,
                                                       const comm::ExchangeLayout& layout, int shards, int workers);
 
 /// How many of the layout's shards a rank's GPU can hold the partial sums of, where those of `own` were counted and

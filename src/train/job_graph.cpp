@@ -24,9 +24,8 @@ void require_batch_statistics(const Graph& graph, const Job& job) {
     if (node.op->name != "batch_norm") continue;
     const TensorSpec& x = graph.at(node.inputs[0]).spec;
     if (x.elements() / x.shape.back() > 1) continue;
-    const auto place = job.places.find("job.shards");
     throw config::Problems(
-        {{place == job.places.end() ? Place{.path = "job.shards"} : place->second,
+        {{job.place_of("job.shards"),
           fmt::format("expected shards of several samples, since layer '{}' normalizes over a shard, found {} shards "
                       "of a batch of {}, where it sees one value a channel; set shards to {} or less",
                       node.name, job.shards, job.batch_size, std::max<std::int64_t>(1, job.shards / 2))}});
@@ -39,7 +38,7 @@ DType precision_of(const Job& job) {
   return job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32;
 }
 
-Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries) {
+Graph make_job_graph(const Job& job, const input::PreparedData& data, const Registries& registries) {
   Graph graph = in_precision(job, build_model_graph({.model = &job.model,
                                                      .loss = &job.loss,
                                                      .metrics = job.metrics,
@@ -52,7 +51,7 @@ Graph make_job_graph(const Job& job, const PreparedData& data, const Registries&
   return graph;
 }
 
-Graph make_prediction_graph(const Job& job, const PreparedData& data, const Registries& registries,
+Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,
                             std::int64_t batch) {
   auto features = data.features;
   const std::string target = target_feature(job.loss.target, features);

@@ -1,9 +1,9 @@
 // A job's graph: the one that training runs, that `check` and `show` print, and that evaluation reads.
 #pragma once
 
+#include "input/prepared_data.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/prepared_data.hpp"
 
 namespace lockstep::train {
 
@@ -11,10 +11,10 @@ namespace lockstep::train {
 [[nodiscard]] DType precision_of(const Job& job);
 
 /// For one shard, with loss and metrics.
-[[nodiscard]] Graph make_job_graph(const Job& job, const PreparedData& data, const Registries& registries);
+[[nodiscard]] Graph make_job_graph(const Job& job, const input::PreparedData& data, const Registries& registries);
 
 /// For `batch` samples, the model only: no loss, no metrics, and no target among the inputs.
-[[nodiscard]] Graph make_prediction_graph(const Job& job, const PreparedData& data, const Registries& registries,
+[[nodiscard]] Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,
                                           std::int64_t batch);
 
 }  // namespace lockstep::train

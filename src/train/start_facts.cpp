@@ -1,10 +1,10 @@
 #include "train/start_facts.hpp"
 
-#include "train/data_facts.hpp"
+#include "comm/host_leader.hpp"
+#include "input/data_facts.hpp"
+#include "optim/loss_scaling.hpp"
 #include "train/fingerprint.hpp"
-#include "train/host_leader.hpp"
 #include "train/job_graph.hpp"
-#include "train/loss_scaling.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
@@ -16,8 +16,9 @@ StartFact of_bits(const std::string& name, const std::string& value, const std::
           true, detail};
 }
 
-void compare(const RunContext& run, const std::vector<StartFact>& facts, Progress& progress) {
-  for (const auto& warning : compare_start(facts, run.job.exact == "required", run.communicator, kStartDeadline)) {
+void compare(const RunContext& run, const std::vector<StartFact>& facts, checkpoint::Progress& progress) {
+  for (const auto& warning :
+       compare_start(facts, run.job.exact == "required", run.communicator, comm::kStartDeadline)) {
     run.emit("warning", {{"message", warning}});
     if (run.job.exact == "preferred") progress.exactness = kNotBitwise;
   }
@@ -25,19 +26,20 @@ void compare(const RunContext& run, const std::vector<StartFact>& facts, Progres
 
 }  // namespace
 
-Progress begin_progress(const RunContext& run, const PreparedData& data, const std::vector<std::string>& plans) {
+checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
+                                    const std::vector<std::string>& plans) {
   Fingerprint fingerprint = take_fingerprint(run.device, precision_of(run.job));
   fingerprint.plans = digest_of(plans);
-  Progress progress;
+  checkpoint::Progress progress;
   progress.seed = run.job.seed;
   progress.shards = run.job.shards;
   progress.job_digest = run.job.digest;
   progress.job = run.job.canonical;
   progress.data_digest = data.digest();
-  progress.data_facts = data_facts(data);
+  progress.data_facts = input::data_facts(data);
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.detail();
-  progress.loss_scale = first_loss_scale(run.job);
+  progress.loss_scale = optim::first_loss_scale(run.job);
   progress.exactness = run.job.exact == "never" ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
       {"job", run.job.digest, "give every rank the same job file and overrides"},
@@ -49,7 +51,8 @@ Progress begin_progress(const RunContext& run, const PreparedData& data, const s
   return progress;
 }
 
-void compare_bits(const RunContext& run, const std::string& name, const std::string& value, Progress& progress) {
+void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
+                  checkpoint::Progress& progress) {
   compare(run, {of_bits(name, value, progress.instructions)}, progress);
 }
 

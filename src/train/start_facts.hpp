@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint.hpp"
-#include "train/prepared_data.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "input/prepared_data.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -13,11 +13,12 @@ namespace lockstep::train {
 /// The progress of a run that has done nothing yet. `plans`: what its kernels chose (Executor::plans()). Compares job,
 /// data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that differ. Where
 /// only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
-[[nodiscard]] Progress begin_progress(const RunContext& run, const PreparedData& data,
-                                      const std::vector<std::string>& plans);
+[[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
+                                                  const std::vector<std::string>& plans);
 
 /// Collective: compares one more thing that the bits depend on, `value` of at most 128 characters, in the same way.
-void compare_bits(const RunContext& run, const std::string& name, const std::string& value, Progress& progress);
+void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
+                  checkpoint::Progress& progress);
 
 /// What `exactness` says: in the start event and in checkpoints.
 inline constexpr const char* kBitwise = "bitwise";

@@ -2,9 +2,9 @@
 
 #include "graph/models/zoo.hpp"
 #include "lockstep/error.hpp"
+#include "observe/flight.hpp"
 #include "ops/registry.hpp"
 #include "train/catalogue.hpp"
-#include "train/flight.hpp"
 #include "train/training.hpp"
 
 namespace lockstep {
@@ -27,7 +27,7 @@ TrainResult train_job(const Job& job, Communicator& communicator, const Registri
   try {
     return train::Training(job, communicator, registries, options, data).run();
   } catch (const Error& error) {
-    if (error.code() == ExitCode::infrastructure) train::write_flight(job, communicator);
+    if (error.code() == ExitCode::infrastructure) observe::write_flight(job, communicator);
     throw;
   }
 }

@@ -5,23 +5,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "checkpoint/initialize.hpp"
 #include "comm/expected_bytes.hpp"
+#include "comm/host_leader.hpp"
+#include "comm/work_together.hpp"
 #include "config/config.hpp"
+#include "exec/thread_counts.hpp"
+#include "graph/workload.hpp"
 #include "lockstep/error.hpp"
+#include "optim/cpu_updater.hpp"
+#include "optim/loss_scaling.hpp"
 #include "train/agreed_plans.hpp"
 #include "train/balance_record.hpp"
-#include "train/cpu_updater.hpp"
 #include "train/device_choice.hpp"
 #include "train/first_shard.hpp"
 #include "train/gpu_step.hpp"
-#include "train/host_leader.hpp"
-#include "train/initialize.hpp"
 #include "train/job_graph.hpp"
-#include "train/loss_scaling.hpp"
-#include "train/shares.hpp"
 #include "train/start_facts.hpp"
-#include "train/work_together.hpp"
-#include "train/workload.hpp"
+#include "train/step_flags.hpp"
 
 namespace lockstep::train {
 
@@ -31,8 +32,7 @@ std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
   if (job.steps > 0) return job.steps;
   const std::int64_t steps = std::llround(job.epochs * static_cast<double>(steps_per_epoch));
   if (steps > 0) return steps;
-  const auto place = job.places.find("job.epochs");
-  throw config::Problems({{place == job.places.end() ? Place{.path = "job.epochs"} : place->second,
+  throw config::Problems({{job.place_of("job.epochs"),
                            fmt::format("expected epochs that are at least one step, found {} epochs of {} steps, which "
                                        "round to 0 steps; set epochs to {:.2g} or more, or steps=1",
                                        job.epochs, steps_per_epoch, 1.0 / static_cast<double>(steps_per_epoch))}});
@@ -48,20 +48,20 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       registries_(registries),
       options_(options),
       device_(choose_device(job, communicator)),
-      context_{job_, communicator_, registries_, options_, device_},
+      context_{{job_, communicator_, device_, options_.sink}, registries_, options_},
       start_(Clock::now()),
-      data_(prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
+      data_(input::prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       content_check_(context_, data_.sources),
       bad_samples_(context_, data_.replaced),
       graph_(make_job_graph(job, data_, registries)),
-      targets_in_mean_(targets_in_mean(graph_, job.shards)),
+      targets_in_mean_(optim::targets_in_mean(graph_, job.shards)),
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
       balancing_(context_),
       schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
-      tracing_(context_),
+      tracing_(context_, options_.profile),
       signals_(options.handle_signals) {
-  metrics_ = RunMetrics::make(context_);
+  metrics_ = observe::RunMetrics::make(context_);
   if (metrics_) options_.sink = metrics_->through(options.sink);
   ask_gpu();
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
@@ -76,12 +76,11 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   checkpointing_ = std::make_unique<Checkpointing>(context_);
   resumed_ = checkpointing_->resume(updater_->optimizer_state_names(), model_, progress_);
   if (!resumed_ && job.initialize) {
-    const auto place = job.places.find("job.initialize.only");
-    const auto read = [&](WorkProgress& /*progress*/) {
-      initialize_from_file(*job.initialize, place == job.places.end() ? Place{} : place->second, model_);
+    const auto read = [&](comm::WorkProgress& /*progress*/) {
+      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), model_);
       return false;
     };
-    (void)work_together(communicator, {"initialize", 0, context_.timeout()}, read, kStartDeadline);
+    (void)comm::work_together(communicator, {"initialize", 0, context_.timeout()}, read, comm::kStartDeadline);
   }
   first_step_ = progress_.step;
   checkpointing_->prepare(model_, updater_->optimizer_state_names(), keep_every());
@@ -93,7 +92,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   make_loader();
   serve_metrics();
   if (context_.leads() && job.telemetry.tensorboard.enabled) {
-    board_ = std::make_unique<Board>(context_, data_, graph_, options_.sink);
+    board_ = std::make_unique<observe::Board>(context_, data_, graph_, options_.sink);
     options_.sink = board_.get();
   }
 }
@@ -110,19 +109,19 @@ void Training::make_executor() {
 }
 
 void Training::make_step() {
-  const UpdaterSetup setup{executor_->graph(),      executor_->program(), layout_,
-                           job_.optimizer,          job_.clip_norm,       static_cast<int>(job_.shards),
-                           job_.precision == "fp16"};
+  const optim::UpdaterSetup setup{executor_->graph(),      executor_->program(), layout_,
+                                  job_.optimizer,          job_.clip_norm,       static_cast<int>(job_.shards),
+                                  job_.precision == "fp16"};
   const comm::ExchangeOptions options{.exact = job_.exact != "never",
                                       .timeout = context_.timeout(),
-                                      .scalars_per_shard = scalars_per_shard(graph_.metrics.size())};
+                                      .scalars_per_shard = exec::scalars_per_shard(graph_.metrics.size())};
   if (device_.is_gpu()) {
     GpuStep step = make_gpu_step(context_, setup, exchange_layout_, options);
     exchange_ = std::move(step.exchange);
     updater_ = std::move(step.updater);
   } else {
     exchange_ = comm::make_exchange(communicator_, exchange_layout_, options);
-    updater_ = std::make_unique<CpuUpdater>(setup, *exchange_, *pool_);
+    updater_ = std::make_unique<optim::CpuUpdater>(setup, *exchange_, *pool_);
   }
 }
 
@@ -131,7 +130,8 @@ void Training::put_model() {
     const auto own = static_cast<int>(balancing_.own_shards().size());
     auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_, own, pool_->size());
     if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
-    gpu_data_ = put_gpu_data(context_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
+    gpu_data_ =
+        input::put_gpu_data(job_, communicator_, device_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
     balancing_.limit(most_gpu_shards(exchange_layout_, own, communicator_.size(), pool_->size(), gpu_data_.left));
     executor_->fill_inputs(gpu_data_.train);
     validation_->fill_inputs(gpu_data_.validation);
@@ -141,7 +141,7 @@ void Training::put_model() {
 }
 
 void Training::ask_gpu() {
-  gpu_ = rank_gpu(context_);
+  gpu_ = observe::rank_gpu(context_);
   if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
   if (gpu_.problem.empty()) return;
   context_.emit("warning", {{"message", fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem)}});
@@ -152,11 +152,12 @@ void Training::serve_metrics() {
   const auto& every = job_.checkpoint.every;
   metrics_->serve({.graph = graph_,
                    .gpu = gpu_,
+                   .restarts = options_.restarts,
                    .exactness = progress_.exactness,
                    .first_step = first_step_,
                    .steps = steps_,
                    .steps_per_epoch = steps_per_epoch_,
-                   .checkpoint_every = job_.checkpoint.never ? 0 : to_steps(every, steps_per_epoch_),
+                   .checkpoint_every = job_.checkpoint.never ? 0 : optim::to_steps(every, steps_per_epoch_),
                    .workers = pool_->size()},
                   *loader_, [this] { return static_cast<double>(data_.bytes_read()); });
 }
@@ -171,12 +172,11 @@ void Training::make_loader() {
   options.cache_bytes = job_.data.cache == "memory" ? job_.data.cache_bytes : 0;
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
-  options.most_threads = most_loader_threads(communicator_);
+  options.most_threads = exec::most_loader_threads(communicator_);
   options.drawn = gpu_data_.train != nullptr;
-  loader_ = std::make_unique<data::Loader>(
-      *data_.train, data_.pipeline(job_, registries_.augmentations, *data_.train, true), options);
+  loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(job_, *data_.train, true), options);
   use_shares(options.first_step);
-  source_ = std::make_unique<LoaderSource>(*loader_, graph_, recorder_);
+  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, recorder_);
 }
 
 void Training::use_shares(std::uint64_t from_step) {
@@ -203,7 +203,7 @@ TrainResult Training::run() {
   if (!checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
   {
     const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
-    const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
+    const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
     checkpointing_->finish(phases_);
   }
 
@@ -245,7 +245,7 @@ void Training::step() {
   exchange_->begin_step(number, balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   const std::vector<exec::ShardScalars>* results = nullptr;
-  StepReport report;
+  observe::StepReport report;
   {
     const PhaseTimer timer(phases_, "compute");
     const ActivityScope activity(recorder_.get(), "compute", number);
@@ -255,7 +255,7 @@ void Training::step() {
     balancing_.computed(*executor_, layout_);
   }
   report.compute = seconds_since(start);
-  StepSums sums;
+  exec::StepSums sums;
   {
     const PhaseTimer timer(phases_, "exchange");
     const TraceScope span(trace_, "exchange", number);
@@ -265,7 +265,7 @@ void Training::step() {
     if (metrics_) balancing_.gpu_cause(metrics_->gpu_cause());
     if (energy_) balancing_.joules(energy_->joules());
     const std::uint32_t flags = wishes() | balancing_.flags() | bad_samples_.flags();
-    sums = exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
+    sums = exec::exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
     report.exchange = seconds_since(computed);
   }
   last_loss_ = checked_loss(sums);
@@ -289,17 +289,17 @@ void Training::step() {
   after_step(sums);
 }
 
-void Training::update(const StepSums& sums) {
-  LossScale& scale = progress_.loss_scale;
+void Training::update(const exec::StepSums& sums) {
+  optim::LossScale& scale = progress_.loss_scale;
   updated_ = updater_->update(model_, sums.count,
                               {.learning_rate = schedule_.at(progress_.step),
                                .step = progress_.step,
                                .update = progress_.step - scale.left_out,
                                .loss_scale = gradient_scale_});
-  if (loss_scale_ > 0) after_update(job_.loss_scale, updated_.left_out, progress_.step, scale);
+  if (loss_scale_ > 0) optim::after_update(job_.loss_scale, updated_.left_out, progress_.step, scale);
 }
 
-void Training::count_step(StepReport report, const StepSums& sums) {
+void Training::count_step(observe::StepReport report, const exec::StepSums& sums) {
   if (!metrics_) return;
   const auto sent = exchange_->statistics();
   report.step = progress_.step;
@@ -315,7 +315,7 @@ void Training::count_step(StepReport report, const StepSums& sums) {
   metrics_->step_done(report, sums);
 }
 
-double Training::checked_loss(const StepSums& sums) const {
+double Training::checked_loss(const exec::StepSums& sums) const {
   const double loss = sums.loss / sums.count;
   if (std::isfinite(loss)) return loss;
   if (metrics_) metrics_->loss_is_not_finite();
@@ -336,16 +336,16 @@ std::uint32_t Training::wishes() const {
 }
 
 bool Training::due(const Span& every) const {
-  const std::int64_t period = std::max<std::int64_t>(1, to_steps(every, steps_per_epoch_));
+  const std::int64_t period = std::max<std::int64_t>(1, optim::to_steps(every, steps_per_epoch_));
   return progress_.step % period == 0 || progress_.step == steps_;
 }
 
 std::int64_t Training::keep_every() const {
   const auto& every = job_.checkpoint.keep_every;
-  return every ? std::max<std::int64_t>(1, to_steps(*every, steps_per_epoch_)) : 0;
+  return every ? std::max<std::int64_t>(1, optim::to_steps(*every, steps_per_epoch_)) : 0;
 }
 
-void Training::after_step(const StepSums& sums) {
+void Training::after_step(const exec::StepSums& sums) {
   if ((sums.flags & kSamplesReplaced) != 0) bad_samples_.tell(progress_.step);
   emit_step(sums);
   if (board_ && board_->shows(progress_.step)) {
@@ -368,7 +368,7 @@ void Training::evaluate() {
   bool best = false;
   {
     const PhaseTimer timer(phases_, "evaluate");
-    const PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
+    const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
     const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
     const TraceScope span(trace_, "evaluate", static_cast<std::uint64_t>(progress_.step - 1));
     best = validation_->run(updater_->values(model_), balancing_, progress_);
@@ -382,7 +382,7 @@ void Training::write_checkpoint(bool best) {
   if (content_check_.is_due() && !interrupted_) content_check_.compare(progress_);
   const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
   const TraceScope span(trace_, "checkpoint", static_cast<std::uint64_t>(progress_.step - 1));
-  const PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
+  const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
   updater_->fetch(model_);
   checkpointing_->write(progress_, best, phases_);
   if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());

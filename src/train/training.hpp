@@ -14,24 +14,24 @@
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
+#include "exec/step_scalars.hpp"
+#include "input/gpu_data.hpp"
+#include "input/loader_source.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
+#include "observe/board.hpp"
+#include "observe/rank_gpu.hpp"
+#include "observe/run_metrics.hpp"
+#include "observe/tracing.hpp"
+#include "optim/schedule.hpp"
+#include "optim/updater.hpp"
 #include "telemetry/gpu_energy.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
-#include "train/board.hpp"
 #include "train/checkpointing.hpp"
 #include "train/content_check.hpp"
-#include "train/gpu_data.hpp"
-#include "train/loader_source.hpp"
-#include "train/prepared_data.hpp"
-#include "train/rank_gpu.hpp"
 #include "train/run_context.hpp"
-#include "train/run_metrics.hpp"
-#include "train/schedule.hpp"
 #include "train/signals.hpp"
-#include "train/step_scalars.hpp"
-#include "train/tracing.hpp"
-#include "train/updater.hpp"
 #include "train/validation.hpp"
 
 namespace lockstep::train {
@@ -51,12 +51,12 @@ class Training {
   void use_shares(std::uint64_t from_step);
   void ask_gpu();
   void serve_metrics();
-  void count_step(StepReport report, const StepSums& sums);
+  void count_step(observe::StepReport report, const exec::StepSums& sums);
   void step();
-  void update(const StepSums& sums);
+  void update(const exec::StepSums& sums);
   void trace_next_step();
-  [[nodiscard]] double checked_loss(const StepSums& sums) const;
-  void after_step(const StepSums& sums);
+  [[nodiscard]] double checked_loss(const exec::StepSums& sums) const;
+  void after_step(const exec::StepSums& sums);
   void evaluate();
   void write_checkpoint(bool best);
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
@@ -64,7 +64,7 @@ class Training {
   [[nodiscard]] bool due(const Span& every) const;
   [[nodiscard]] std::int64_t keep_every() const;
   void emit_start() const;
-  void emit_step(const StepSums& sums);
+  void emit_step(const exec::StepSums& sums);
   void emit_end(TrainResult& result);
   [[nodiscard]] std::string outcome(const TrainResult& result) const;
   void add_waiting(telemetry::Record& record) const;
@@ -79,7 +79,7 @@ class Training {
   Clock::time_point start_, loop_start_;
   Phases phases_;
 
-  PreparedData data_;
+  input::PreparedData data_;
   ContentCheck content_check_;
   BadSamples bad_samples_;
   Graph graph_;
@@ -91,16 +91,16 @@ class Training {
   exec::GradientLayout layout_;
   comm::ExchangeLayout exchange_layout_;
   std::unique_ptr<comm::Exchange> exchange_;
-  std::unique_ptr<Updater> updater_;
-  Schedule schedule_;
-  Model model_;
-  Progress progress_;
+  std::unique_ptr<optim::Updater> updater_;
+  optim::Schedule schedule_;
+  optim::Model model_;
+  checkpoint::Progress progress_;
   std::unique_ptr<Checkpointing> checkpointing_;
-  GpuData gpu_data_;
+  input::GpuData gpu_data_;
   std::unique_ptr<data::Loader> loader_;
-  std::unique_ptr<LoaderSource> source_;
+  std::unique_ptr<input::LoaderSource> source_;
   std::unique_ptr<Validation> validation_;
-  Tracing tracing_;
+  observe::Tracing tracing_;
   TraceRecorder* trace_ = nullptr;  ///< of the step that is going on; null: nobody traces it
   SignalGuard signals_;
   double first_shard_seconds_ = 0;
@@ -108,13 +108,13 @@ class Training {
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
   double last_loss_ = 0, training_seconds_ = 0, reported_wait_ = 0;
-  double loss_scale_ = 0;      ///< of the last step, of the mean loss; 0: losses are not scaled
-  double gradient_scale_ = 1;  ///< of the last step: what the gradients of its summed losses were multiplied by
-  UpdateResult updated_;       ///< of the last step
-  RankGpu gpu_;
+  double loss_scale_ = 0;        ///< of the last step, of the mean loss; 0: losses are not scaled
+  double gradient_scale_ = 1;    ///< of the last step: what the gradients of its summed losses were multiplied by
+  optim::UpdateResult updated_;  ///< of the last step
+  observe::RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
-  std::unique_ptr<Board> board_;                  ///< on rank 0, where the job asks for it
-  std::unique_ptr<RunMetrics> metrics_;           ///< null where nobody asked; last, since it is served from the above
+  std::unique_ptr<observe::Board> board_;         ///< on rank 0, where the job asks for it
+  std::unique_ptr<observe::RunMetrics> metrics_;  ///< null where nobody asked; last, since it is served from the above
 };
 
 }  // namespace lockstep::train

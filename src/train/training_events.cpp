@@ -8,8 +8,8 @@
 #include "backend/device.hpp"
 #include "config/config.hpp"
 #include "lockstep/version.hpp"
+#include "observe/gpu_events.hpp"
 #include "train/catalogue.hpp"
-#include "train/gpu_events.hpp"
 #include "train/training.hpp"
 
 namespace lockstep::train {
@@ -64,13 +64,13 @@ void Training::emit_start() const {
   if (!data_.indexes.empty()) record.emplace_back("index", std::string(data_.was_cached() ? "cached" : "made"));
   context_.emit("start", record);
   if (device_.is_gpu()) {
-    emit_gpus(context_);
+    observe::emit_gpus(context_);
     context_.emit("warning", {{"message", std::string(kNotSeenOnGpus)}});
   }
   for (const auto& message : data_.warnings()) context_.emit("warning", {{"message", message}});
 }
 
-void Training::emit_step(const StepSums& sums) {
+void Training::emit_step(const exec::StepSums& sums) {
   if (!context_.leads() || options_.sink == nullptr) return;
   const double seconds = seconds_since(loop_start_);
   const double wait = balancing_.data_wait_seconds();

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "exec/gpu_worker.hpp"
+#include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_plans.hpp"
-#include "train/gpu_data.hpp"
 
 namespace lockstep::train {
 
@@ -19,24 +19,23 @@ bool is_better(double value, double than, bool higher) {
 
 }  // namespace
 
-Validation::Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool,
-                       bool lowered)
+Validation::Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                       exec::WorkerPool& pool, bool lowered)
     : run_(run), data_(data), graph_(graph), pool_(pool), lowered_(lowered) {}
 
 exec::MemoryNeed Validation::gpu_needs(const Graph& graph, int workers) {
-  return {kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
+  return {input::kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
 }
 
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
 }
 
-bool Validation::run(const exec::ModelValues& model, const Balancing& balancing, Progress& progress) {
+bool Validation::run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress) {
   const Job& job = run_.job;
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
-        graph_, *data_.validation, data_.pipeline(job, run_.registries.augmentations, *data_.validation, false),
-        run_.communicator, run_.device, pool_,
+        graph_, *data_.validation, data_.pipeline(job, *data_.validation, false), run_.communicator, run_.device, pool_,
         EvaluationOptions{.shard_samples = job.batch_size / job.shards,
                           .cache_bytes = job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
                           .timeout = run_.timeout(),
@@ -57,7 +56,8 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, progress, progress.best);
 }
 
-bool Validation::note(const std::string& metric, const Progress& progress, BestValue& best) const {
+bool Validation::note(const std::string& metric, const checkpoint::Progress& progress,
+                      checkpoint::BestValue& best) const {
   const auto found = progress.metrics.find(metric);
   if (found == progress.metrics.end()) {
     throw Error(

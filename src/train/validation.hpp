@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/checkpoint.hpp"
 #include "exec/gpu_memory.hpp"
 #include "exec/worker_pool.hpp"
+#include "input/prepared_data.hpp"
 #include "train/balancing.hpp"
-#include "train/checkpoint.hpp"
 #include "train/evaluation.hpp"
-#include "train/prepared_data.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -17,7 +17,8 @@ namespace lockstep::train {
 class Validation {
  public:
   /// References must outlive it. Nothing is read before the first run(). `lowered`: as the training is.
-  Validation(const RunContext& run, const PreparedData& data, const Graph& graph, exec::WorkerPool& pool, bool lowered);
+  Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, exec::WorkerPool& pool,
+             bool lowered);
 
   /// Memory of a GPU that evaluations take beside what training does; activations are in one block.
   [[nodiscard]] static exec::MemoryNeed gpu_needs(const Graph& graph, int workers);
@@ -28,13 +29,13 @@ class Validation {
   /// Evaluates, each rank its share by `balancing`, and sets progress.metrics; every rank calls it. Returns whether the
   /// metric of `checkpoint.best` is the best so far; sets progress.finished when that of `early_stop` has not improved
   /// for `patience` evaluations.
-  bool run(const exec::ModelValues& model, const Balancing& balancing, Progress& progress);
+  bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 
  private:
-  bool note(const std::string& metric, const Progress& progress, BestValue& best) const;
+  bool note(const std::string& metric, const checkpoint::Progress& progress, checkpoint::BestValue& best) const;
 
   RunContext run_;
-  const PreparedData& data_;
+  const input::PreparedData& data_;
   const Graph& graph_;
   exec::WorkerPool& pool_;
   bool lowered_;

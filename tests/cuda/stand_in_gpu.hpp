@@ -5,16 +5,16 @@
 #include "backend/gpu/gpu.hpp"
 #include "comm/gpu_messages.hpp"
 #include "cuda/host_messages.hpp"
+#include "input/gather_kernels.hpp"
 #include "ops/registry.hpp"
-#include "train/gather_kernels.hpp"
-#include "train/update_kernels.hpp"
+#include "optim/update_kernels.hpp"
 
 #if STAND_IN_CHECKED
 #include "backend/fake_gpu.hpp"
 #include "cuda/checked_messages.hpp"
 #include "exec/checked_kernel.hpp"
-#include "train/checked_gather_kernels.hpp"
-#include "train/checked_update_kernels.hpp"
+#include "input/checked_gather_kernels.hpp"
+#include "optim/checked_update_kernels.hpp"
 #else
 #include "cuda/host_gpu.hpp"
 #endif
@@ -24,8 +24,8 @@ namespace lockstep {
 #if STAND_IN_CHECKED
 
 using StandInGpu = backend::FakeGpu;
-using StandInUpdateKernels = train::CheckedUpdateKernels;
-using StandInGatherKernels = train::CheckedGatherKernels;
+using StandInUpdateKernels = optim::CheckedUpdateKernels;
+using StandInGatherKernels = input::CheckedGatherKernels;
 
 inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& gpu) {
   return comm::touches(dynamic_cast<StandInGpu&>(gpu));
@@ -37,8 +37,8 @@ inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
 #else
 
 using StandInGpu = backend::HostGpu;
-using StandInUpdateKernels = train::GridUpdateKernels<backend::HostGrid>;
-using StandInGatherKernels = train::GridGatherKernels<backend::HostGrid>;
+using StandInUpdateKernels = optim::GridUpdateKernels<backend::HostGrid>;
+using StandInGatherKernels = input::GridGatherKernels<backend::HostGrid>;
 
 inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& /*gpu*/) {
   return {};

@@ -42,11 +42,11 @@ extern "C" void lockstep_cuda_messages_library(std::string& text) {
   text = "no NCCL";
 }
 
-extern "C" lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
+extern "C" lockstep::optim::UpdateKernels* lockstep_cuda_make_update_kernels() {
   return new lockstep::StandInUpdateKernels;
 }
 
-extern "C" lockstep::train::GatherKernels* lockstep_cuda_make_gather_kernels() {
+extern "C" lockstep::input::GatherKernels* lockstep_cuda_make_gather_kernels() {
   return new lockstep::StandInGatherKernels;
 }
 

@@ -10,10 +10,10 @@
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
 #include "cuda/this_gpu.hpp"
-#include "train/update_kernels.hpp"
-#include "train/updater_bench.hpp"
+#include "optim/update_kernels.hpp"
+#include "optim/updater_bench.hpp"
 
-namespace lockstep::train {
+namespace lockstep::optim {
 
 namespace {
 
@@ -146,4 +146,4 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   }
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::optim

@@ -2,9 +2,9 @@
 // written, and of a checkpoint that is told to be sound every tensor can be loaded that its manifest has whole.
 #include <filesystem>
 
+#include "checkpoint/checkpoint.hpp"
 #include "core/untrusted.hpp"
 #include "fuzz/support.hpp"
-#include "train/checkpoint.hpp"
 
 using namespace lockstep;
 
@@ -15,9 +15,9 @@ constexpr std::int64_t kMostElements = 1 << 16;  ///< loaded of a tensor: its sh
 /// Room for the tensors of the manifest, with guards behind it that a sanitizer watches.
 struct Room {
   std::vector<std::vector<float>> values;
-  train::Targets targets;
+  checkpoint::Targets targets;
 
-  explicit Room(const train::Manifest& manifest) {
+  explicit Room(const checkpoint::Manifest& manifest) {
     for (const auto& tensor : manifest.tensors) {
       const auto count = checked_elements(tensor.shape);
       if (!count || *count > kMostElements) continue;
@@ -36,13 +36,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view rest = fuzz::text_of(data, size);
   folder.put("step-00000003/manifest.json", fuzz::take_file(rest));
   folder.put("step-00000003/model.safetensors", rest);
-  train::Checkpoint checkpoint;
-  if (!fuzz::accepts([&] { checkpoint = train::open_checkpoint(directory); })) return 0;
+  checkpoint::Checkpoint checkpoint;
+  if (!fuzz::accepts([&] { checkpoint = checkpoint::open_checkpoint(directory); })) return 0;
   std::string why;
-  std::optional<train::Checkpoint> sound;
-  fuzz::accepts([&] { sound = train::read_checkpoint(directory, why); });
+  std::optional<checkpoint::Checkpoint> sound;
+  fuzz::accepts([&] { sound = checkpoint::read_checkpoint(directory, why); });
   fuzz::require(sound || !why.empty(), "of a damaged checkpoint is told what is wrong");
   const Room room(checkpoint.manifest);
-  fuzz::accepts([&] { train::load(checkpoint, room.targets); });
+  fuzz::accepts([&] { checkpoint::load(checkpoint, room.targets); });
   return 0;
 }

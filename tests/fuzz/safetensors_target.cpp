@@ -2,14 +2,14 @@
 // copied out, and is the same after it was written.
 #include <algorithm>
 
+#include "checkpoint/safetensors.hpp"
 #include "fuzz/support.hpp"
-#include "train/safetensors.hpp"
 
 using namespace lockstep;
 
 namespace {
 
-void check_bytes(const train::LoadedTensor& tensor) {
+void check_bytes(const checkpoint::LoadedTensor& tensor) {
   const bool empty = std::count(tensor.shape.begin(), tensor.shape.end(), 0) > 0;
   std::uint64_t left = tensor.bytes.size();
   for (const auto extent : tensor.shape) {
@@ -25,11 +25,11 @@ void check_bytes(const train::LoadedTensor& tensor) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  train::SafetensorsFile file;
+  checkpoint::SafetensorsFile file;
   const std::string text(fuzz::text_of(data, size));
-  if (!fuzz::accepts([&] { file = train::SafetensorsFile::parse(text, "a.safetensors"); })) return 0;
+  if (!fuzz::accepts([&] { file = checkpoint::SafetensorsFile::parse(text, "a.safetensors"); })) return 0;
   std::vector<std::vector<float>> values;
-  std::vector<train::NamedSpan> copies;
+  std::vector<checkpoint::NamedSpan> copies;
   for (const auto& entry : file.tensors()) {
     const auto& [name, tensor] = entry;
     check_bytes(tensor);
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (copies.size() != file.tensors().size()) return 0;
   fuzz::insist("a file can be read after it was written", [&] {
-    const auto again = train::SafetensorsFile::parse(train::to_safetensors(copies, file.metadata()), "again");
+    const auto again = checkpoint::SafetensorsFile::parse(checkpoint::to_safetensors(copies, file.metadata()), "again");
     fuzz::require(again.metadata() == file.metadata(), "metadata are the same after they were written");
     for (const auto& copy : copies) {
       const auto& tensor = again.tensors().at(copy.name);

@@ -51,10 +51,10 @@ foreach(NAME tar archive idx cifar csv image text tokens packed index_notes)
   lockstep_fuzz_target(${NAME} LINKS lockstep_data)
 endforeach()
 
-lockstep_fuzz_target(manifest ROOM train SOURCES train/checkpoint_manifest.cpp LINKS nlohmann_json::nlohmann_json)
-lockstep_fuzz_target(safetensors ROOM train SOURCES train/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
-lockstep_fuzz_target(checkpoint ROOM train MUTATOR manifest LINKS nlohmann_json::nlohmann_json
-  SOURCES train/checkpoint.cpp train/checkpoint_manifest.cpp train/safetensors.cpp train/input_files.cpp)
+lockstep_fuzz_target(manifest ROOM checkpoint SOURCES checkpoint/manifest.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(safetensors ROOM checkpoint SOURCES checkpoint/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(checkpoint ROOM checkpoint MUTATOR manifest LINKS nlohmann_json::nlohmann_json
+  SOURCES checkpoint/checkpoint.cpp checkpoint/manifest.cpp checkpoint/safetensors.cpp checkpoint/input_files.cpp)
 
 lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
   SOURCES launch/hosts.cpp launch/child.cpp launch/processes.cpp)

@@ -6,8 +6,8 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp", "src/train/update_kernels.hpp"}
-FLAGS = {"src/train/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # the header's, CUDA's and C++'s name
+CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp", "src/optim/update_kernels.hpp"}
+FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # the header's, CUDA's and C++'s name
 
 
 def code(path):

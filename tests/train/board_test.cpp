@@ -1,6 +1,6 @@
 // What a run shows in TensorBoard: without effect on a bit of it. What the files hold is read by TensorBoard itself, in
 // tests/observability/tensorboard_test.py.
-#include "train/board.hpp"
+#include "observe/board.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "train/board_pictures.hpp"
+#include "observe/board_pictures.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {
@@ -85,8 +85,8 @@ TEST(Board, AFolderThatCannotBeMadeEndsTheRun) {
 }
 
 TEST(Board, NamesAreFoldedAtTheirDots) {
-  EXPECT_EQ(train::path_name("stage1.block2.conv1"), "stage1/block2/conv1");
-  EXPECT_EQ(train::path_name("conv1"), "conv1");
+  EXPECT_EQ(observe::path_name("stage1.block2.conv1"), "stage1/block2/conv1");
+  EXPECT_EQ(observe::path_name("conv1"), "conv1");
 }
 
 }  // namespace lockstep

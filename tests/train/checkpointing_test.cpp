@@ -6,9 +6,9 @@
 #include <atomic>
 #include <thread>
 
-#include "checkpoint_support.hpp"
+#include "checkpoint/faulty_files.hpp"
+#include "checkpoint/support.hpp"
 #include "config/config.hpp"
-#include "faulty_files.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
@@ -18,6 +18,7 @@ namespace lockstep::train {
 
 namespace {
 
+using checkpoint::FaultyFiles, checkpoint::FileCall, checkpoint::Folder, checkpoint::progress_of;
 using std::chrono::milliseconds;
 
 /// Warnings, and nothing else.
@@ -29,7 +30,7 @@ class Warnings final : public telemetry::Sink {
   std::vector<std::string> all;
 };
 
-Model small_model(const Registries& registries) {
+optim::Model small_model(const Registries& registries) {
   GraphBuilder b(registries.ops, 2);
   b.apply("linear", {b.input("image", {DType::f32, {3}})}, Attributes({{"features", std::int64_t{5}}}));
   return {exec::TensorBlock(b.graph(), b.graph().parameters), exec::TensorBlock(b.graph(), b.graph().states), {}};
@@ -59,10 +60,10 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   TrainerOptions options;
   options.sink = &warnings;
   const exec::Device device = exec::cpu_device();
-  const Model model = small_model(registries);
+  const optim::Model model = small_model(registries);
   Phases phases;
   {
-    Checkpointing checkpointing({job, *alone, registries, options, device}, disk.files);
+    Checkpointing checkpointing({{job, *alone, device, options.sink}, registries, options}, disk.files);
     checkpointing.prepare(model, {}, 0, milliseconds(100));
     checkpointing.write(progress_of(1), false, phases);
     EXPECT_TRUE(checkpointing.has_begun(1));
@@ -80,7 +81,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
       EXPECT_EQ(error.what(), std::string("the last checkpoint could not be written: the disk does not answer"));
     }
     disk.stuck = false;
-    while (checkpointing.path(1).empty() || list_checkpoints(folder / "run/checkpoints").empty()) {
+    while (checkpointing.path(1).empty() || checkpoint::list_checkpoints(folder / "run/checkpoints").empty()) {
       std::this_thread::sleep_for(milliseconds(1));
     }
     try {  // step 1 is there, but it is not the last one that was asked for
@@ -93,7 +94,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
     EXPECT_TRUE(checkpointing.has_begun(2));
     checkpointing.finish(phases);
   }
-  EXPECT_EQ(list_checkpoints(folder / "run/checkpoints").size(), 2u);
+  EXPECT_EQ(checkpoint::list_checkpoints(folder / "run/checkpoints").size(), 2u);
 }
 
 }  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "train/checkpoint.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {
@@ -52,7 +52,8 @@ job:
 }
 
 std::map<std::string, std::string> metadata(const std::string& directory, std::int64_t step) {
-  return train::open_checkpoint(directory + "/checkpoints/" + train::checkpoint_name(step)).manifest.progress.metadata;
+  return checkpoint::open_checkpoint(directory + "/checkpoints/" + checkpoint::checkpoint_name(step))
+      .manifest.progress.metadata;
 }
 
 /// Trains on two hosts of two ranks; what the ranks throw, sorted, and how many of them read all of the data.
@@ -111,7 +112,7 @@ TEST(ContentCheck, AByteThatDiffersEndsTheRunBeforeItsFirstCheckpoint) {
                         "both"))
         << error;
   }
-  EXPECT_EQ(train::list_checkpoints(runs.path() + "/checkpoints"), std::vector<std::string>{});
+  EXPECT_EQ(checkpoint::list_checkpoints(runs.path() + "/checkpoints"), std::vector<std::string>{});
 }
 
 TEST(ContentCheck, AResumedRunFindsTheContentOfItsBeginning) {
@@ -132,8 +133,8 @@ TEST(ContentCheck, AResumedRunFindsTheContentOfItsBeginning) {
                                 ": the data set has the names and sizes of the one that this run began with, "
                                 "but not its content; restore it, or choose a new run_directory");
   }
-  EXPECT_EQ(train::list_checkpoints(runs.path() + "/checkpoints").front(),
-            runs.path() + "/checkpoints/" + train::checkpoint_name(3));
+  EXPECT_EQ(checkpoint::list_checkpoints(runs.path() + "/checkpoints").front(),
+            runs.path() + "/checkpoints/" + checkpoint::checkpoint_name(3));
   change_byte(tokens, 0);
   EXPECT_EQ(train_job(job, *make_single_communicator(), registries, {}).steps, 4);
 }
@@ -152,7 +153,7 @@ TEST(ContentCheck, WhatWasReadOnceIsKeptWithTheIndex) {
   SourceOptions source = job_on(make_tokens(data.path() + "/tokens"), "runs").data.train;
   std::string digest;
   {
-    train::SourceIndexes indexes(cache.path());
+    input::SourceIndexes indexes(cache.path());
     const auto set = indexes.open("train", source, nullptr);
     EXPECT_EQ(indexes.large(), std::vector<std::string>{"train"});
     (void)indexes.keep();
@@ -161,7 +162,7 @@ TEST(ContentCheck, WhatWasReadOnceIsKeptWithTheIndex) {
     EXPECT_EQ(digest.size(), 64U);
   }
   const auto digest_again = [&](bool may_read) {
-    train::SourceIndexes again(cache.path());
+    input::SourceIndexes again(cache.path());
     const auto set = again.open("train", source, nullptr);
     return again.content("train", [&](double) { return may_read; });
   };

@@ -1,5 +1,5 @@
 // What a checkpoint says of its training data: read again as it was written, and refused where it is damaged.
-#include "train/data_facts.hpp"
+#include "input/data_facts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,11 +15,11 @@ class DataFacts : public testing::Test {
   DataFacts()
       : registries_(Registries::built_in()),
         job_(config::load_text(kJob, "job.yaml", {}, catalogue_of(registries_), false)),
-        data_(prepare_data(job_, registries_.augmentations, {})),
-        facts_(data_facts(data_)) {}
+        data_(input::prepare_data(job_, registries_.augmentations, {})),
+        facts_(input::data_facts(data_)) {}
 
-  [[nodiscard]] PreparedData recalled(const std::string& facts) const {
-    return recall_data(facts, job_, registries_.augmentations, "manifest.json");
+  [[nodiscard]] input::PreparedData recalled(const std::string& facts) const {
+    return input::recall_data(facts, job_, registries_.augmentations, "manifest.json");
   }
   /// The facts with one thing in another's place.
   [[nodiscard]] std::string with(const std::string& what, const std::string& other) const {
@@ -42,7 +42,7 @@ class DataFacts : public testing::Test {
 
   Registries registries_;
   Job job_;
-  PreparedData data_;
+  input::PreparedData data_;
   std::string facts_;
 };
 
@@ -52,7 +52,7 @@ constexpr const char* kLabel = R"("kind":"label","dtype":"i32","shape":[])";
 }  // namespace
 
 TEST_F(DataFacts, AreReadAsTheyWereWritten) {
-  const PreparedData found = recalled(facts_);
+  const input::PreparedData found = recalled(facts_);
   const DataSetInfo &info = found.train->info(), &expected = data_.train->info();
   EXPECT_EQ(info.format, expected.format);
   EXPECT_EQ(info.class_names, expected.class_names);
@@ -67,7 +67,7 @@ TEST_F(DataFacts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(found.mean, data_.mean);
   EXPECT_EQ(found.deviation, data_.deviation);
   EXPECT_EQ(found.classes, data_.classes);
-  EXPECT_EQ(data_facts(found), facts_);
+  EXPECT_EQ(input::data_facts(found), facts_);
 }
 
 TEST_F(DataFacts, OfAFeatureThatIsNotWhatItsKindPromisesAreRefused) {

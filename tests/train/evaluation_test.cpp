@@ -33,7 +33,7 @@ struct Rank {
   Rank(Communicator& communicator, const std::vector<std::string>& overrides, train::EvaluationOptions options = {})
       : registries(Registries::built_in()),
         job(job_with(overrides, registries)),
-        data(train::prepare_data(job, registries.augmentations, {})),
+        data(input::prepare_data(job, registries.augmentations, {})),
         graph(train::make_job_graph(job, data, registries)),
         parameters(graph, graph.parameters),
         states(graph, graph.states),
@@ -42,15 +42,15 @@ struct Rank {
       exec::initialize(Initializer::normal(0.1), 7, parameters.name(i), parameters.at(i));
     }
     options.shard_samples = job.batch_size / job.shards;
-    evaluation = std::make_unique<train::Evaluation>(
-        graph, *data.validation, data.pipeline(job, registries.augmentations, *data.validation, false), communicator,
-        exec::cpu_device(), pool, options);
+    evaluation =
+        std::make_unique<train::Evaluation>(graph, *data.validation, data.pipeline(job, *data.validation, false),
+                                            communicator, exec::cpu_device(), pool, options);
   }
   Metrics run() { return evaluation->run({parameters, states}, 1); }
 
   Registries registries;
   Job job;
-  train::PreparedData data;
+  input::PreparedData data;
   Graph graph;
   exec::TensorBlock parameters, states;
   exec::WorkerPool pool;

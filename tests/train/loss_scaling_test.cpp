@@ -1,6 +1,6 @@
 // precision: fp16: how the loss's scale goes on, and that it is one course, with one hash, on any number of ranks, with
 // threads, and after a stop anywhere.
-#include "train/loss_scaling.hpp"
+#include "optim/loss_scaling.hpp"
 
 #include <gtest/gtest.h>
 
@@ -85,8 +85,8 @@ std::string message_of(const std::vector<std::string>& overrides) {
   return "";
 }
 
-LossScale after(const LossScaleOptions& options, LossScale scale, const std::vector<bool>& left_out) {
-  for (const bool one : left_out) after_update(options, one, 7, scale);
+optim::LossScale after(const LossScaleOptions& options, optim::LossScale scale, const std::vector<bool>& left_out) {
+  for (const bool one : left_out) optim::after_update(options, one, 7, scale);
   return scale;
 }
 
@@ -94,12 +94,12 @@ LossScale after(const LossScaleOptions& options, LossScale scale, const std::vec
 
 TEST(LossScaling, DoublesAfterAnIntervalOfGoodUpdatesAndHalvesAfterABadOne) {
   const LossScaleOptions options{.growth_interval = 3};
-  const LossScale start{.scale = 1024};
+  const optim::LossScale start{.scale = 1024};
   EXPECT_EQ(after(options, start, {false, false}).scale, 1024);
   EXPECT_EQ(after(options, start, {false, false}).good_updates, 2);
   EXPECT_EQ(after(options, start, {false, false, false}).scale, 2048);
   EXPECT_EQ(after(options, start, {false, false, false}).good_updates, 0);
-  const LossScale interrupted = after(options, start, {false, false, true, false, false});
+  const optim::LossScale interrupted = after(options, start, {false, false, true, false, false});
   EXPECT_EQ(interrupted.scale, 512);
   EXPECT_EQ(interrupted.good_updates, 2) << "in a row";
   EXPECT_EQ(interrupted.left_out, 1);
@@ -107,9 +107,9 @@ TEST(LossScaling, DoublesAfterAnIntervalOfGoodUpdatesAndHalvesAfterABadOne) {
 
 TEST(LossScaling, StaysWithinItsLimits) {
   const LossScaleOptions options{.growth_interval = 1};
-  EXPECT_EQ(after(options, {.scale = kLargestLossScale}, {false, false}).scale, kLargestLossScale);
-  const LossScale least = after(options, {.scale = 2 * kSmallestLossScale}, {true});
-  EXPECT_EQ(least.scale, kSmallestLossScale);
+  EXPECT_EQ(after(options, {.scale = optim::kLargestLossScale}, {false, false}).scale, optim::kLargestLossScale);
+  const optim::LossScale least = after(options, {.scale = 2 * optim::kSmallestLossScale}, {true});
+  EXPECT_EQ(least.scale, optim::kSmallestLossScale);
   try {
     (void)after(options, least, {true});
     FAIL() << "there is no smaller scale";

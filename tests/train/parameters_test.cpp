@@ -7,16 +7,16 @@
 #include <fstream>
 #include <mutex>
 
+#include "checkpoint/safetensors.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
-#include "train/safetensors.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {
 
 namespace {
 
-using train::SafetensorsFile;
+using checkpoint::SafetensorsFile;
 using Values = std::vector<float>;
 
 /// A run of `steps` steps; the model's file.
@@ -36,9 +36,9 @@ Values tensor(const std::string& file, const std::string& name) {
   return values;
 }
 
-std::string written(const Folder& folder, const std::vector<train::NamedSpan>& tensors) {
+std::string written(const Folder& folder, const std::vector<checkpoint::NamedSpan>& tensors) {
   const std::string path = folder.path() + "/weights.safetensors";
-  std::ofstream(path, std::ios::binary) << train::to_safetensors(tensors, {});
+  std::ofstream(path, std::ios::binary) << checkpoint::to_safetensors(tensors, {});
   return path;
 }
 
@@ -126,7 +126,7 @@ TEST(Decay, LeavesOutNormsAndBiasesUnlessAsked) {
                                     {"model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, layer_norm, "
                                      "{linear: {features: 10}}]"},
                                     train::catalogue_of(registries), false);
-  const auto data = train::prepare_data(job, registries.augmentations, {});
+  const auto data = input::prepare_data(job, registries.augmentations, {});
   const Graph graph = train::make_job_graph(job, data, registries);
   std::vector<std::string> decay;
   for (const ValueId id : graph.parameters) {
@@ -156,7 +156,7 @@ TEST(Evaluation, CountsEverySampleOnceOnAnyRanks) {
                                       {kStill, "steps=1", "checkpoint=never", "initialize=" + path,
                                        fmt::format("data.validation.digits.count={}", samples)},
                                       train::catalogue_of(registries), false);
-    const auto data = train::prepare_data(job, registries.augmentations, {});
+    const auto data = input::prepare_data(job, registries.augmentations, {});
     int zeros = 0;
     for (int i = 0; i < samples; ++i) zeros += data.validation->label(i) == 0 ? 1 : 0;
     for (const int ranks : {1, 2, 3, 4}) {

@@ -1,5 +1,5 @@
 // What a run shows to Prometheus: served while it goes on, written down at its end, and without effect on a bit of it.
-#include "train/run_metrics.hpp"
+#include "observe/run_metrics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-target_sources(train_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
 lockstep_script_test(train.same_bits COMMAND ${CMAKE_SOURCE_DIR}/scripts/same-bits.sh --quick)
 lockstep_script_test(train.same_bits_whole LABEL long TIMEOUT 3600 COMMAND ${CMAKE_SOURCE_DIR}/scripts/same-bits.sh)
 # What the examples reach; the two that need real data find it by $LOCKSTEP_DATA.

@@ -1,0 +1,59 @@
+// Which tensor goes into which file, and which rank writes it.
+//
+// The files depend on the tensors alone: the same step has the same files, byte for byte, on any number of ranks.
+// Tensors go in order into `model` files and `optimizer` files of about `part_bytes`; one that is larger is cut, on
+// chunk boundaries. Only who writes which file depends on the ranks: the largest file goes to the rank with the
+// fewest bytes so far.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "lockstep/communicator.hpp"
+#include "optim/updater.hpp"
+
+namespace lockstep::checkpoint {
+
+/// A tensor to be saved; `values` are where the run keeps it.
+struct TensorSource {
+  std::string name;
+  Shape shape;
+  std::span<const float> values;
+  bool optimizer = false;  ///< a state of the optimizer, not of the model
+};
+
+/// Elements [begin, end) of a tensor, at `offset` bytes of the file.
+struct PartPiece {
+  std::size_t tensor;
+  std::int64_t begin, end;
+  std::size_t offset;
+};
+
+/// A file: a safetensors header and the pieces' bytes, without holes.
+struct Part {
+  std::string file;
+  std::string header;  ///< with the 8 bytes of its length
+  std::vector<PartPiece> pieces;
+  std::size_t bytes = 0;  ///< of the whole file
+  int rank = 0;           ///< who writes it
+};
+
+/// Files are not smaller than this unless there is no more to write, and there are at most 256 of a kind.
+inline constexpr std::int64_t kPartBytes = std::int64_t{16} << 20;
+
+[[nodiscard]] std::vector<TensorSource> sources_of(const optim::Model& model,
+                                                   const std::vector<std::string>& state_names);
+
+/// Which rank takes each of some files of so many bytes: the largest goes to the rank with the fewest bytes so far,
+/// ranks of different hosts in turn. By file.
+[[nodiscard]] std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology);
+
+/// All ranks get the same answer. Ranks of different hosts are taken in turn.
+[[nodiscard]] std::vector<Part> plan_parts(const std::vector<TensorSource>& tensors, std::int64_t part_bytes,
+                                           const Topology& topology);
+
+}  // namespace lockstep::checkpoint

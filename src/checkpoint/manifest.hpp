@@ -1,0 +1,58 @@
+// manifest.json: the commit of a checkpoint. It says what the run needs to go on, which tensors there are, where the
+// pieces of each lie, and the SHA-256 of every byte. docs/checkpoints.md has the format.
+//
+// Format 2. Format 1 (no `tensors`; `sha256` by file) is still read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/progress.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::checkpoint {
+
+inline constexpr int kCheckpointFormat = 2;
+
+/// Elements [begin, end) of a tensor, row-major, in a file. A whole tensor has one piece, under its own name.
+struct SavedPiece {
+  std::string file;
+  std::int64_t begin = 0, end = 0;
+  std::string sha256;  ///< of its bytes; empty in format 1
+};
+
+struct SavedTensor {
+  std::string name;  ///< "<parameter>", "<state>" or "<parameter>:<optimizer's state>"
+  Shape shape;
+  std::vector<SavedPiece> pieces;  ///< in order, without holes
+};
+
+struct SavedFile {
+  std::uint64_t bytes = 0;
+  std::string header_sha256;  ///< of the 8 bytes of length and the JSON header
+  std::string sha256;         ///< of the whole file; format 1 only
+};
+
+struct Manifest {
+  int format = kCheckpointFormat;
+  Progress progress;
+  std::map<std::string, SavedFile> files;
+  std::vector<SavedTensor> tensors;
+};
+
+/// Name of a part of a tensor in its file: "conv.weight[0:4096]".
+[[nodiscard]] std::string slice_name(const std::string& tensor, std::int64_t begin, std::int64_t end);
+/// The same of a part, or the tensor's own name if it is whole.
+[[nodiscard]] std::string piece_name(const SavedTensor& tensor, const SavedPiece& piece);
+
+/// The text of manifest.json; the last line holds the SHA-256 of all before it.
+[[nodiscard]] std::string to_text(const Manifest& manifest);
+
+/// Throws Error(data) that begins with `path` and says what is wrong; Error(usage) if a newer lockstep wrote it, so
+/// that it is not taken for a damaged one. Of format 1 the tensors are empty.
+[[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& path);
+
+}  // namespace lockstep::checkpoint

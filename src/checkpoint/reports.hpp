@@ -1,0 +1,55 @@
+// What each writing rank tells rank 0 when its files of a checkpoint are safe, or why they are not: a message of
+// fixed size a checkpoint. Used by the writers' threads.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/layout.hpp"
+#include "core/spans.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::checkpoint {
+
+inline constexpr std::size_t kHashChars = 64;
+using HashText = std::array<char, kHashChars>;
+
+struct WriteReport {
+  int rank = 0;
+  std::string failure;           ///< empty: all files of this rank are safe
+  std::vector<HashText> hashes;  ///< file by file of this rank: the header's, then each piece's
+};
+
+class WriteReports {
+ public:
+  WriteReports(Communicator& communicator, const std::vector<Part>& parts);
+
+  /// On a rank other than 0.
+  void send(std::int64_t step, const WriteReport& report, std::chrono::milliseconds patience);
+  /// On rank 0: those of all others that write; where one did not come in time, its failure says so.
+  [[nodiscard]] std::vector<WriteReport> receive(std::int64_t step, std::chrono::milliseconds patience);
+  /// From now on waits are at most so long: the run is being torn down.
+  void hurry(std::chrono::milliseconds patience) { hurry_ = patience.count(); }
+
+ private:
+  struct Channel {  // to or from one rank; an unfinished transfer keeps its memory until it is done
+    int rank = 0;
+    std::size_t hashes = 0;
+    std::vector<std::byte> bytes;
+    std::unique_ptr<Transfer> transfer;
+  };
+  void wait(Transfer& transfer, std::chrono::milliseconds patience, Clock::time_point start) const;
+  [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds patience,
+                                    Clock::time_point start);
+
+  Communicator& communicator_;
+  std::vector<Channel> channels_;  // rank 0: the others that write; else: rank 0
+  std::atomic<std::int64_t> hurry_{-1};
+};
+
+}  // namespace lockstep::checkpoint

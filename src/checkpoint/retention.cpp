@@ -1,0 +1,70 @@
+#include "checkpoint/retention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/input_files.hpp"
+
+namespace lockstep::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSuperseded = "superseded-";
+
+std::string free_name(const std::string& checkpoints, std::int64_t step) {
+  std::string name = fmt::format("{}/{}{:08}", checkpoints, kSuperseded, step);
+  for (int i = 2; is_there(name); ++i) name = fmt::format("{}/{}{:08}.{}", checkpoints, kSuperseded, step, i);
+  return name;
+}
+
+// The manifest goes first and for good: what is half removed is no checkpoint.
+void remove_checkpoint(FileSystem& files, const std::string& path) {
+  files.remove(path + "/manifest.json");
+  files.sync_directory(path);
+  remove_tree(files, path);
+}
+
+}  // namespace
+
+void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const Retention& retention,
+                       const std::string& best) {
+  const auto list = list_checkpoints(checkpoints);
+  for (auto i = static_cast<std::size_t>(std::max<std::int64_t>(retention.keep, 1)); i < list.size(); ++i) {
+    const bool milestone = retention.keep_every > 0 && *step_of(list[i]) % retention.keep_every == 0;
+    if (milestone || fs::path(list[i]).filename() == best) continue;
+    remove_checkpoint(files, list[i]);
+  }
+  if (std::ssize(list) < retention.keep) return;  // a damaged checkpoint is still better than none
+  for (const auto& name : names_in(checkpoints)) {
+    if (name.starts_with(kSuperseded)) remove_tree(files, checkpoints + "/" + name);
+  }
+}
+
+void write_best(FileSystem& files, const std::string& checkpoints, const std::string& name) {
+  write_whole(files, checkpoints + "/best", name + "\n");
+  files.sync_directory(checkpoints);
+}
+
+void set_aside(FileSystem& files, const std::string& checkpoints, std::int64_t step) {
+  bool changed = false;
+  for (const auto& name : names_in(checkpoints)) {
+    const std::string path = checkpoints + "/" + name;
+    const auto found = step_of(path);
+    if (!found) continue;
+    if (!is_there(path + "/manifest.json")) {
+      remove_tree(files, path);
+    } else if (*found > step) {
+      files.rename(path, free_name(checkpoints, *found));
+      changed = true;
+    }
+  }
+  if (changed) files.sync_directory(checkpoints);
+}
+
+}  // namespace lockstep::checkpoint

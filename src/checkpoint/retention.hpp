@@ -1,0 +1,28 @@
+// Which checkpoints stay: the newest `keep`, those at multiples of `keep_every` steps, and the best. Rank 0 only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "checkpoint/files.hpp"
+
+namespace lockstep::checkpoint {
+
+struct Retention {
+  std::int64_t keep = 3;        ///< at least 1
+  std::int64_t keep_every = 0;  ///< steps; 0: none
+};
+
+/// Removes the others; and what set_aside() left, once there are `keep` newer ones.
+void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const Retention& retention,
+                       const std::string& best);
+
+/// `best` names the step directory from here on.
+void write_best(FileSystem& files, const std::string& checkpoints, const std::string& name);
+
+/// Before a run goes on from `step`: removes what was half written, and renames the checkpoints of later steps
+/// (damaged, or left behind on purpose by --resume PATH) to superseded-NNNNNNNN, so that none of them is loaded and
+/// no file of theirs is mixed with a new one. prune_checkpoints() removes them.
+void set_aside(FileSystem& files, const std::string& checkpoints, std::int64_t step);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,203 @@
+#include "checkpoint/run_directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "config/config.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::checkpoint {
+
+namespace fs = std::filesystem;
+
+void cannot_use(const std::string& directory, const std::string& why) {
+  throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kLockAgain{50};
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path, const LockPatience& patience) : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
+  const std::string file = path_ + "/lock";
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) cannot_use(path_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  try {
+    lock(patience);
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+void RunDirectory::lock(const LockPatience& patience) const {
+  const auto start = Clock::now();
+  bool warned = false;
+  while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error == ENOSYS || error == EOPNOTSUPP || error == EINVAL) {
+      cannot_use(path_, fmt::format("its file system has no locks ({})", std::strerror(error)));
+    }
+    if (error != EWOULDBLOCK) {
+      throw Error(ExitCode::infrastructure, fmt::format("{}/lock: cannot lock it: {}", path_, std::strerror(error)));
+    }
+    if (patience.patience.count() == 0) {
+      throw Error(ExitCode::cannot_create,
+                  fmt::format("{}: another run uses this directory; wait for it, or choose another "
+                              "with run_directory=PATH",
+                              path_));
+    }
+    const double limit = std::chrono::duration<double>(patience.patience).count();
+    if (seconds_since(start) >= limit) {
+      throw Error(ExitCode::infrastructure,
+                  fmt::format("{}: a rank of an earlier attempt still holds its lock after {:.0f} s; look for lockstep "
+                              "processes that do not end on the hosts of this launch",
+                              path_, limit));
+    }
+    if (!warned && patience.warn) {
+      patience.warn(fmt::format(
+          "{}: waiting for a rank of an earlier attempt, which still holds its lock; at most {:.0f} s", path_, limit));
+    }
+    warned = true;
+    std::this_thread::sleep_for(kLockAgain);
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  ::close(lock_);
+}
+
+namespace {
+
+constexpr std::chrono::seconds kSight{3};  ///< a network's file system may show a new file late
+
+std::string new_token(const std::string& directory) {
+  std::string path = directory + "/shared-XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  if (fd < 0) cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  ::close(fd);
+  return fs::path(path).filename().string();
+}
+
+bool sees(const std::string& path) {
+  std::error_code ignored;
+  const auto start = Clock::now();
+  while (!fs::exists(path, ignored)) {
+    if (Clock::now() - start > kSight) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+/// "b, c" of the hosts one of whose ranks does not see it.
+std::string blind_hosts(const std::vector<std::byte>& seen, const Topology& topology) {
+  std::set<int> hosts;
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    if (seen[rank] == std::byte{0}) hosts.insert(topology.host_of.at(rank));
+  }
+  std::vector<std::string> names;
+  for (const int host : hosts) names.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout) {
+  const Topology& topology = communicator.topology();
+  if (topology.host_names.size() < 2) return;
+  const Operation operation{"run directory", 0, timeout};
+  std::array<char, 32> name{};
+  std::string token;
+  if (communicator.rank() == 0) {
+    token = new_token(directory);
+    std::copy_n(token.begin(), std::min(token.size(), name.size() - 1), name.begin());
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(name)), 0, operation);
+  const std::byte mine{sees(fmt::format("{}/{}", directory, name.data())) ? std::uint8_t{1} : std::uint8_t{0}};
+  std::vector<std::byte> seen(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather({&mine, 1}, seen, operation);
+  if (communicator.rank() == 0) ::unlink(fmt::format("{}/{}", directory, token).c_str());
+  const std::string blind = blind_hosts(seen, topology);
+  if (blind.empty()) return;
+  throw Error(
+      ExitCode::cannot_create,
+      fmt::format("{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
+                  "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
+                  "checkpoint=never",
+                  directory, topology.host_name(0), blind));
+}
+
+void require_same_job(const Checkpoint& checkpoint, const Job& job) {
+  const Progress& progress = checkpoint.manifest.progress;
+  if (progress.job_digest == job.digest) return;
+  const auto differences = config::differences(progress.job, job.canonical);
+  throw Error(ExitCode::configuration,
+              fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
+                          "run_directory",
+                          checkpoint.path, fmt::join(differences, "; ")));
+}
+
+std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory) {
+  if (resume != "auto" && resume != "never") return {resume};
+  const auto list = list_checkpoints(directory.checkpoints());
+  if (resume == "never" && !list.empty()) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("{}: it holds checkpoints of an earlier run, and --resume never asks for a new one; remove "
+                            "it, or choose another with run_directory=PATH",
+                            directory.path()));
+  }
+  return {list.begin(), list.end()};
+}
+
+std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const Job& job,
+                                         std::vector<std::string>& notes) {
+  while (!candidates.empty()) {
+    const std::string path = std::move(candidates.front());
+    candidates.pop_front();
+    try {
+      auto checkpoint = open_checkpoint(path);
+      require_same_job(checkpoint, job);
+      return checkpoint;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;  // sound, but not for this run
+      notes.emplace_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint, Communicator& communicator,
+                                               std::chrono::milliseconds timeout) {
+  const Operation operation{"checkpoint", 0, timeout};
+  std::string manifest = checkpoint ? to_text(checkpoint->manifest) : "", path = checkpoint ? checkpoint->path : "";
+  std::array<std::uint64_t, 3> sizes{checkpoint ? 1U : 0U, path.size(), manifest.size()};
+  communicator.broadcast(std::as_writable_bytes(std::span(sizes)), 0, operation);
+  if (sizes[0] == 0) return std::nullopt;
+  path.resize(sizes[1]);
+  manifest.resize(sizes[2]);
+  communicator.broadcast(std::as_writable_bytes(std::span(path)), 0, operation);
+  communicator.broadcast(std::as_writable_bytes(std::span(manifest)), 0, operation);
+  if (communicator.rank() != 0) checkpoint = Checkpoint{path, parse_manifest(manifest, path + "/manifest.json")};
+  return checkpoint;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,61 @@
+// safetensors files: fp32 tensors by name. Format: 8 bytes little-endian header length, a JSON header
+// {"name": {"dtype", "shape", "data_offsets"}}, padded with spaces, then the data without holes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::checkpoint {
+
+struct NamedSpan {
+  std::string name;
+  Shape shape;
+  std::span<const float> values;
+};
+
+/// An fp32 tensor without its values.
+struct NamedShape {
+  std::string name;
+  Shape shape;
+};
+
+/// The 8 bytes of length and the header, for tensors that follow one after the other; a multiple of 8 bytes.
+[[nodiscard]] std::string safetensors_header(const std::vector<NamedShape>& tensors,
+                                             const std::map<std::string, std::string>& metadata);
+
+/// The whole file as bytes. Tensors keep their order; names must be distinct.
+[[nodiscard]] std::string to_safetensors(const std::vector<NamedSpan>& tensors,
+                                         const std::map<std::string, std::string>& metadata);
+
+struct LoadedTensor {
+  std::string dtype;  ///< "F32", "BF16", ...
+  Shape shape;
+  std::span<const std::byte> bytes;
+};
+
+/// A parsed file. Every offset has been checked against the file's size.
+class SafetensorsFile {
+ public:
+  /// Throws Error(data) that names the file and what is wrong.
+  static SafetensorsFile parse(std::string bytes, const std::string& name);
+  static SafetensorsFile read(const std::string& path);
+
+  [[nodiscard]] const std::map<std::string, LoadedTensor>& tensors() const { return tensors_; }
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
+  /// Copies tensor `name` into `out`; throws Error(data) when it is missing, not F32, or of another shape.
+  void copy(const std::string& tensor, const Shape& shape, std::span<float> out) const;
+
+ private:
+  std::string name_, bytes_;
+  std::map<std::string, LoadedTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace lockstep::checkpoint

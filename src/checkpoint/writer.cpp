@@ -1,0 +1,271 @@
+#include "checkpoint/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "checkpoint/checkpoint.hpp"
+#include "core/background.hpp"
+#include "core/digest.hpp"
+
+namespace lockstep::checkpoint {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Hashing takes the gaps that training leaves; training waits for its slowest thread.
+
+HashText hash_of(std::span<const std::byte> bytes) {
+  const std::string hex = sha256(bytes);
+  HashText text{};
+  std::copy_n(hex.begin(), text.size(), text.begin());
+  return text;
+}
+
+std::string to_string(const HashText& hash) {
+  return {hash.data(), hash.size()};
+}
+
+std::size_t piece_bytes(const PartPiece& piece) {
+  return static_cast<std::size_t>(piece.end - piece.begin) * sizeof(float);
+}
+
+void remove_quietly(FileSystem& files, const std::string& path) {
+  try {
+    remove_tree(files, path);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): why it is removed has been told
+  }
+}
+
+/// All that is wrong, with who says so.
+std::string failures_of(const std::vector<WriteReport>& reports, const Topology& topology) {
+  std::string text;
+  for (const auto& report : reports) {
+    if (report.failure.empty()) continue;
+    if (!text.empty()) text += "; ";
+    if (topology.host_of.size() > 1) {
+      text += fmt::format("rank {} on {}: ", report.rank, topology.host_name(report.rank));
+    }
+    text += report.failure;
+  }
+  return text;
+}
+
+Manifest make_manifest(const Progress& progress, const std::vector<TensorSource>& tensors,
+                       const std::vector<Part>& parts, const std::vector<WriteReport>& reports) {
+  Manifest manifest;
+  manifest.progress = progress;
+  for (const auto& tensor : tensors) manifest.tensors.push_back({tensor.name, tensor.shape, {}});
+  for (const auto& report : reports) {
+    std::size_t next = 0;
+    for (const auto& part : parts) {
+      if (part.rank != report.rank) continue;
+      manifest.files[part.file] = {part.bytes, to_string(report.hashes.at(next++)), ""};
+      for (const auto& piece : part.pieces) {
+        manifest.tensors[piece.tensor].pieces.push_back(
+            {part.file, piece.begin, piece.end, to_string(report.hashes.at(next++))});
+      }
+    }
+  }
+  for (auto& tensor : manifest.tensors) {
+    std::sort(tensor.pieces.begin(), tensor.pieces.end(),
+              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  }
+  return manifest;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<TensorSource> tensors, WriterOptions options,
+                                   FileSystem& files)
+    : communicator_(communicator),
+      tensors_(std::move(tensors)),
+      options_(std::move(options)),
+      files_(files),
+      parts_(plan_parts(tensors_, options_.part_bytes, communicator.topology())),
+      reports_(communicator, parts_) {
+  std::size_t bytes = 0;
+  for (const auto& part : parts_) bytes += part.rank == communicator.rank() ? part.bytes : 0;
+  buffer_ = AlignedBytes(bytes);
+  if (bytes > 0) std::memset(buffer_.data(), 0, bytes);  // the first copy shall not be the one to touch new memory
+  if (bytes > 0 || leads()) thread_ = std::thread([this] { run(); });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  reports_.hurry(options_.after_error);
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool CheckpointWriter::begin(const Progress& progress, bool best) {
+  const auto start = Clock::now();
+  if (!all_idle(progress.step)) return false;
+  if (!thread_.joinable()) return true;
+  copy();
+  {
+    const std::lock_guard lock(mutex_);
+    task_ = Task{progress, best, start, seconds_since(start), trace_};
+  }
+  changed_.notify_all();
+  return true;
+}
+
+// In rounds shorter than the ranks' deadline, counted alike by all.
+bool CheckpointWriter::all_idle(std::int64_t step) {
+  const milliseconds round = options_.timeout / 3;
+  const Operation operation{"checkpoint", static_cast<std::uint64_t>(step), options_.timeout};
+  std::vector<std::byte> busy(static_cast<std::size_t>(communicator_.size()));
+  for (milliseconds waited{0}; waited <= 2 * options_.deadline; waited += round) {
+    const std::byte mine{idle_within(round) ? std::uint8_t{0} : std::uint8_t{1}};
+    communicator_.all_gather({&mine, 1}, busy, operation);
+    if (std::all_of(busy.begin(), busy.end(), [](std::byte flag) { return flag == std::byte{0}; })) return true;
+  }
+  return false;
+}
+
+std::vector<CheckpointOutcome> CheckpointWriter::finished() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(outcomes_, {});
+}
+
+std::string CheckpointWriter::finish() {
+  if (!all_idle(0)) return kNoAnswer;
+  std::array<char, 1024> text{};
+  if (leads()) {
+    const std::lock_guard lock(mutex_);
+    std::copy_n(last_failure_.begin(), std::min(last_failure_.size(), text.size() - 1), text.begin());
+  }
+  communicator_.broadcast(std::as_writable_bytes(std::span(text)), 0, {"checkpoint", 0, options_.timeout});
+  return text.data();
+}
+
+bool CheckpointWriter::idle_within(milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return !task_; });
+}
+
+// The one thing that training waits for.
+void CheckpointWriter::copy() {
+  std::byte* to = buffer_.data();
+  for (const auto& part : parts_) {
+    if (part.rank != communicator_.rank()) continue;
+    std::memcpy(to, part.header.data(), part.header.size());
+    for (const auto& piece : part.pieces) {
+      const float* from = tensors_[piece.tensor].values.data() + piece.begin;
+      if (piece.end > piece.begin) std::memcpy(to + piece.offset, from, piece_bytes(piece));
+    }
+    to += part.bytes;
+  }
+}
+
+void CheckpointWriter::run() {
+  work_in_background();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return task_ || stop_; });
+    if (!task_) return;
+    const Task task = *task_;
+    lock.unlock();
+    work(task);
+    lock.lock();
+    task_.reset();
+    changed_.notify_all();
+  }
+}
+
+void CheckpointWriter::work(const Task& task) {
+  CheckpointOutcome outcome;
+  try {
+    WriteReport own = write_own(task, options_.directory + "/" + checkpoint_name(task.progress.step));
+    if (!leads()) return reports_.send(task.progress.step, own, options_.deadline);
+    outcome = conclude(task, std::move(own));
+  } catch (const std::exception& error) {  // of the communicator: the run will hear of it, too
+    outcome = {.step = task.progress.step, .failure = error.what(), .newest = options_.newest};
+  }
+  const std::lock_guard lock(mutex_);
+  last_failure_ = outcome.failure;
+  if (leads()) outcomes_.push_back(std::move(outcome));
+}
+
+TraceScope CheckpointWriter::span_of(const Task& task, const char* name) {
+  return {task.trace.get(), name, static_cast<std::uint64_t>(task.progress.step - 1), kCheckpointLane};
+}
+
+WriteReport CheckpointWriter::write_own(const Task& task, const std::string& directory) {
+  const TraceScope span = span_of(task, "write");
+  WriteReport report{.rank = communicator_.rank(), .failure = {}, .hashes = {}};
+  std::vector<std::string> written;
+  try {
+    make_directories(files_, directory);
+    std::span<const std::byte> rest(buffer_.data(), buffer_.size());
+    for (const auto& part : parts_) {
+      if (part.rank != communicator_.rank()) continue;
+      const auto bytes = rest.first(part.bytes);
+      rest = rest.subspan(part.bytes);
+      report.hashes.push_back(hash_of(bytes.first(part.header.size())));
+      for (const auto& piece : part.pieces) {
+        report.hashes.push_back(hash_of(bytes.subspan(piece.offset, piece_bytes(piece))));
+      }
+      written.push_back(directory + "/" + part.file);
+      write_whole(files_, written.back(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    files_.sync_directory(directory);
+  } catch (const std::exception& error) {
+    report.failure = error.what();
+    for (const auto& path : written) {  // so that a full disk has room again
+      remove_quietly(files_, path + ".partial");
+      remove_quietly(files_, path);
+    }
+  }
+  return report;
+}
+
+CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) {
+  const TraceScope span = span_of(task, "commit");
+  CheckpointOutcome outcome{.step = task.progress.step,
+                            .path = options_.directory + "/" + checkpoint_name(task.progress.step),
+                            .best = task.best,
+                            .blocked_seconds = task.blocked_seconds};
+  auto reports = reports_.receive(task.progress.step, options_.deadline);
+  reports.insert(reports.begin(), std::move(own));
+  outcome.failure = failures_of(reports, communicator_.topology());
+  try {
+    if (outcome.failure.empty()) commit(task, reports, outcome.path);
+  } catch (const std::exception& error) {
+    outcome.failure = error.what();
+  }
+  if (!outcome.failure.empty()) {
+    remove_quietly(files_, outcome.path);  // all ranks have ended
+    outcome.newest = options_.newest;
+    return outcome;
+  }
+  options_.newest = outcome.newest = outcome.path;
+  try {
+    prune_checkpoints(files_, options_.directory, options_.retention, options_.best);
+  } catch (const std::exception& error) {
+    outcome.warning = error.what();
+  }
+  for (const auto& part : parts_) outcome.bytes += static_cast<std::int64_t>(part.bytes);
+  outcome.seconds = seconds_since(task.start);
+  return outcome;
+}
+
+void CheckpointWriter::commit(const Task& task, const std::vector<WriteReport>& reports, const std::string& directory) {
+  write_whole(files_, directory + "/manifest.json", to_text(make_manifest(task.progress, tensors_, parts_, reports)));
+  files_.sync_directory(directory);
+  if (!task.best) return;
+  const std::string name = checkpoint_name(task.progress.step);
+  write_best(files_, options_.directory, name);
+  options_.best = name;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,122 @@
+// CheckpointWriter: saves a run's state while the run goes on.
+//
+// begin() copies this rank's share of the tensors at a step boundary and returns; a thread of its own hashes and
+// writes the files. When all ranks have said that theirs are safe, rank 0's thread writes the manifest: that is the
+// commit. One checkpoint is under way at a time on all ranks together; begin() waits for the one before
+// (back-pressure), and all ranks wait together, so that none of them misses another's deadline.
+//
+// A failure (a full, read-only or vanished directory) never throws from begin(): finished() tells of it, what was
+// half written is removed, and the next begin() tries anew.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "checkpoint/files.hpp"
+#include "checkpoint/layout.hpp"
+#include "checkpoint/reports.hpp"
+#include "checkpoint/retention.hpp"
+#include "core/trace.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::checkpoint {
+
+/// Why there is no checkpoint where begin() returned false.
+inline constexpr const char* kNoAnswer = "the disk does not answer";
+
+struct WriterOptions {
+  std::string directory;  ///< <run>/checkpoints, the same on every rank
+  Retention retention;
+  std::string best;    ///< name of the best one so far, or ""
+  std::string newest;  ///< path of the newest one that is safe, or ""
+  std::int64_t part_bytes = kPartBytes;
+  std::chrono::milliseconds timeout{60'000};     ///< of the ranks' agreement in begin()
+  std::chrono::milliseconds deadline{600'000};   ///< for all ranks to have written theirs
+  std::chrono::milliseconds after_error{5'000};  ///< the same, when the run is being torn down
+};
+
+/// How one went; on rank 0.
+struct CheckpointOutcome {
+  std::int64_t step = 0;
+  std::string path;
+  bool best = false;
+  std::string failure;         ///< empty: committed
+  std::string newest;          ///< the newest one that is safe, or ""
+  double seconds = 0;          ///< from begin() to the commit
+  double blocked_seconds = 0;  ///< of these, those for which training stood
+  std::int64_t bytes = 0;      ///< of all ranks
+  std::string warning;         ///< committed, but older ones could not be removed
+};
+
+class CheckpointWriter {
+ public:
+  /// The tensors must live as long as the writer. On every rank alike.
+  CheckpointWriter(Communicator& communicator, std::vector<TensorSource> tensors, WriterOptions options,
+                   FileSystem& files = real_files());
+  /// Waits for what is under way; for other ranks only `after_error` long.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Collective. False: some rank's disk has not answered for twice the `deadline`; this checkpoint is left out.
+  [[nodiscard]] bool begin(const Progress& progress, bool best);
+
+  /// Checkpoints that begin from now on are spans of it; null: of none.
+  void trace(std::shared_ptr<TraceRecorder> recorder) { trace_ = std::move(recorder); }
+
+  /// Outcomes since the last call; rank 0 only, others get none. Never waits.
+  [[nodiscard]] std::vector<CheckpointOutcome> finished();
+
+  /// Collective: waits until nothing is under way on any rank. Returns the failure of the last checkpoint, the same
+  /// on every rank; empty when it was committed, or there was none; kNoAnswer when a rank's disk has not answered for
+  /// twice the `deadline`.
+  [[nodiscard]] std::string finish();
+
+  /// Bytes that this rank writes for one checkpoint.
+  [[nodiscard]] std::int64_t own_bytes() const { return static_cast<std::int64_t>(buffer_.size()); }
+
+ private:
+  struct Task {
+    Progress progress;
+    bool best = false;
+    Clock::time_point start;
+    double blocked_seconds = 0;
+    std::shared_ptr<TraceRecorder> trace;
+  };
+
+  void copy();
+  void run();
+  void work(const Task& task);
+  [[nodiscard]] static TraceScope span_of(const Task& task, const char* name);
+  [[nodiscard]] WriteReport write_own(const Task& task, const std::string& directory);
+  [[nodiscard]] CheckpointOutcome conclude(const Task& task, WriteReport own);
+  void commit(const Task& task, const std::vector<WriteReport>& reports, const std::string& directory);
+  [[nodiscard]] bool all_idle(std::int64_t step);
+  [[nodiscard]] bool idle_within(std::chrono::milliseconds patience);
+  [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
+
+  Communicator& communicator_;
+  std::vector<TensorSource> tensors_;
+  WriterOptions options_;
+  FileSystem& files_;
+  std::vector<Part> parts_;  // of all ranks
+  AlignedBytes buffer_;      // this rank's files, one after the other; the thread's while a task is under way
+  WriteReports reports_;
+  std::shared_ptr<TraceRecorder> trace_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Task> task_;  // under way
+  std::vector<CheckpointOutcome> outcomes_;
+  std::string last_failure_;
+  bool stop_ = false;
+  std::thread thread_;  // on rank 0, and where there is something to write
+};
+
+}  // namespace lockstep::checkpoint

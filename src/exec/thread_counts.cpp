@@ -1,0 +1,29 @@
+#include "exec/thread_counts.hpp"
+
+#include <algorithm>
+
+#include "backend/threads.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+constexpr int kGpuWorkers = 2;
+
+int own_cores(const Communicator& communicator) {
+  return std::max(1, backend::available_cores() / communicator.topology().local_size(communicator.rank()));
+}
+
+}  // namespace
+
+int worker_count(const Job& job, const Communicator& communicator, const exec::Device& device, std::size_t shards) {
+  const int automatic = device.is_gpu() ? kGpuWorkers : own_cores(communicator);
+  const int threads = job.threads > 0 ? job.threads : automatic;
+  return std::clamp(threads, 1, std::max(1, static_cast<int>(shards)));
+}
+
+int most_loader_threads(const Communicator& communicator) {
+  return std::max(1, own_cores(communicator) - 1);
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,109 @@
+#include "input/data_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/untrusted.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::input {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::pair<Feature::Kind, const char*>, 4> kKinds = {{{Feature::Kind::image, "image"},
+                                                                          {Feature::Kind::label, "label"},
+                                                                          {Feature::Kind::tokens, "tokens"},
+                                                                          {Feature::Kind::tensor, "tensor"}}};
+constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f16, DType::f64,
+                               DType::i64, DType::i32,  DType::u16, DType::u8};
+
+Json to_json(const Feature& feature) {
+  const auto* kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& k) { return k.first == feature.kind; });
+  return {{"name", feature.name},
+          {"kind", kind->second},
+          {"dtype", std::string(name_of(feature.spec.dtype))},
+          {"shape", feature.spec.shape}};
+}
+
+Feature parse_feature(const Json& json) {
+  Feature feature{json.at("name").get<std::string>(), {}, {{}, shape_of(json.at("shape"))}};
+  const auto kind = json.at("kind").get<std::string>(), dtype = json.at("dtype").get<std::string>();
+  for (const auto& [value, name] : kKinds) {
+    if (name == kind) feature.kind = value;
+  }
+  for (const DType type : kTypes) {
+    if (name_of(type) == dtype) feature.spec.dtype = type;
+  }
+  if (!is_sound(feature)) throw Json::out_of_range::create(401, "a feature is not what its kind promises", &json);
+  return feature;
+}
+
+/// A set of which only the description is left.
+class RememberedSet final : public DataSet {
+ public:
+  explicit RememberedSet(DataSetInfo info) : info_(std::move(info)) {}
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return 0; }
+  void read(std::int64_t id, Sample& /*out*/) const override {
+    LOCKSTEP_CHECK(false, fmt::format("sample {} of a set that is only remembered", id));
+  }
+
+ private:
+  DataSetInfo info_;
+};
+
+DataSetInfo parse_info(const Json& json) {
+  DataSetInfo info;
+  json.at("format").get_to(info.format);
+  json.at("source").get_to(info.source);
+  for (const auto& feature : json.at("features")) info.features.push_back(parse_feature(feature));
+  json.at("class_names").get_to(info.class_names);
+  info.vocabulary = integer_of<std::int64_t>(json.at("vocabulary"));
+  json.at("token_text").get_to(info.token_text);
+  json.at("digest").get_to(info.digest);
+  return info;
+}
+
+}  // namespace
+
+std::string data_facts(const PreparedData& data) {
+  const DataSetInfo& info = data.train->info();
+  Json features = Json::array();
+  for (const auto& feature : info.features) features.push_back(to_json(feature));
+  const Json json = {{"format", info.format},
+                     {"source", info.source},
+                     {"features", features},
+                     {"class_names", info.class_names},
+                     {"vocabulary", info.vocabulary},
+                     {"token_text", info.token_text},
+                     {"mean", data.mean},
+                     {"deviation", data.deviation},
+                     {"digest", info.digest}};
+  // A class is called as its folder is, which need not be UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+PreparedData recall_data(const std::string& facts, const Job& job, const AugmentRegistry& registry,
+                         const std::string& where) {
+  PreparedData data;
+  try {
+    const Json json = Json::parse(facts);
+    data.train = std::make_shared<RememberedSet>(parse_info(json));
+    json.at("mean").get_to(data.mean);
+    json.at("deviation").get_to(data.deviation);
+  } catch (const Json::exception& error) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
+  }
+  data.augmentations = &registry;
+  data.describe(job);
+  return data;
+}
+
+}  // namespace lockstep::input

@@ -1,0 +1,8 @@
+// The gathering kernels for GPUs.
+#include "backend/cuda/cuda_grid.cuh"
+#include "input/gather_kernels.hpp"
+
+/// The caller owns them.
+extern "C" __attribute__((visibility("default"))) lockstep::train::GatherKernels* lockstep_cuda_make_gather_kernels() {
+  return new lockstep::train::GridGatherKernels<lockstep::backend::CudaGrid>;
+}

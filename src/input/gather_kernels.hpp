@@ -1,0 +1,72 @@
+// What makes a shard's inputs of a data set that lies on the GPU: the bodies of the kernels, and who runs them. Images
+// are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so to its bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/gpu/grid.hpp"
+#include "core/host_device.hpp"
+#include "data/pixel_move.hpp"
+
+namespace lockstep::input {
+
+/// A pixel of a shard's images, with all its channels: where the sample's moves, from the last to the first, find it.
+struct GatherImagesBody {
+  const std::uint8_t* images;     ///< [samples, height, width, channels]
+  const std::int64_t* ids;        ///< [b]
+  const PixelMove* moves;         ///< [b, steps]
+  const float *factors, *shifts;  ///< [channels]
+  float* out;                     ///< [b, out_height, out_width, channels]
+  std::int64_t height, width, channels, out_height, out_width, steps;
+
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t pixel) const {
+    const std::int64_t sample = pixel / (out_height * out_width);
+    std::int64_t y = pixel / out_width % out_height, x = pixel % out_width;
+    bool there = true;
+    for (std::int64_t step = steps - 1; step >= 0 && there; --step) {
+      there = data::trace_back(moves[sample * steps + step], y, x);
+    }
+    const std::uint8_t* from = there ? images + ((ids[sample] * height + y) * width + x) * channels : nullptr;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const float value = there ? static_cast<float>(from[c]) : 0.0F;
+      out[pixel * channels + c] = value * factors[c] + shifts[c];
+    }
+  }
+};
+
+/// A byte of anything else, as it is.
+struct GatherBytesBody {
+  const std::byte* samples;  ///< [samples, bytes]
+  const std::int64_t* ids;   ///< [b]
+  std::byte* out;            ///< [b, bytes]
+  std::int64_t bytes;
+
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = samples[ids[i / bytes] * bytes + i % bytes]; }
+};
+
+/// Puts them on a queue: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+class GatherKernels {
+ public:
+  GatherKernels() = default;
+  GatherKernels(const GatherKernels&) = delete;
+  GatherKernels& operator=(const GatherKernels&) = delete;
+  virtual ~GatherKernels() = default;
+
+  /// body(i) for i = 0 ... n - 1
+  virtual void put(GpuQueue* queue, std::int64_t n, const GatherImagesBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const = 0;
+};
+
+/// By the grids of backend/gpu/grid.hpp.
+template <class Grid>
+class GridGatherKernels final : public GatherKernels {
+ public:
+  void put(GpuQueue* queue, std::int64_t n, const GatherImagesBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const override { Grid::each(queue, n, body); }
+};
+
+/// The function of the module that makes them: GatherKernels*().
+inline constexpr const char* kModuleMakeGatherKernels = "lockstep_cuda_make_gather_kernels";
+
+}  // namespace lockstep::input

@@ -1,0 +1,140 @@
+#include "input/gpu_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "exec/thread_counts.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::input {
+
+namespace {
+
+/// Of what is free, so much stays so where nobody asked for the data to be there: shares may move to this rank.
+constexpr std::size_t kSpareShare = 16;
+
+/// A set, and whether it is kept on the GPU.
+struct Candidate {
+  std::string name;
+  std::shared_ptr<const DataSet> set;
+  bool training = false;
+  std::string obstacle = {};  ///< why not; empty: it is
+  std::size_t bytes = 0;
+  std::size_t drawn_bytes = 0;  ///< for each worker, beside the inputs that it makes
+};
+
+struct Chooser {
+  const Job& job;
+  Communicator& communicator;
+  const exec::Device& device;
+  const PreparedData& data;
+  const Graph& graph;
+
+  [[nodiscard]] data::Pipeline pipeline(const Candidate& of) const { return data.pipeline(job, *of.set, of.training); }
+
+  /// What does not depend on the GPU.
+  void judge(Candidate& of) const {
+    const auto& features = of.set->info().features;
+    const bool text = std::any_of(features.begin(), features.end(),
+                                  [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; });
+    const auto whole = pipeline(of);
+    of.obstacle = of.training && text ? "windows of text change with the epoch" : whole.not_storable();
+    if (!of.obstacle.empty()) return;
+    of.bytes = GpuDataSet::bytes(*of.set, whole, graph);
+    of.drawn_bytes = GpuDataSet::drawn_bytes(whole, graph);
+  }
+
+  [[noreturn]] void refuse(const Candidate& of) const {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected data that a GPU can keep and augment, found that {} cannot be: {}; set "
+                            "data.cache: memory",
+                            job.place_of("job.data.cache").text(), of.name, of.obstacle));
+  }
+
+  /// Leaves to the host what does not fit on each rank's GPU, the first candidates first.
+  void fit(std::vector<Candidate>& all, const GpuRoom& room, std::size_t free) const {
+    std::size_t used = exec::bytes_of(room.needs) + free / kSpareShare;
+    std::vector<std::uint8_t> fits(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t with_it = used + all[i].bytes + all[i].drawn_bytes * static_cast<std::size_t>(room.workers);
+      fits[i] = all[i].obstacle.empty() && with_it <= free ? 1 : 0;
+      if (fits[i] != 0) used = with_it;
+    }
+    std::vector<std::uint8_t> of_ranks(all.size() * static_cast<std::size_t>(communicator.size()));
+    communicator.all_gather(std::as_bytes(std::span(fits)), std::as_writable_bytes(std::span(of_ranks)),
+                            {"data on the GPUs", 0, job.timeout()});
+    for (std::size_t i = 0; i < of_ranks.size(); ++i) {
+      Candidate& candidate = all[i % all.size()];
+      if (of_ranks[i] == 0 && candidate.obstacle.empty()) candidate.obstacle = "it does not fit";
+    }
+  }
+};
+
+/// What it needs: memory of its own, and more for inputs.
+void add_needs(std::vector<exec::MemoryNeed>& needs, const Candidate& of) {
+  needs.push_back({"data: " + of.name, of.bytes, 1, "data.cache: memory"});
+  for (exec::MemoryNeed& need : needs) {
+    if (need.what == (of.training ? kInputsOfTraining : kInputsOfEvaluations)) need.each += of.drawn_bytes;
+  }
+}
+
+std::string tell(const std::vector<Candidate>& all) {
+  std::string text;
+  for (const Candidate& of : all) {
+    const std::string where = of.obstacle.empty()
+                                  ? fmt::format("GPU ({})", telemetry::byte_count(static_cast<double>(of.bytes)))
+                                  : fmt::format("host: {}", of.obstacle);
+    text += fmt::format("{}{} made on the {}", text.empty() ? "" : ", ", of.name, where);
+  }
+  return text;
+}
+
+std::shared_ptr<const GatherKernels> make_gather_kernels(const backend::CudaModule& module) {
+  auto* const make = module.library.find<GatherKernels*()>(kModuleMakeGatherKernels);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the gathering kernels");
+  return std::shared_ptr<const GatherKernels>(make());
+}
+
+}  // namespace
+
+GpuData put_gpu_data(const Job& job, Communicator& communicator, const exec::Device& device, const PreparedData& data,
+                     const Graph& graph, bool with_validation, const GpuRoom& room) {
+  backend::Gpu& gpu = device.lanes->gpu();
+  gpu.make_current();
+  const Chooser chooser{job, communicator, device, data, graph};
+  const bool must = job.data.cache == "device";
+  std::vector<Candidate> all;
+  if (job.data.cache != "none") {
+    all.push_back({"train", data.train, true});
+    if (with_validation) all.push_back({"validation", data.validation, false});
+  }
+  auto needs = room.needs;
+  for (Candidate& candidate : all) {
+    chooser.judge(candidate);
+    if (must && !candidate.obstacle.empty()) chooser.refuse(candidate);
+    if (must) add_needs(needs, candidate);
+  }
+  const std::size_t free = gpu.free_memory();
+  exec::require_gpu_memory(device.gpu_place.text(), free, needs, job.batch_size / job.shards, room.workers);
+  if (!must && !all.empty()) chooser.fit(all, room, free);
+  for (const Candidate& of : all) {
+    if (!must && of.obstacle.empty()) add_needs(needs, of);
+  }
+  GpuData kept;
+  kept.left = free - exec::bytes_of(needs);
+  kept.told = tell(all);
+  const auto kernels = make_gather_kernels(*device.module);
+  const int threads = job.data.threads > 0 ? job.data.threads : exec::most_loader_threads(communicator);
+  exec::WorkerPool readers(threads);
+  for (const Candidate& of : all) {
+    if (!of.obstacle.empty()) continue;
+    auto set = std::make_shared<GpuDataSet>(*of.set, chooser.pipeline(of), graph, gpu, kernels, readers);
+    (of.training ? kept.train : kept.validation) = std::move(set);
+  }
+  return kept;
+}
+
+}  // namespace lockstep::input

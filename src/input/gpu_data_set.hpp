@@ -1,0 +1,64 @@
+// GpuDataSet: a data set on the rank's GPU, as the pipeline stores it: images as bytes, of one size. For a shard the
+// host says which samples and what was drawn for them (Pipeline::draw); a kernel for each input of the model makes the
+// rest there, with the host's bits.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/gpu/gpu_block.hpp"
+#include "data/augment.hpp"
+#include "exec/input_source.hpp"
+#include "exec/worker_pool.hpp"
+#include "input/gather_kernels.hpp"
+#include "lockstep/graph.hpp"
+
+namespace lockstep::input {
+
+class GpuDataSet final : public exec::InputFiller {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
+
+  /// Reads the whole set, by the pool, and copies what the graph's inputs need of it, a piece at a time; returns when
+  /// all is there. pipeline.not_storable() is empty. Throws Error(data) for a sample that cannot be read. The Gpu
+  /// outlives it.
+  GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, backend::Gpu& gpu,
+             std::shared_ptr<const GatherKernels> kernels, exec::WorkerPool& pool,
+             std::size_t piece_bytes = kPieceBytes);
+
+  /// Of the GPU's memory.
+  [[nodiscard]] static std::size_t bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph);
+  /// parts(), in all: what a shard's inputs are made of (ids and drawn numbers), which lies beside them on the GPU.
+  [[nodiscard]] static std::size_t drawn_bytes(const data::Pipeline& pipeline, const Graph& graph);
+
+  [[nodiscard]] std::span<const std::size_t> parts() const override { return part_bytes_; }
+  void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+            std::span<std::byte* const> inputs) const override;
+
+ private:
+  /// A feature that is an input of the model.
+  struct Input {
+    std::size_t feature = 0;
+    std::size_t sample_bytes = 0;
+    std::int64_t elements = 0;  ///< of a shard: pixels, or bytes of what is no image
+    backend::GpuBlock samples, scale;
+    std::size_t moves = 0;    ///< its part; 0: nothing is drawn for it
+    GatherImagesBody body{};  ///< of an image: what is the same for all shards
+  };
+  [[nodiscard]] Input input_of(const data::Pipeline& pipeline, std::size_t feature, std::int64_t shard_samples) const;
+  void upload_scale(const data::Pipeline& pipeline, Input& input);
+  void upload(const DataSet& set, const data::Pipeline& pipeline, exec::WorkerPool& pool);
+  /// Returns when the bytes are on the GPU.
+  void copy_in(std::byte* device, std::span<const std::byte> bytes);
+
+  backend::Gpu& gpu_;
+  std::shared_ptr<const GatherKernels> kernels_;
+  backend::Gpu::Stream stream_;
+  backend::Gpu::Event copied_;
+  std::size_t piece_bytes_;
+  backend::PinnedBlock pinned_;          ///< while it is copied
+  std::vector<std::size_t> part_bytes_;  ///< of a shard
+  std::vector<Input> inputs_;
+};
+
+}  // namespace lockstep::input

@@ -1,0 +1,161 @@
+#include "input/prepared_data.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "backend/threads.hpp"
+#include "core/digest.hpp"
+#include "data/split.hpp"
+#include "data/statistics.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::input {
+
+namespace {
+
+bool is_cut(const Job& job, const DataSets& own) {
+  return !own.validation && !job.data.validation &&
+         (job.data.validation_fraction > 0 || !job.data.validation_list.empty());
+}
+
+void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexes& indexes, PreparedData& data) {
+  data.train = own.train;
+  data.validation = own.validation;
+  if (!data.train) {
+    auto whole = indexes.open("train", job.data.train, nullptr);
+    data.is_cut = is_cut(job, own);
+    if (data.is_cut) {
+      data::SplitOptions options;
+      options.fraction = job.data.validation_list.empty() ? job.data.validation_fraction : 0;
+      options.list = job.data.validation_list;
+      options.seed = job.seed;
+      auto parts = data::split(whole, options);
+      data.train = std::move(parts.train);
+      data.validation = std::move(parts.validation);
+    } else {
+      data.train = std::move(whole);
+    }
+  }
+  const DataSetInfo* like = &data.train->info();
+  if (!data.validation && job.data.validation) {
+    data.validation = indexes.open("validation", *job.data.validation, like);
+  }
+  if (with_test && job.data.test) data.test = indexes.open("test", *job.data.test, like);
+  const auto by_policy = [&](std::shared_ptr<const DataSet>& set, const char* name) {
+    set = data::with_bad_samples(std::move(set), job.data.bad_samples, name, data.replaced);
+  };
+  by_policy(data.train, "train");
+  by_policy(data.validation, "validation");
+  by_policy(data.test, "test");
+}
+
+bool has_images(const DataSetInfo& info) {
+  for (const auto& feature : info.features) {
+    if (feature.kind == Feature::Kind::image) return true;
+  }
+  return false;
+}
+
+std::string left_out_text(const std::vector<std::string>& faults) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t named = std::min(faults.size(), kNamed), others = faults.size() - named;
+  return fmt::format("{} left out: {}{}",
+                     faults.size() == 1 ? "1 sample is" : fmt::format("{} samples are", faults.size()),
+                     fmt::join(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+                     others > 0 ? fmt::format("; and {} more: `lockstep data info --all` names them", others) : "");
+}
+
+data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& notes) {
+  return data::channel_statistics(set, {.threads = backend::available_cores(), .notes = &notes});
+}
+
+void normalize(const Job& job, SourceIndexes& indexes, PreparedData& data) {
+  if (!job.data.normalize || !has_images(data.train->info())) return;
+  data.mean = job.data.mean;
+  data.deviation = job.data.deviation;
+  if (!data.mean.empty()) return;
+  const auto statistics = statistics_of(*data.train, indexes.notes("train"));
+  data.mean = statistics.mean;
+  data.deviation = statistics.deviation;
+}
+
+void describe_sets(const Job& job, SourceIndexes& indexes, PreparedData& data) {
+  data.statistics["train"] = statistics_of(*data.train, indexes.notes("train"));
+  const std::string cut_from = job.data.validation ? "validation" : "train";
+  if (data.validation) data.statistics["validation"] = statistics_of(*data.validation, indexes.notes(cut_from));
+  if (data.test) data.statistics["test"] = statistics_of(*data.test, indexes.notes("test"));
+}
+
+PreparedData open_all(const Job& job, const DataSets& own, const PrepareOptions& options, SourceIndexes& indexes) {
+  PreparedData data;
+  open_sets(job, own, options.with_test, indexes, data);
+  if (data.train->size() < job.batch_size) {
+    throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
+                                            "batch_size smaller",
+                                            job.batch_size, data.train->size()));
+  }
+  normalize(job, indexes, data);
+  if (options.with_statistics) describe_sets(job, indexes, data);
+  data.indexes = indexes.keep();
+  return data;
+}
+
+}  // namespace
+
+data::Pipeline PreparedData::pipeline(const Job& job, const DataSet& set, bool training) const {
+  data::PipelineOptions options;
+  options.steps = job.data.prepare;
+  if (training) options.steps.insert(options.steps.end(), job.data.augment.begin(), job.data.augment.end());
+  options.mean = mean;
+  options.deviation = deviation;
+  options.seed = job.seed;
+  return {set.info().features, options, *augmentations};
+}
+
+void PreparedData::describe(const Job& job) {
+  features = pipeline(job, *train, true).outputs();
+  classes = static_cast<std::int64_t>(train->info().class_names.size());
+  vocabulary = train->info().vocabulary;
+}
+
+std::string PreparedData::digest() const {
+  return sha256(train->info().digest + (validation ? validation->info().digest : ""));
+}
+
+bool PreparedData::was_cached() const {
+  return std::all_of(indexes.begin(), indexes.end(), [](const auto& index) { return index.was_cached; });
+}
+
+std::vector<std::string> PreparedData::warnings() const {
+  std::vector<std::string> messages;
+  const auto add = [&](const std::string& name, const DataSet* set) {
+    if (set == nullptr) return;
+    if (!set->info().left_out.empty()) messages.push_back(name + left_out_text(set->info().left_out));
+    for (const auto& warning : set->info().warnings) messages.push_back(name + warning);
+  };
+  add("train: ", train.get());
+  if (!is_cut) add("validation: ", validation.get());
+  add("test: ", test.get());
+  return messages;
+}
+
+std::uint64_t PreparedData::bytes_read() const {
+  std::uint64_t sum = train->bytes_read();
+  if (validation && !is_cut) sum += validation->bytes_read();
+  return sum + (test ? test->bytes_read() : 0);
+}
+
+PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
+                          const PrepareOptions& options) {
+  auto indexes = std::make_shared<SourceIndexes>(options.cache_directory);
+  PreparedData data;
+  indexes->open_once_a_host(options.communicator, [&] { data = open_all(job, own, options, *indexes); });
+  data.sources = std::move(indexes);
+  data.augmentations = &registry;
+  data.describe(job);
+  return data;
+}
+
+}  // namespace lockstep::input

@@ -1,0 +1,60 @@
+// The data of a job, opened and checked: sets, normalisation, and what the step will see.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/augment.hpp"
+#include "data/index_cache.hpp"
+#include "data/replacing_set.hpp"
+#include "data/statistics.hpp"
+#include "input/source_indexes.hpp"
+#include "lockstep/augment.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/data_set.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::input {
+
+struct PreparedData {
+  const AugmentRegistry* augmentations = nullptr;          ///< that the job's augmentations are looked up in
+  std::shared_ptr<const DataSet> train, validation, test;  ///< the last two may be null
+  std::vector<double> mean, deviation;                     ///< empty: not normalised
+  std::vector<Feature> features;                           ///< as the step gets them
+  std::int64_t classes = 0, vocabulary = 0;
+  bool is_cut = false;                                        ///< validation is a part of train's source
+  std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, where asked for
+  /// Samples that were replaced by others (data.bad_samples: replace); never null.
+  std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
+  std::vector<IndexReport> indexes;        ///< of sets that are indexed, on the rank that did it
+  std::shared_ptr<SourceIndexes> sources;  ///< null where the data are only remembered (data_facts.hpp)
+
+  /// `training`: with augmentation.
+  [[nodiscard]] data::Pipeline pipeline(const Job& job, const DataSet& set, bool training) const;
+  /// Fills what follows from the training set's info: features, classes, vocabulary.
+  void describe(const Job& job);
+  /// Hash of training and validation set: compared between ranks and kept in checkpoints.
+  [[nodiscard]] std::string digest() const;
+  /// Whether nothing had to be indexed.
+  [[nodiscard]] bool was_cached() const;
+  /// Messages for each set: of samples that were left out, naming the first few, and the set's own warnings.
+  [[nodiscard]] std::vector<std::string> warnings() const;
+  /// From files, by this process, of all sets.
+  [[nodiscard]] std::uint64_t bytes_read() const;
+};
+
+struct PrepareOptions {
+  /// One rank of each host indexes and tells the others; null: this process is alone.
+  Communicator* communicator = nullptr;
+  bool with_test = false;                                         ///< opens job.data.test too, where there is one
+  bool with_statistics = false;                                   ///< of each set
+  std::string cache_directory = data::default_cache_directory();  ///< where indexes are kept; empty: nowhere
+};
+
+/// `registry` must outlive what is made with it.
+[[nodiscard]] PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
+                                        const PrepareOptions& options = {});
+
+}  // namespace lockstep::input

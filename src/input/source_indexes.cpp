@@ -1,0 +1,115 @@
+#include "input/source_indexes.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "comm/host_leader.hpp"
+#include "data/bytes.hpp"
+#include "data/content_digest.hpp"
+#include "data/open.hpp"
+
+namespace lockstep::input {
+
+namespace {
+
+/// Which files or folders a source's paths are, on this host.
+std::string identity_of(const SourceOptions& source) {
+  std::string text = source.kind;
+  for (const auto& path : source.paths) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) status = {};
+    text += fmt::format("\n{} {} {}", std::filesystem::absolute(path).lexically_normal().string(), status.st_dev,
+                        status.st_ino);
+  }
+  return text;
+}
+
+}  // namespace
+
+SourceIndexes SourceIndexes::read(const std::string& bytes) {
+  SourceIndexes indexes("");
+  data::ByteReader reader(bytes, "the index of another rank ends too early");
+  while (!reader.rest().empty()) {
+    const std::string set = reader.text();
+    indexes.leaders_[set] = reader.text();
+    indexes.notes_[set] = data::IndexNotes::read(reader.text());
+  }
+  return indexes;
+}
+
+std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
+                                                   const DataSetInfo* like) {
+  if (auto cached = cache_.find(source)) notes_[set] = std::move(*cached);
+  sources_[set] = source;
+  if (!leaders_.empty() && reads(set)) notes_[set] = {};
+  data::IndexOptions options;
+  options.like = like;
+  options.notes = &notes_[set];
+  std::shared_ptr<const DataSet> opened = data::open(source, options);
+  if (!opened->info().content_in_digest) large_[set] = opened;
+  return opened;
+}
+
+void SourceIndexes::open_once_a_host(Communicator* communicator, const std::function<void()>& open) {
+  if (communicator == nullptr || communicator->size() == 1) return open();
+  bool leads = false;
+  const std::string made = comm::make_once_a_host(*communicator, [&] {
+    leads = true;
+    open();
+    return write();
+  });
+  if (leads) return;
+  *this = read(made);
+  open();
+}
+
+std::vector<IndexReport> SourceIndexes::keep() {
+  std::vector<IndexReport> reports;
+  for (const auto& [set, source] : sources_) {
+    const data::IndexNotes& notes = notes_[set];
+    if (!notes.are_of_files()) continue;
+    IndexReport report{set, !notes.made_any(), cache_.path_of(source), ""};
+    if (notes.made_any()) report.not_kept = cache_.store(source, notes);
+    if (!report.not_kept.empty()) report.file.clear();
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::vector<std::string> SourceIndexes::large() const {
+  std::vector<std::string> names;
+  for (const auto& [set, opened] : large_) names.push_back(set);
+  return names;
+}
+
+bool SourceIndexes::reads(const std::string& set) const {
+  const auto leaders = leaders_.find(set);
+  return leaders == leaders_.end() || leaders->second != identity_of(sources_.at(set));
+}
+
+std::string SourceIndexes::content(const std::string& set, const std::function<bool(double)>& go_on) {
+  data::IndexNotes& notes = notes_[set];
+  constexpr const char* kNote = "content";
+  if (!notes.has(kNote)) {
+    auto digest = data::content_digest(*large_.at(set), go_on);
+    if (!digest) return "";
+    (void)notes.take(kNote, [&] { return std::move(*digest); });
+    (void)cache_.store(sources_.at(set), notes);  // else the next run reads it again
+  }
+  return notes.take(kNote, [] { return std::string(); });
+}
+
+std::string SourceIndexes::write() const {
+  std::string out;
+  for (const auto& [set, notes] : notes_) {
+    const auto source = sources_.find(set);
+    data::append_text(out, set);
+    data::append_text(out, source == sources_.end() ? "" : identity_of(source->second));
+    data::append_text(out, notes.write());
+  }
+  return out;
+}
+
+}  // namespace lockstep::input

@@ -1,0 +1,334 @@
+#include "observe/run_metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <thread>
+
+#include "backend/device.hpp"
+#include "backend/peak_flops.hpp"
+#include "comm/hosts.hpp"
+#include "core/whole_file.hpp"
+#include "graph/cost.hpp"
+#include "graph/workload.hpp"
+#include "lockstep/version.hpp"
+#include "telemetry/exposition.hpp"
+#include "telemetry/process_sample.hpp"
+#include "telemetry/scrape_targets.hpp"
+#include "telemetry/unix_time.hpp"
+
+namespace lockstep::observe {
+
+using telemetry::Metric;
+using telemetry::Phase;
+using telemetry::State;
+using telemetry::unix_time;
+
+namespace {
+
+constexpr int kHighestPort = 65535;
+constexpr std::chrono::milliseconds kLingerStep{20};
+constexpr double kShortestLook = 0.8;  // seconds
+
+}  // namespace
+
+std::unique_ptr<RunMetrics> RunMetrics::make(const RankContext& run) {
+  if (run.job.telemetry.prometheus_port == 0) return nullptr;
+  return std::unique_ptr<RunMetrics>(new RunMetrics(run));
+}
+
+RunMetrics::RunMetrics(const RankContext& run)
+    : run_(run), metrics_(std::make_shared<telemetry::RankMetrics>()), recorder_(run.communicator.recorder()) {
+  for (const auto& metric : telemetry::metric_list()) {
+    const bool counts = metric.kind != telemetry::MetricKind::gauge;
+    const bool own =
+        metric.scope == telemetry::MetricScope::rank || (metric.scope == telemetry::MetricScope::job && run_.leads());
+    const bool later = metric.id == Metric::tokens || metric.id == Metric::updates_skipped;  // of some jobs only
+    if (counts && own && !later) metrics_->begin(metric.id);
+  }
+  metrics_->set(State::starting);
+  metrics_->set(Metric::start_time, unix_time());
+}
+
+RunMetrics::~RunMetrics() {
+  metrics_->set(State::ended);
+  if (!exporter_) return;
+  const std::size_t scrapes = exporter_->scrapes();
+  const auto end = Clock::now();
+  while (exporter_->scrapes() == scrapes && seconds_since(end) < run_.job.telemetry.linger_seconds) {
+    std::this_thread::sleep_for(kLingerStep);
+  }
+  if (!run_.leads()) return;
+  auto labels = target_labels();
+  labels.emplace_back("host", run_.communicator.topology().host_name(0));
+  (void)replace_whole_file(path("final.prom"), telemetry::snapshot_text(*metrics_, 0, labels));
+  if (ended_) withdraw_targets();
+}
+
+std::string RunMetrics::write_targets(const std::string& json) const {
+  std::string problem = replace_whole_file(path("targets.json"), json);
+  const std::string shared = shared_targets();
+  if (!shared.empty() && problem.empty()) problem = replace_whole_file(shared, json);
+  return problem;
+}
+
+// From the folder of all runs it goes: else that would hold a file of every run that ever was.
+void RunMetrics::withdraw_targets() const {
+  (void)replace_whole_file(path("targets.json"), "[]\n");
+  std::error_code ignored;
+  std::filesystem::remove(shared_targets(), ignored);
+}
+
+std::string RunMetrics::shared_targets() const {
+  const std::string& folder = run_.job.telemetry.targets_folder;
+  return folder.empty() ? "" : fmt::format("{}/{}.json", folder, run_name());
+}
+
+std::string RunMetrics::run_name() const {
+  const std::filesystem::path directory(run_.job.run_directory);
+  return (directory.has_filename() ? directory.filename() : directory.parent_path().filename()).string();
+}
+
+telemetry::Sink* RunMetrics::through(telemetry::Sink* next) {
+  if (!run_.leads()) return next;
+  events_ = std::make_unique<MetricsEvents>(*metrics_, next);
+  return events_.get();
+}
+
+std::string RunMetrics::path(const char* name) const {
+  return fmt::format("{}/metrics/{}", run_.job.run_directory, name);
+}
+
+telemetry::MetricLabels RunMetrics::target_labels() const {
+  return {{"job", run_.job.name}, {"run", run_name()}};
+}
+
+void RunMetrics::serve(const RunFacts& facts, const data::Loader& loader, std::function<double()> bytes_read) {
+  loader_ = &loader;
+  bytes_read_ = std::move(bytes_read);
+  began_ = Clock::now();
+  begin_rank(facts);
+  if (run_.leads()) begin_job(facts);
+  open_gpu(facts.gpu);
+  const auto& telemetry = run_.job.telemetry;
+  const int rank = run_.communicator.rank();
+  const int port = telemetry.prometheus_port + run_.communicator.topology().local_rank(rank);
+  exporter_ = std::make_unique<telemetry::Exporter>(
+      telemetry::ExporterOptions{.address = telemetry.prometheus_address,
+                                 .port = port > kHighestPort ? 0 : port,
+                                 .rank = rank,
+                                 .key = run_.job.place_of("job.telemetry.prometheus.address").text()},
+      metrics_, [this](telemetry::RankMetrics& metrics) { sample(metrics); });
+  tell_ports();
+  metrics_->set(State::training);
+}
+
+void RunMetrics::begin_rank(const RunFacts& facts) {
+  const auto& device = run_.device.info;
+  const auto cost = cost_of(facts.graph);
+  const int rank = run_.communicator.rank();
+  const std::string& host = run_.communicator.topology().host_name(rank);
+  const std::string& kind = run_.job.data.train.kind;
+  counts_tokens_ = kind == "text" || kind == "tokens";
+  if (counts_tokens_) metrics_->begin(Metric::tokens);
+  flops_a_shard_ = cost.forward_flops + cost.backward_flops;
+  peak_flops_ = run_.device.is_gpu() ? run_.device.peak_flops
+                                     : backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
+  const std::int64_t samples = run_.job.batch_size / run_.job.shards;
+  samples_a_shard_ = static_cast<double>(samples);
+  workers_ = facts.workers;
+  if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
+  metrics_->set(Metric::last_step_time, unix_time());
+  metrics_->describe(Metric::build_info, {{"version", std::string(version())}, {"libraries", device.libraries}});
+  metrics_->set(Metric::build_info, 1);
+  const int local = run_.communicator.topology().local_rank(rank);
+  metrics_->describe(Metric::rank_info, {{"device", device.model},
+                                         {"host", host},
+                                         {"isa", device.isa},
+                                         {"local_rank", std::to_string(local)},
+                                         {"workers", std::to_string(facts.workers)}});
+  metrics_->set(Metric::rank_info, 1);
+  metrics_->describe(Metric::device_shard_seconds,
+                     {{"device", device.model}, {"host", host}, {"workload", workload_of(facts.graph)}});
+}
+
+void RunMetrics::begin_job(const RunFacts& facts) {
+  period_steps_ = static_cast<double>(facts.checkpoint_every);
+  steps_per_epoch_ = static_cast<double>(facts.steps_per_epoch);
+  metrics_->name_series(Metric::validation_metric, run_.job.metrics);
+  metrics_->describe(Metric::job_info, {{"name", run_.job.name},
+                                        {"digest", run_.job.digest.substr(0, 12)},
+                                        {"exact", run_.job.exact},
+                                        {"exactness", facts.exactness}});
+  metrics_->set(Metric::job_info, 1);
+  if (run_.job.data.bad_samples == "replace") metrics_->begin(Metric::bad_samples);
+  if (run_.job.precision == "fp16") metrics_->begin(Metric::updates_skipped);
+  metrics_->set(Metric::planned_steps, static_cast<double>(facts.steps));
+  metrics_->set(Metric::step, static_cast<double>(facts.first_step));
+  metrics_->set(Metric::world_size, run_.communicator.size());
+  metrics_->set(Metric::hosts, static_cast<double>(run_.communicator.topology().host_names.size()));
+  const auto& reasons = telemetry::info_of(Metric::restarts).values;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const auto found = facts.restarts.find(reasons[i]);
+    if (found != facts.restarts.end()) metrics_->set(Metric::restarts, found->second, i);
+  }
+}
+
+void RunMetrics::open_gpu(const RankGpu& gpu) {
+  if (!gpu.library) return;
+  std::string told;  // already, when the run began
+  gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, told);
+  if (gpu_) gpu_->describe(*metrics_);
+}
+
+// Rank 0 writes down where each rank is scraped, and warns of ports that are not those asked for.
+void RunMetrics::tell_ports() {
+  const int mine = exporter_->port();
+  std::vector<int> ports(static_cast<std::size_t>(run_.communicator.size()));
+  run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ports)),
+                               {"start", 0, run_.timeout()});
+  if (!run_.leads()) return;
+  const auto& topology = run_.communicator.topology();
+  const auto& telemetry = run_.job.telemetry;
+  const comm::Hosts hosts(topology);
+  std::vector<telemetry::ScrapeTarget> targets;
+  for (int r = 0; r < run_.communicator.size(); ++r) {
+    const int port = ports[static_cast<std::size_t>(r)];
+    const int asked = telemetry.prometheus_port + hosts.local_rank(r);
+    targets.push_back({topology.host_name(r), port});
+    if (port == asked) continue;
+    const std::string why = r == 0 && !exporter_->problem().empty() ? exporter_->problem() : "not to be had";
+    run_.emit("warning", {{"message", fmt::format("rank {}: port {} on {} is {}; its metrics are served at port {}, as "
+                                                  "{} says",
+                                                  r, asked, topology.host_name(r), why, port, path("targets.json"))}});
+  }
+  const std::string problem =
+      write_targets(telemetry::targets_json(targets, telemetry.prometheus_address, target_labels()));
+  if (!problem.empty()) {
+    run_.emit("warning", {{"message", "Prometheus is not told where the ranks are: " + problem}});
+  }
+}
+
+// On a thread of the exporter.
+void RunMetrics::sample(telemetry::RankMetrics& metrics) {
+  telemetry::sample_process(metrics);
+  const auto loader = loader_->counters();
+  metrics.set(Metric::batches, static_cast<double>(loader.batches));
+  metrics.set(Metric::late_batches, static_cast<double>(loader.made_by_caller));
+  metrics.set(Metric::prefetch_depth, loader.depth);
+  metrics.set(Metric::prefetch_threads, loader.threads);
+  metrics.set(Metric::sample_cache_bytes, static_cast<double>(loader.cache_bytes));
+  metrics.set(Metric::data_bytes_read, bytes_read_());
+  if (recorder_) metrics.set(Metric::waiting_for_rank, recorder_->activity().peer);
+  if (gpu_) look_at_gpu(metrics);
+}
+
+// Two scrapes within a second are one look: a rank's own time is known by whole steps only.
+void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
+  gpu_->sample(metrics);
+  const double seconds = seconds_since(looked_);
+  if (seconds < kShortestLook) return;
+  double own = 0;
+  for (const Phase phase : {Phase::compute, Phase::exchange_wait, Phase::exchange, Phase::update, Phase::evaluate}) {
+    own += metrics.get(Metric::phase_seconds, static_cast<std::size_t>(phase));
+  }
+  bool throttled = false;
+  for (std::size_t i = 0; i < telemetry::info_of(Metric::gpu_throttled).values.size(); ++i) {
+    throttled = throttled || metrics.get(Metric::gpu_throttled, i) > 0;
+  }
+  gpu_watch_.add({.utilization = metrics.get(Metric::gpu_utilization),
+                  .own = run_.device.is_gpu() ? (own - seconds_on_gpu_) / seconds : 0,
+                  .watts = metrics.get(Metric::gpu_power),
+                  .shard_seconds = metrics.get(Metric::shard_compute),
+                  .throttled = throttled});
+  looked_ = Clock::now();
+  seconds_on_gpu_ = own;
+  gpu_cause_ = gpu_watch_.cause();
+  metrics.set(Metric::gpu_co_tenant, gpu_cause_ == GpuCause::co_tenant ? 1 : 0);
+}
+
+void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums) {
+  const int ranks = run_.communicator.size();
+  measures_.resize(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) {
+    measures_[static_cast<std::size_t>(r)] =
+        balance::from_values(sums.rank_values.data() + static_cast<std::ptrdiff_t>(r) * balance::kMeasures);
+  }
+  telemetry::RankMetrics& to = *metrics_;
+  ++steps_;
+  to.add(Metric::steps, 1);
+  to.observe(Metric::step_seconds, report.seconds);
+  to.set(Metric::last_step_time, unix_time());
+  add_phases(report);
+  add_compute(report);
+  to.set(Metric::shards, static_cast<double>(report.next_shards));
+  to.set(Metric::share_ratio, static_cast<double>(report.next_shards) / static_cast<double>(run_.job.shards));
+  to.set(Metric::exchange_bytes, static_cast<double>(report.shared_memory_bytes), 0);
+  to.set(Metric::exchange_bytes, static_cast<double>(report.network_bytes), 1);
+  if (counts_tokens_) {
+    to.add(Metric::tokens, sums.count * static_cast<double>(report.shards) / static_cast<double>(run_.job.shards));
+  }
+  if (run_.leads()) set_job(report);
+}
+
+void RunMetrics::add_phases(const StepReport& report) {
+  const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
+  // The rank that came last to the exchange waited for nobody; what it took there is the exchange itself.
+  double shortest = mine.exchange;
+  for (const auto& rank : measures_) shortest = std::min(shortest, rank.exchange);
+  const double waited = mine.exchange - shortest;
+  const double data = std::min(mine.data / workers_, report.compute);
+  metrics_->add(Phase::data_wait, data);
+  metrics_->add(Phase::compute, report.compute - data);
+  metrics_->add(Phase::exchange_wait, waited);
+  metrics_->add(Phase::exchange, std::max(0.0, report.exchange - waited));
+  metrics_->add(Phase::update, report.update);
+  metrics_->set(Metric::waiting_ratio, report.seconds > 0 ? waited / report.seconds : 0);
+}
+
+void RunMetrics::add_compute(const StepReport& report) {
+  const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
+  telemetry::RankMetrics& to = *metrics_;
+  const auto shards = static_cast<double>(report.shards);
+  to.add(Metric::samples, shards * samples_a_shard_);
+  to.add(Metric::shards_computed, shards);
+  to.add(Metric::flops, shards * flops_a_shard_);
+  if (peak_flops_ > 0) to.set(Metric::flops_utilization, shards * flops_a_shard_ / report.seconds / peak_flops_);
+  if (report.shards == 0) return;
+  to.add(Metric::shard_compute_total, mine.compute);
+  to.set(Metric::shard_compute, mine.compute / shards);
+  to.set(Metric::device_shard_seconds, to.get(Metric::shard_compute_total) / to.get(Metric::shards_computed));
+}
+
+void RunMetrics::set_job(const StepReport& report) {
+  telemetry::RankMetrics& to = *metrics_;
+  const double unknown = std::numeric_limits<double>::quiet_NaN();  // of which no series is exported
+  if (report.gradient_norm && !std::isfinite(*report.gradient_norm)) to.add(Metric::non_finite, 1, 1);
+  to.set(Metric::loss, report.loss);
+  to.set(Metric::gradient_norm, report.gradient_norm.value_or(unknown));
+  to.set(Metric::learning_rate, report.learning_rate);
+  if (report.loss_scale > 0) {
+    to.set(Metric::loss_scale, report.loss_scale);
+    to.add(Metric::updates_skipped, report.left_out ? 1 : 0);
+  }
+  to.set(Metric::step, static_cast<double>(report.step));
+  to.set(Metric::epoch, static_cast<double>(report.step) / steps_per_epoch_);
+  to.set(Metric::checkpoint_failures, static_cast<double>(report.checkpoint_failures));
+  if (period_steps_ > 0) to.set(Metric::checkpoint_interval, period_steps_ * seconds_since(began_) / steps_);
+}
+
+PhaseMetrics::PhaseMetrics(RunMetrics* metrics, State state, Phase phase) : metrics_(metrics), phase_(phase) {
+  if (metrics_ != nullptr) metrics_->metrics_->set(state);
+}
+
+PhaseMetrics::~PhaseMetrics() {
+  if (metrics_ == nullptr) return;
+  metrics_->metrics_->add(phase_, seconds_since(start_));
+  metrics_->metrics_->set(State::training);
+}
+
+}  // namespace lockstep::observe

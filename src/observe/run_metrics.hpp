@@ -1,0 +1,138 @@
+// RunMetrics: what a rank's run shows to Prometheus, where the job asks for it (`telemetry: {prometheus: ...}`).
+//
+// The training loop calls step_done() once a step: plain stores, see telemetry/rank_metrics.hpp. What is rare (moves,
+// checkpoints, evaluations) comes as events. Rank 0 writes into the run directory:
+//
+//   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after an orderly end. Until then the
+//                         same stands in the job's folder for targets, if it names one
+//   metrics/final.prom    the job's last numbers, for the textfile collector
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "balance/measure.hpp"
+#include "core/flight_recorder.hpp"
+#include "core/spans.hpp"
+#include "data/loader.hpp"
+#include "exec/step_scalars.hpp"
+#include "lockstep/graph.hpp"
+#include "observe/metrics_events.hpp"
+#include "observe/rank_context.hpp"
+#include "observe/rank_gpu.hpp"
+#include "telemetry/exporter.hpp"
+#include "telemetry/gpu_sample.hpp"
+#include "telemetry/gpu_watch.hpp"
+#include "telemetry/rank_metrics.hpp"
+
+namespace lockstep::observe {
+
+/// What does not change while a run goes on.
+struct RunFacts {
+  const Graph& graph;
+  const RankGpu& gpu;
+  const std::map<std::string, double>& restarts;  ///< by reason, of the launch that the run is part of
+  std::string exactness;
+  std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: never
+  int workers = 1;
+};
+
+/// Seconds of a step, by the main thread's clock, and what came out of it.
+struct StepReport {
+  std::int64_t step = 0;  ///< steps done, with this one
+  double seconds = 0, compute = 0, exchange = 0, update = 0;
+  double loss = 0, learning_rate = 0;
+  std::optional<double> gradient_norm;                       ///< none: it was not computed
+  double loss_scale = 0;                                     ///< 0: the precision is not fp16
+  bool left_out = false;                                     ///< the update
+  std::size_t shards = 0;                                    ///< computed by this rank
+  std::size_t next_shards = 0;                               ///< of the next step
+  std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start
+  std::int64_t checkpoint_failures = 0;
+};
+
+class RunMetrics {
+ public:
+  /// Null where the job asks for no metrics.
+  [[nodiscard]] static std::unique_ptr<RunMetrics> make(const RankContext& run);
+  ~RunMetrics();
+  RunMetrics(const RunMetrics&) = delete;
+  RunMetrics& operator=(const RunMetrics&) = delete;
+
+  /// Events of the run go to `next` (null: nowhere) and are counted on the way. Lives as long as this.
+  [[nodiscard]] telemetry::Sink* through(telemetry::Sink* next);
+
+  /// Every rank calls it, when it is about to train: begins to serve, and rank 0 writes where. `loader` and
+  /// `bytes_read` are asked when somebody scrapes. Throws Error(configuration) for an address that is none of this
+  /// host's.
+  void serve(const RunFacts& facts, const data::Loader& loader, std::function<double()> bytes_read);
+
+  void step_done(const StepReport& report, const exec::StepSums& sums);
+  void loss_is_not_finite() {
+    if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
+  }
+  /// What this rank's GPU was slowed by when it was looked at last.
+  [[nodiscard]] GpuCause gpu_cause() const { return gpu_cause_; }
+  /// The run has come to its end in order: nobody need ask for these ranks any more.
+  void ended() { ended_ = true; }
+
+ private:
+  friend class PhaseMetrics;
+  explicit RunMetrics(const RankContext& run);
+  void begin_rank(const RunFacts& facts);
+  void begin_job(const RunFacts& facts);
+  void open_gpu(const RankGpu& gpu);
+  void tell_ports();
+  /// Why they could not be written, or "".
+  [[nodiscard]] std::string write_targets(const std::string& json) const;
+  void withdraw_targets() const;
+  [[nodiscard]] std::string shared_targets() const;  ///< the file in the folder of all runs, or ""
+  void sample(telemetry::RankMetrics& metrics);
+  void look_at_gpu(telemetry::RankMetrics& metrics);
+  void add_phases(const StepReport& report);
+  void add_compute(const StepReport& report);
+  void set_job(const StepReport& report);
+  [[nodiscard]] telemetry::MetricLabels target_labels() const;
+  [[nodiscard]] std::string path(const char* name) const;
+  [[nodiscard]] std::string run_name() const;  ///< the last part of its directory
+
+  RankContext run_;
+  std::shared_ptr<telemetry::RankMetrics> metrics_;
+  std::unique_ptr<MetricsEvents> events_;
+  std::unique_ptr<telemetry::GpuSample> gpu_;
+  telemetry::GpuWatch gpu_watch_;
+  Clock::time_point looked_ = Clock::now();
+  double seconds_on_gpu_ = 0;  // when it was looked at last
+  std::atomic<GpuCause> gpu_cause_{GpuCause::none};
+  const data::Loader* loader_ = nullptr;
+  std::function<double()> bytes_read_;
+  std::shared_ptr<FlightRecorder> recorder_;
+  double flops_a_shard_ = 0, peak_flops_ = 0, samples_a_shard_ = 0;
+  double period_steps_ = 0, steps_per_epoch_ = 1, workers_ = 1, steps_ = 0;
+  std::vector<balance::RankMeasure> measures_;  ///< of the last step, by rank
+  bool counts_tokens_ = false, ended_ = false;
+  Clock::time_point began_ = Clock::now();
+  std::unique_ptr<telemetry::Exporter> exporter_;  ///< its threads use all of the above
+};
+
+/// While it lives the rank is in `state`; its lifetime is added to `phase`. `metrics` may be null.
+class PhaseMetrics {
+ public:
+  PhaseMetrics(RunMetrics* metrics, telemetry::State state, telemetry::Phase phase);
+  ~PhaseMetrics();
+  PhaseMetrics(const PhaseMetrics&) = delete;
+  PhaseMetrics& operator=(const PhaseMetrics&) = delete;
+
+ private:
+  RunMetrics* metrics_;
+  telemetry::Phase phase_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace lockstep::observe

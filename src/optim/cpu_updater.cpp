@@ -1,0 +1,143 @@
+#include "optim/cpu_updater.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "backend/row_blocks.hpp"
+#include "core/vectorize.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+constexpr int kPiecesPerTask = 16;
+
+LOCKSTEP_VECTORIZED void divide(const float* sum, float count, float* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = sum[i] / count;
+}
+LOCKSTEP_VECTORIZED void accumulate(float* into, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) into[i] += from[i];
+}
+LOCKSTEP_VECTORIZED void scale(float* values, float factor, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
+}
+LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, float shards, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
+}
+
+// Infinities and NaNs are what has all bits of the exponent set.
+LOCKSTEP_VECTORIZED bool is_finite(const float* values, std::int64_t n) {
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t missing = ~std::bit_cast<std::uint32_t>(values[i]) & 0x7f800000U;
+    found |= (missing - 1U) >> 31;  // of 0 alone
+  }
+  return found == 0;
+}
+
+// Eight lanes with a fixed order of combination.
+LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
+  double lanes[8] = {};
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) {
+      const double value = static_cast<double>(values[i + lane]);
+      lanes[lane] += value * value;
+    }
+  }
+  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+int tasks_for(std::size_t pieces) {
+  return static_cast<int>((pieces + kPiecesPerTask - 1) / kPiecesPerTask);
+}
+
+}  // namespace
+
+void CpuUpdater::gather(float divisor, std::size_t index) {
+  const Piece& piece = pieces_[index];
+  float* out = gradient_.at(piece.parameter).data() + piece.first;
+  bool first = true;
+  for (const std::size_t slot : uses_[piece.parameter]) {
+    const exec::SlotPlace& place = layout_.slots[slot];
+    const float* sum = exchange_.reduced(place.bucket).data() + place.offset + piece.first;
+    if (first) {
+      std::copy_n(sum, piece.elements, out);
+    } else {
+      accumulate(out, sum, piece.elements);
+    }
+    first = false;
+  }
+  divide(out, divisor, out, piece.elements);
+  if (scales_loss_) finite_[index] = is_finite(out, piece.elements) ? 1 : 0;
+  if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, piece.elements);
+}
+
+double CpuUpdater::norm() {
+  double sum = 0;
+  backend::for_levels_of(squares_.data(), std::ssize(squares_), 1, &sum, square_levels_.data(),
+                         [](const double* from, const backend::RowBlocks& blocks, double* to) {
+                           backend::sum_level(from, blocks, 1, to);
+                         });
+  return std::sqrt(sum);
+}
+
+bool CpuUpdater::overflowed() const {
+  return std::find(finite_.begin(), finite_.end(), 0) != finite_.end();
+}
+
+UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
+  optimizer_->begin_step(scalars);
+  const auto for_each_piece = [&](const auto& body) {
+    pool_.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
+      const std::size_t first = static_cast<std::size_t>(task) * kPiecesPerTask;
+      for (std::size_t i = first; i < std::min(pieces_.size(), first + kPiecesPerTask); ++i) body(i);
+    });
+  };
+  const auto apply = [&](std::size_t index) {
+    const Piece& piece = pieces_[index];
+    const auto at = [&](const exec::TensorBlock& block) { return block.at(piece.parameter).data() + piece.first; };
+    std::array<float*, 2> states{};
+    for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
+    const auto n = static_cast<std::size_t>(piece.elements);
+    optimizer_->update({at(model.parameters), n}, {at(gradient_), n}, {states.data(), model.optimizer.size()},
+                       decays(piece.parameter));
+  };
+  const auto divisor = static_cast<float>(count * scalars.loss_scale);
+  UpdateResult result;
+  if (clip_norm_ > 0 || scales_loss_) {
+    for_each_piece([&](std::size_t i) { gather(divisor, i); });
+    if (overflowed()) return {.norm = {}, .left_out = true};
+    if (clip_norm_ > 0) result.norm = norm();
+    const auto factor = result.norm ? static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6))) : 1.0F;
+    for_each_piece([&](std::size_t i) {
+      if (factor < 1) scale(gradient_.at(pieces_[i].parameter).data() + pieces_[i].first, factor, pieces_[i].elements);
+      apply(i);
+    });
+  } else {
+    for_each_piece([&](std::size_t i) {
+      gather(divisor, i);
+      apply(i);
+    });
+  }
+  update_states(model);
+  return result;
+}
+
+void CpuUpdater::update_states(Model& model) const {
+  for (std::size_t i = 0; i < program_.slots.size(); ++i) {
+    const Slot& slot = program_.slots[i];
+    if (slot.kind != Slot::Kind::statistic) continue;
+    const exec::SlotPlace& place = layout_.slots[i];
+    const auto target = static_cast<std::size_t>(slot.target);
+    blend(model.states.at(target).data(), exchange_.reduced(place.bucket).data() + place.offset,
+          static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
+  }
+}
+
+}  // namespace lockstep::optim

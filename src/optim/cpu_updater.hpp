@@ -1,0 +1,40 @@
+// CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time.
+#pragma once
+
+#include <vector>
+
+#include "backend/row_blocks.hpp"
+#include "comm/exchange.hpp"
+#include "exec/worker_pool.hpp"
+#include "optim/updater.hpp"
+
+namespace lockstep::optim {
+
+class CpuUpdater final : public Updater {
+ public:
+  /// Exchange and pool outlive it.
+  CpuUpdater(const UpdaterSetup& setup, const comm::Exchange& exchange, exec::WorkerPool& pool)
+      : Updater(setup),
+        exchange_(exchange),
+        pool_(pool),
+        squares_(pieces_.size()),
+        square_levels_(static_cast<std::size_t>(backend::scratch_rows(std::ssize(pieces_)))),
+        finite_(pieces_.size(), 1) {}
+
+  UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
+  [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
+
+ private:
+  void gather(float divisor, std::size_t index);
+  [[nodiscard]] bool overflowed() const;
+  [[nodiscard]] double norm();
+  void update_states(Model& model) const;
+
+  const comm::Exchange& exchange_;
+  exec::WorkerPool& pool_;
+  std::vector<double> squares_;        // by piece
+  std::vector<double> square_levels_;  // of their sum
+  std::vector<std::uint8_t> finite_;   // by piece: whether all of it is
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,218 @@
+#include "optim/gpu_updater.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "graph/weight_order.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+using exec::GpuTensors;
+
+constexpr std::int64_t kPart = GpuTensors::kPart;
+
+/// set(part, its first element within the tensor, how many it has) for each part of tensor `index`.
+template <class Part, class Set>
+void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t index, std::int64_t elements,
+               const Set& set) {
+  for (std::int64_t at = 0; at < elements; at += kPart) {
+    Part& part = parts[static_cast<std::size_t>((block.start(index) + at) / kPart)];
+    part.elements = static_cast<std::int32_t>(std::min(kPart, elements - at));
+    set(part, at);
+  }
+}
+
+}  // namespace
+
+GpuUpdater::GpuUpdater(const UpdaterSetup& setup, backend::Gpu& gpu, comm::GpuExchange& exchange,
+                       std::unique_ptr<const UpdateKernels> kernels)
+    : Updater(setup), gpu_(gpu), exchange_(exchange), kernels_(std::move(kernels)), done_(gpu.make_event()) {}
+
+GpuUpdater::~GpuUpdater() {
+  try {
+    gpu_.make_current();
+    gpu_.wait(done_);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
+  }
+}
+
+std::vector<exec::MemoryNeed> GpuUpdater::gpu_needs(const Model& model) const {
+  const std::size_t each = GpuTensors::bytes(model.parameters);
+  auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
+  needs.push_back({"gradient", each});
+  if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
+  return needs;
+}
+
+void GpuUpdater::begin(const Model& model) {
+  gpu_.make_current();
+  parameters_ = std::make_shared<exec::GpuParameters>(gpu_, graph_, model.parameters, model.states);
+  const std::vector<bool> channels_last = kept_channels_last(graph_);
+  optimizer_state_.clear();
+  for (const exec::TensorBlock& state : model.optimizer) {
+    optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state, channels_last));
+    optimizer_state_.back()->upload(state);
+  }
+  device_gradient_ = std::make_unique<GpuTensors>(gpu_, parameters_->stream(), model.parameters, channels_last);
+}
+
+void GpuUpdater::fetch(Model& model) {
+  parameters_->download(model.parameters, model.states);
+  for (std::size_t s = 0; s < optimizer_state_.size(); ++s) optimizer_state_[s]->download(model.optimizer[s]);
+}
+
+const exec::TensorBlock& GpuUpdater::gradient() {
+  device_gradient_->download(gradient_);
+  return gradient_;
+}
+
+backend::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
+  const backend::PinnedBlock pinned(gpu_, bytes.size());
+  backend::GpuBlock block(gpu_, bytes.size());
+  if (bytes.empty()) return block;
+  gpu_.fill(pinned.get(), bytes.data(), bytes.size());
+  gpu_.copy_in(parameters_->stream(), block.get(), pinned.get(), bytes.size());
+  gpu_.record(done_, parameters_->stream());
+  gpu_.wait(done_);
+  return block;
+}
+
+std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses) const {
+  const GpuTensors& block = parameters_->parameters();
+  std::vector<UpdatePart> parts(static_cast<std::size_t>(block.elements() / kPart));
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    for_parts(parts, block, p, static_cast<std::int64_t>(gradient_.at(p).size()), [&](UpdatePart& part, auto at) {
+      part.use = std::ssize(uses);
+      part.uses = static_cast<std::int32_t>(uses_[p].size());
+      part.decay = decays(p);
+      if (const exec::NarrowCopies& copies = parameters_->copies(); copies.at(p) != nullptr) {
+        part.narrow = copies.type(p);
+        part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
+      }
+      for (const std::size_t slot : uses_[p]) {
+        const exec::SlotPlace& place = layout_.slots[slot];
+        uses.push_back(exchange_.reduced(place.bucket).data() + place.offset + at);
+      }
+    });
+  }
+  return parts;
+}
+
+std::vector<StatePart> GpuUpdater::state_parts() const {
+  const GpuTensors& block = parameters_->states();
+  std::vector<StatePart> parts(static_cast<std::size_t>(block.elements() / kPart));
+  for (std::size_t i = 0; i < program_.slots.size(); ++i) {
+    const Slot& slot = program_.slots[i];
+    if (slot.kind != Slot::Kind::statistic) continue;
+    const exec::SlotPlace& place = layout_.slots[i];
+    const auto target = static_cast<std::size_t>(slot.target);
+    for_parts(parts, block, target, slot.elements, [&](StatePart& part, auto at) {
+      part.sum = exchange_.reduced(place.bucket).data() + place.offset + at;
+      part.momentum = static_cast<float>(graph_.at(graph_.states[target]).momentum);
+    });
+  }
+  return parts;
+}
+
+std::vector<NormChunk> GpuUpdater::norm_chunks() const {
+  std::vector<NormChunk> chunks;
+  for (const Piece& piece : pieces_) {
+    const GpuTensors& block = parameters_->parameters();
+    chunks.push_back({block.start(piece.parameter), piece.first, piece.elements, block.order(piece.parameter)});
+  }
+  return chunks;
+}
+
+void GpuUpdater::make_tables() {
+  std::vector<const float*> uses;
+  const auto parts = update_parts(uses);
+  const auto states = state_parts();
+  const auto chunks = norm_chunks();
+  parts_ = table(std::as_bytes(std::span(parts)));
+  uses_table_ = table(std::as_bytes(std::span(uses)));
+  state_parts_ = table(std::as_bytes(std::span(states)));
+  if (clip_norm_ > 0 || scales_loss_) {
+    verdict_ = backend::GpuBlock(gpu_, sizeof(Verdict));
+    verdict_on_host_ = backend::PinnedBlock(gpu_, sizeof(Verdict));
+  }
+  if (clip_norm_ <= 0) return;
+  chunks_ = table(std::as_bytes(std::span(chunks)));
+  lanes_ = backend::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
+  squares_ = backend::GpuBlock(gpu_, pieces_.size() * sizeof(double));
+  square_ = backend::GpuBlock(gpu_, sizeof(double));
+  square_levels_ = backend::GpuBlock(gpu_, backend::row_sums_bytes<double>(std::ssize(pieces_), 1));
+}
+
+UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
+  gpu_.make_current();
+  if (parts_.get() == nullptr) make_tables();
+  const backend::Gpu::Stream stream = parameters_->stream();
+  gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
+  GpuQueue* const queue = gpu_.queue(stream);
+  gpu_.wait(stream, exchange_.whole());
+  auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
+  if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
+  kernels_->put(queue, device_gradient_->elements(),
+                GatherBody{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
+                           static_cast<float>(count * scalars.loss_scale), overflow});
+  if (clip_norm_ > 0) put_clipping(queue);
+  put_optimizer(queue, scalars);
+  kernels_->put(
+      queue, parameters_->states().elements(),
+      BlendBody{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
+  exchange_.release(stream);
+  parameters_->record_change();
+  gpu_.record(done_, stream);
+  return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
+}
+
+void GpuUpdater::put_clipping(GpuQueue* queue) {
+  const auto chunks = std::ssize(pieces_);
+  auto* const squares = squares_.as<double>();
+  kernels_->put(queue, chunks,
+                SquaresBody{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
+  const auto level = [&](const double* from, const backend::RowBlocks& blocks, double* to) {
+    kernels_->put(queue, blocks.count(), SumSquaresBody{{from, 1}, blocks, 1, to});
+  };
+  auto* const square = square_.as<double>();
+  backend::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
+  kernels_->put(queue, 1, ClipBody{square, clip_norm_, verdict_.as<Verdict>()});
+}
+
+void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
+  const UpdateOperands of{parts_.as<UpdatePart>(), parameters_->parameters().data(), device_gradient_->data(),
+                          clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
+                          scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
+  const std::int64_t n = device_gradient_->elements();
+  const auto state = [&](std::size_t i) { return optimizer_state_[i]->data(); };
+  if (options_.kind != "sgd") {
+    kernels_->put(queue, n,
+                  AdamBody{of, state(0), state(1), adam_scalars(options_, scalars, true),
+                           adam_scalars(options_, scalars, false)});
+    return;
+  }
+  const SgdScalars decayed = sgd_scalars(options_, scalars, true), plain = sgd_scalars(options_, scalars, false);
+  if (optimizer_state_.empty()) {
+    kernels_->put(queue, n, SgdPlainBody{of, decayed, plain});
+  } else {
+    kernels_->put(queue, n, SgdMomentumBody{of, state(0), decayed, plain});
+  }
+}
+
+UpdateResult GpuUpdater::read_verdict() {
+  const backend::Gpu::Stream stream = parameters_->stream();
+  gpu_.copy_out(stream, verdict_on_host_.get(), verdict_.get(), sizeof(Verdict));
+  gpu_.record(done_, stream);
+  gpu_.wait(done_);
+  gpu_.reads(verdict_on_host_.get(), sizeof(Verdict));
+  Verdict verdict;
+  std::memcpy(&verdict, verdict_on_host_.get(), sizeof(verdict));
+  if (scales_loss_ && verdict.overflow != 0) return {.norm = {}, .left_out = true};
+  return {.norm = clip_norm_ > 0 ? std::optional(verdict.norm) : std::nullopt};
+}
+
+}  // namespace lockstep::optim

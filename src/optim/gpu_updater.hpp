@@ -1,0 +1,56 @@
+// GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient live there; the
+// host has copies, as old as the last begin() or fetch().
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/gpu/gpu_block.hpp"
+#include "comm/gpu_exchange.hpp"
+#include "exec/gpu_tensors.hpp"
+#include "optim/update_kernels.hpp"
+#include "optim/updater.hpp"
+
+namespace lockstep::optim {
+
+class GpuUpdater final : public Updater {
+ public:
+  /// Gpu and exchange outlive it.
+  GpuUpdater(const UpdaterSetup& setup, backend::Gpu& gpu, comm::GpuExchange& exchange,
+             std::unique_ptr<const UpdateKernels> kernels);
+  GpuUpdater(const GpuUpdater&) = delete;
+  GpuUpdater& operator=(const GpuUpdater&) = delete;
+  ~GpuUpdater() override;
+
+  [[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const Model& model) const override;
+  void begin(const Model& model) override;
+  UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
+  void fetch(Model& model) override;
+  [[nodiscard]] exec::ModelValues values(const Model& model) const override {
+    return {model.parameters, model.states, parameters_};
+  }
+  [[nodiscard]] const exec::TensorBlock& gradient() override;
+
+ private:
+  /// The tables that kernels read; when the exchange knows where its sums are.
+  void make_tables();
+  [[nodiscard]] backend::GpuBlock table(std::span<const std::byte> bytes);
+  [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
+  [[nodiscard]] std::vector<StatePart> state_parts() const;
+  [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
+  void put_clipping(GpuQueue* queue);
+  void put_optimizer(GpuQueue* queue, const UpdateScalars& scalars);
+  [[nodiscard]] UpdateResult read_verdict();
+
+  backend::Gpu& gpu_;
+  comm::GpuExchange& exchange_;
+  std::unique_ptr<const UpdateKernels> kernels_;
+  std::shared_ptr<exec::GpuParameters> parameters_;
+  std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
+  std::unique_ptr<exec::GpuTensors> device_gradient_;
+  backend::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, square_levels_, square_, verdict_;
+  backend::PinnedBlock verdict_on_host_;
+  backend::Gpu::Event done_;
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,50 @@
+#include "optim/loss_scaling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+[[noreturn]] void throw_no_smaller(const LossScaleOptions& options, std::int64_t step, double scale) {
+  const bool fixed = options.fixed > 0;
+  throw Error(ExitCode::diverged,
+              fmt::format("step {}: some gradient is not a finite number at a loss scale of {}, {}; try {}a smaller "
+                          "learning rate, clip_norm, or precision: bf16",
+                          step + 1, scale, fixed ? "which is fixed" : "the smallest there is",
+                          fixed ? "loss_scale: dynamic, " : ""));
+}
+
+}  // namespace
+
+LossScale first_loss_scale(const Job& job) {
+  if (job.precision != "fp16") return {};
+  const LossScaleOptions& options = job.loss_scale;
+  return {.scale = static_cast<double>(options.fixed > 0 ? options.fixed : options.initial)};
+}
+
+double targets_in_mean(const Graph& graph, std::int64_t shards) {
+  const Node& loss = graph.nodes.at(static_cast<std::size_t>(graph.loss));
+  const std::int64_t targets = graph.at(loss.inputs.at(1)).spec.elements() * shards;
+  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(targets, 1))));
+}
+
+void after_update(const LossScaleOptions& options, bool left_out, std::int64_t step, LossScale& scale) {
+  if (left_out) {
+    if (options.fixed > 0 || scale.scale <= kSmallestLossScale) throw_no_smaller(options, step, scale.scale);
+    scale.scale /= 2;
+    scale.good_updates = 0;
+    ++scale.left_out;
+    return;
+  }
+  if (options.fixed > 0 || ++scale.good_updates < options.growth_interval) return;
+  scale.good_updates = 0;
+  if (scale.scale < kLargestLossScale) scale.scale *= 2;
+}
+
+}  // namespace lockstep::optim

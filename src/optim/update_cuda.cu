@@ -1,0 +1,8 @@
+// The update's kernels for GPUs.
+#include "backend/cuda/cuda_grid.cuh"
+#include "optim/update_kernels.hpp"
+
+/// The caller owns them.
+extern "C" __attribute__((visibility("default"))) lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
+  return new lockstep::train::GridUpdateKernels<lockstep::backend::CudaGrid>;
+}

@@ -1,0 +1,244 @@
+// What an update on a GPU is made of: the bodies of its kernels, and who runs them. The model lies there as
+// exec::GpuTensors, so each kernel goes over all tensors at once, 64 floats of one tensor at a time (a part). The
+// formulas are the CPU's (updater.cpp, optimizer_formulas.hpp), element for element, and so are the bits.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+
+#include "backend/float_math.hpp"
+#include "backend/gpu/grid.hpp"
+#include "backend/row_blocks.hpp"
+#include "core/filter_sizes.hpp"
+#include "core/host_device.hpp"
+#include "core/narrow.hpp"
+#include "exec/gpu_tensors.hpp"
+#include "optim/optimizer_formulas.hpp"
+
+namespace lockstep::optim {
+
+/// Of the parameters' block.
+struct UpdatePart {
+  std::int64_t use = 0;       ///< in the list of uses: the first one's
+  std::int32_t uses = 0;      ///< 0: frozen
+  std::int32_t elements = 0;  ///< of kPart; the rest is nobody's
+  bool decay = false;
+  DType narrow = DType::f32;      ///< of the copy; f32: there is none
+  std::uint16_t* copy = nullptr;  ///< of its first element
+};
+
+/// Of the states' block: a running statistic.
+struct StatePart {
+  const float* sum = nullptr;  ///< where the sum of the shards' values is
+  std::int32_t elements = 0;   ///< 0: nothing is added to it
+  float momentum = 0;
+};
+
+/// What the host reads after an update.
+struct Verdict {
+  double norm = 0;             ///< of the gradient, before clipping
+  float factor = 1;            ///< what gradients are multiplied by
+  std::uint32_t overflow = 0;  ///< not 0: the gradient is not all finite, and nothing is changed
+};
+
+LOCKSTEP_HOST_DEVICE inline bool is_set(const std::uint32_t* flag) {
+  return flag != nullptr && *flag != 0;
+}
+
+/// Threads of several blocks may set a flag in one launch: by plain stores that would be a data race.
+LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
+#ifdef __CUDA_ARCH__
+  atomicOr(flag, 1U);
+#else
+  std::atomic_ref(*flag).store(1, std::memory_order_relaxed);
+#endif
+}
+
+/// gradient[i] = the sum over the uses of its parameter, in their order, divided once. Threads that find a gradient
+/// that is not finite set `overflow`.
+struct GatherBody {
+  const float* const* uses;  ///< where a part's sum is, use by use
+  const UpdatePart* parts;
+  float* gradient;
+  float divisor;
+  std::uint32_t* overflow;  ///< null: nobody asks
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at >= part.elements || part.uses == 0) return;
+    float sum = uses[part.use][at];
+    for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
+    gradient[i] = sum / divisor;
+    if (overflow != nullptr && backend::is_finite(gradient[i]) == 0) set_flag(overflow);
+  }
+};
+
+/// A chunk of a tensor, of elements that are neighbours in the model; the norm adds the chunks' squares as rows are
+/// added (backend/row_blocks.hpp).
+struct NormChunk {
+  std::int64_t tensor = 0;  ///< where it starts
+  std::int64_t first = 0;   ///< of the tensor's elements
+  std::int64_t elements = 0;
+  FilterSizes order;  ///< of GpuTensors
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
+    return tensor + (order.orders_differ() ? order.place(first + i) : first + i);
+  }
+};
+
+/// squares[c] = the squares of chunk c: eight lanes, added one after the other.
+struct SquaresBody {
+  static constexpr int kLanes = 8;
+  const float* gradient;
+  const NormChunk* chunks;
+  double* lanes;  ///< [chunks, kLanes]
+  double* squares;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
+    const NormChunk& chunk = chunks[c];
+    double* mine = lanes + c * kLanes;
+    group.each(kLanes, [&](std::int64_t lane) {
+      double sum = 0;
+      for (std::int64_t i = lane; i < chunk.elements; i += kLanes) {
+        const auto value = static_cast<double>(gradient[chunk.place(i)]);
+        sum += value * value;
+      }
+      mine[lane] = sum;
+    });
+    group.barrier();
+    group.once([&] {
+      double sum = 0;
+      for (int lane = 0; lane < kLanes; ++lane) sum += mine[lane];
+      squares[c] = sum;
+    });
+  }
+};
+
+using SumSquaresBody = backend::SumBlocksBody<backend::RowElements<double>, double>;
+
+/// The norm, and what gradients are multiplied by. One thread.
+struct ClipBody {
+  const double* square;
+  double most;
+  Verdict* verdict;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
+    verdict->norm = std::sqrt(*square);
+    const double factor = most / (verdict->norm + 1e-6);
+    verdict->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
+  }
+};
+
+/// What all optimizers' kernels have: which element, and its gradient.
+struct UpdateOperands {
+  const UpdatePart* parts;
+  float *parameter, *gradient;
+  const Verdict* clip;            ///< null: gradients are not clipped
+  const std::uint32_t* overflow;  ///< null: no update is left out
+
+  /// Null where there is nothing to do.
+  LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
+    if (is_set(overflow)) return nullptr;
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
+  }
+  /// The parameter has a new value: its copy follows.
+  LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
+    if (part.narrow == DType::f32) return;
+    const float value = parameter[i];
+    part.copy[i % exec::GpuTensors::kPart] = part.narrow == DType::f16 ? to_float16(value) : to_bfloat16(value);
+  }
+  LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
+    if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
+    return gradient[i];
+  }
+};
+
+struct SgdPlainBody {
+  UpdateOperands of;
+  SgdScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part == nullptr) return;
+    sgd_plain(of.parameter[i], of.clipped(i), part->decay ? decayed : plain);
+    of.renew_copy(*part, i);
+  }
+};
+
+struct SgdMomentumBody {
+  UpdateOperands of;
+  float* momentum;
+  SgdScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part == nullptr) return;
+    const SgdScalars scalars = part->decay ? decayed : plain;
+    sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], scalars);
+    of.renew_copy(*part, i);
+  }
+};
+
+struct AdamBody {
+  UpdateOperands of;
+  float *first, *second;
+  AdamScalars decayed, plain;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart* part = of.part(i);
+    if (part == nullptr) return;
+    adam(of.parameter[i], of.clipped(i), first[i], second[i], part->decay ? decayed : plain);
+    of.renew_copy(*part, i);
+  }
+};
+
+/// A running statistic, from the shards' sum.
+struct BlendBody {
+  float* state;
+  const StatePart* parts;
+  float shards;
+  const std::uint32_t* overflow;  ///< null: no update is left out
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    if (is_set(overflow)) return;
+    const StatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at >= part.elements) return;
+    state[i] = (1.0F - part.momentum) * state[i] + part.momentum * (part.sum[at] / shards);
+  }
+};
+
+/// Puts them on a queue: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+class UpdateKernels {
+ public:
+  UpdateKernels() = default;
+  UpdateKernels(const UpdateKernels&) = delete;
+  UpdateKernels& operator=(const UpdateKernels&) = delete;
+  virtual ~UpdateKernels() = default;
+
+  /// body(i) for i = 0 ... n - 1
+  virtual void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const = 0;
+  /// body(group, c) for c = 0 ... chunks - 1
+  virtual void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t sums, const SumSquaresBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const = 0;
+  virtual void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const = 0;
+};
+
+/// By the grids of backend/gpu/grid.hpp.
+template <class Grid>
+class GridUpdateKernels final : public UpdateKernels {
+ public:
+  void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SquaresBody& body) const override { Grid::rows(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SumSquaresBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const ClipBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const override { Grid::each(queue, n, body); }
+  void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override { Grid::each(queue, n, body); }
+};
+
+/// The function of the module that makes them: UpdateKernels*().
+inline constexpr const char* kModuleMakeUpdateKernels = "lockstep_cuda_make_update_kernels";
+
+}  // namespace lockstep::optim

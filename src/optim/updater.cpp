@@ -1,0 +1,49 @@
+#include "optim/updater.hpp"
+
+#include <algorithm>
+
+namespace lockstep::optim {
+
+Updater::Updater(const UpdaterSetup& setup)
+    : graph_(setup.graph),
+      program_(setup.program),
+      layout_(setup.layout),
+      options_(setup.options),
+      optimizer_(make_optimizer(setup.options)),
+      clip_norm_(setup.clip_norm),
+      shards_(setup.shards),
+      scales_loss_(setup.scales_loss),
+      gradient_(setup.graph, setup.graph.parameters),
+      uses_(setup.graph.parameters.size()) {
+  // Slots are in order of backward, the reverse of graph order.
+  for (std::size_t i = program_.slots.size(); i-- > 0;) {
+    const Slot& slot = program_.slots[i];
+    if (slot.kind == Slot::Kind::gradient) uses_[static_cast<std::size_t>(slot.target)].push_back(i);
+  }
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    if (uses_[p].empty()) continue;  // frozen
+    const auto elements = static_cast<std::int64_t>(gradient_.at(p).size());
+    for (std::int64_t at = 0; at < elements; at += exec::kChunk) {
+      pieces_.push_back({p, at, std::min(exec::kChunk, elements - at)});
+    }
+  }
+}
+
+Model Updater::make_model(std::uint64_t seed) const {
+  Model model;
+  model.parameters = exec::TensorBlock(graph_, graph_.parameters);
+  model.states = exec::TensorBlock(graph_, graph_.states);
+  for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+    exec::initialize(graph_.at(graph_.parameters[i]).initializer, seed, model.parameters.name(i),
+                     model.parameters.at(i));
+  }
+  for (std::size_t i = 0; i < model.states.size(); ++i) {
+    exec::initialize(graph_.at(graph_.states[i]).initializer, seed, model.states.name(i), model.states.at(i));
+  }
+  for (std::size_t i = 0; i < optimizer_->state_names().size(); ++i) {
+    model.optimizer.emplace_back(graph_, graph_.parameters);
+  }
+  return model;
+}
+
+}  // namespace lockstep::optim

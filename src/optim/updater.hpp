@@ -1,0 +1,92 @@
+// Updater: from the exchanged sums to new parameters and states.
+//
+// Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
+// tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is
+// left out, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
+// the squares of chunks in (parameter, chunk) order. Every rank updates everything: on the CPU chunk by chunk on its
+// workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/executor.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/parameters.hpp"
+#include "lockstep/graph.hpp"
+#include "lockstep/job.hpp"
+#include "optim/optimizer.hpp"
+
+namespace lockstep::optim {
+
+struct Model {
+  exec::TensorBlock parameters, states;
+  std::vector<exec::TensorBlock> optimizer;  ///< per state name of the optimizer, shaped as the parameters
+};
+
+/// What an updater is made for; references must outlive it.
+struct UpdaterSetup {
+  const Graph& graph;  ///< of the executor, as is the program
+  const Program& program;
+  const exec::GradientLayout& layout;
+  const OptimizerOptions& options;
+  double clip_norm = 0;  ///< 0: no clipping
+  int shards = 1;
+  bool scales_loss = false;  ///< updates may be left out
+};
+
+/// What came of an update.
+struct UpdateResult {
+  std::optional<double> norm;  ///< of the gradient, before clipping; none where clipping is off or it was left out
+  bool left_out = false;       ///< the gradient is not all finite: nothing was changed
+  bool operator==(const UpdateResult&) const = default;
+};
+
+class Updater {
+ public:
+  explicit Updater(const UpdaterSetup& setup);
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+  virtual ~Updater() = default;
+
+  [[nodiscard]] Model make_model(std::uint64_t seed) const;
+  [[nodiscard]] std::vector<std::string> optimizer_state_names() const { return optimizer_->state_names(); }
+
+  /// What begin() will allocate on a GPU.
+  [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_needs(const Model& /*model*/) const { return {}; }
+  /// The model as it stands on the host is what the first update starts from.
+  virtual void begin(const Model& /*model*/) {}
+  /// `count`: of samples or tokens. On a GPU, what the host has of the model is older afterwards: fetch().
+  virtual UpdateResult update(Model& model, double count, const UpdateScalars& scalars) = 0;
+  /// Makes the host's copy of the model what update() has made of it.
+  virtual void fetch(Model& /*model*/) {}
+  /// Where kernels read the model. After begin().
+  [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
+  /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set.
+  [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
+
+ protected:
+  struct Piece {  // a chunk of a parameter
+    std::size_t parameter;
+    std::int64_t first, elements;
+  };
+  [[nodiscard]] bool decays(std::size_t parameter) const {
+    return options_.decay_all || graph_.at(graph_.parameters[parameter]).decay;
+  }
+
+  const Graph& graph_;
+  const Program& program_;
+  const exec::GradientLayout& layout_;
+  const OptimizerOptions& options_;
+  std::unique_ptr<Optimizer> optimizer_;
+  double clip_norm_;
+  int shards_;
+  bool scales_loss_;
+  exec::TensorBlock gradient_;                  // on the host
+  std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,107 @@
+// The update on a GPU: its kernels' bodies over their whole grids have the bits of the CPU's, through several steps,
+// and a fake finds every access that nothing orders.
+#include "optim/gpu_updater.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backend/fake_gpu.hpp"
+#include "optim/checked_update_kernels.hpp"
+#include "optim/updater_bench.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+using Int = std::int64_t;
+
+struct FakeBench : UpdaterBench {
+  using UpdaterBench::UpdaterBench;
+  Result on_fake(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
+    backend::FakeGpu gpu;
+    Result result = on_gpu(gpu, std::make_unique<CheckedUpdateKernels>(), options, clip_norm, scaling,
+                           [&](GpuUpdater& updater) { expect_copies(updater); });
+    EXPECT_EQ(gpu.blocks_alive(), 0U);
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0, .weight_decay = 0.1},
+      {.kind = "sgd", .momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+      {.kind = "sgd", .momentum = 0.9, .weight_decay = 0.1, .decay_all = true},
+      {.kind = "adam", .weight_decay = 0.1},
+      {.kind = "adamw", .weight_decay = 0.1},
+  };
+  for (const OptimizerOptions& options : all) {
+    for (const double clip_norm : {0.0, 0.5, 1e9}) {
+      FakeBench bench;
+      const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+      EXPECT_GT(expected.values.size(), 10'000U);
+      EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm "
+                                     << clip_norm;
+      EXPECT_EQ(expected.updates.back().norm.has_value(), clip_norm > 0);
+    }
+  }
+}
+
+// 88 chunks of the largest tensor alone are more than one block of them.
+TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
+  constexpr Int kWidth = 600, kStatistics = 2 * kWidth;
+  const OptimizerOptions options{.kind = "sgd", .momentum = 0};
+  for (const double clip_norm : {0.5, 1e9}) {
+    FakeBench bench(DType::f32, kWidth);
+    const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+    EXPECT_TRUE(found == expected) << "clip_norm " << clip_norm;
+    if (clip_norm < 1) continue;
+    double squares = 0;  // of the gradient, which is taken first, of step 1; then come as many parameters
+    const auto gradient = (std::ssize(expected.values) - kStatistics) / 2;
+    for (Int i = 0; i < gradient; ++i) {
+      const double value = expected.values[static_cast<std::size_t>(i)];
+      squares += value * value;
+    }
+    EXPECT_GT(gradient, kWidth * kWidth);
+    ASSERT_TRUE(expected.updates[1].norm);
+    EXPECT_NEAR(*expected.updates[1].norm, std::sqrt(squares), 1e-9 * std::sqrt(squares));
+  }
+}
+
+TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const double clip_norm : {0.0, 0.5}) {
+      FakeBench bench;
+      const auto never = bench.on_host(options, clip_norm);
+      for (const float what : {infinity, -infinity, nan}) {
+        const SumsScaling scaling{true, 4096, 1, what};
+        const auto expected = bench.on_host(options, clip_norm, scaling);
+        const auto found = bench.on_fake(options, clip_norm, scaling);
+        EXPECT_TRUE(found == expected) << options.kind << ", clip_norm " << clip_norm << ", " << what;
+        ASSERT_EQ(expected.updates.size(), static_cast<std::size_t>(kUpdaterSteps) + 1);
+        EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = {}, .left_out = true}));
+        // A step that is left out might as well not have been, and a power of two changes no bit.
+        EXPECT_TRUE(expected.values == never.values);
+      }
+    }
+  }
+}
+
+TEST(GpuUpdater, RenewsTheCopiesThatProductsReadWithTheirParameters) {
+  const std::vector<OptimizerOptions> all = {
+      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  for (const OptimizerOptions& options : all) {
+    for (const DType precision : {DType::bf16, DType::f16}) {
+      FakeBench bench(precision);
+      EXPECT_TRUE(bench.on_fake(options, 0.5) == bench.on_host(options, 0.5)) << options.kind;
+    }
+  }
+}
+
+}  // namespace lockstep::optim

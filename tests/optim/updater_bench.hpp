@@ -1,0 +1,210 @@
+// A run of updates from made-up sums, for tests of updaters: on the host, and on any Gpu.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backend/gpu/gpu_block.hpp"
+#include "core/narrow.hpp"
+#include "core/philox.hpp"
+#include "graph/lowering/lower.hpp"
+#include "graph/precision.hpp"
+#include "graph/weight_order.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "ops/registry.hpp"
+#include "optim/cpu_updater.hpp"
+#include "optim/gpu_updater.hpp"
+
+namespace lockstep::optim {
+
+inline constexpr int kUpdaterShards = 3, kUpdaterSteps = 3;
+
+// Every kind of parameter: kept in another order on a GPU, used twice, without decay, longer than a chunk, shorter than
+// a part; and statistics.
+inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
+  GraphBuilder b(ops, 2);
+  ValueId x = b.input("image", {DType::f32, {5, 5, 9}});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  x = b.apply("conv", {x}, Attributes({{"filters", std::int64_t{70}}, {"kernel", std::int64_t{3}}}));
+  x = b.apply("linear", {b.apply("global_pool", {x})}, Attributes({{"features", width}}));
+  x = b.apply("linear", {x}, Attributes({{"features", width}}), "twice");
+  x = b.apply("batch_norm", {x});
+  x = b.apply("linear", {x}, Attributes({{"features", width}, {"tied", std::string("twice")}}));
+  x = b.apply("linear", {b.apply("relu", {x})}, Attributes({{"features", std::int64_t{5}}}));
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  return std::move(b.graph());
+}
+
+/// Sums of gradients are multiplied by the scale, and one of them is spoiled in one of the steps.
+struct SumsScaling {
+  bool on = false;
+  float scale = 1;
+  int spoiled = -1;
+  float what = 0;
+};
+
+/// A run of updates from made-up sums, on the host or on a GPU.
+class UpdaterBench {
+ public:
+  explicit UpdaterBench(DType precision = DType::f32, std::int64_t width = 70) : precision_(precision) {
+    ops::add_built_in(registry_);
+    graph_ = updater_net(registry_, width);
+    set_precision(graph_, precision);
+    graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
+    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
+    layout_ = exec::make_gradient_layout(executor_->program(), 8192);
+  }
+
+  struct Result {
+    std::vector<float> values;
+    std::vector<UpdateResult> updates;
+    bool operator==(const Result& other) const {
+      return updates == other.updates && values.size() == other.values.size() &&
+             std::memcmp(values.data(), other.values.data(), values.size() * sizeof(float)) == 0;
+    }
+  };
+
+  Result on_host(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
+    const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards));
+    CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *exchange, pool_);
+    return run(updater, *exchange, scaling,
+               [](int /*bucket*/, const comm::Leaf& leaf, const std::vector<float>& values) {
+                 for (std::size_t i = 0; i < values.size(); ++i)
+                   leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+               });
+  }
+
+  /// `after`: called with the updater at the end.
+  template <class After>
+  Result on_gpu(backend::Gpu& gpu, std::unique_ptr<const UpdateKernels> kernels, const OptimizerOptions& options,
+                double clip_norm, const SumsScaling& scaling, const After& after) {
+    const auto worker = gpu.make_stream();
+    comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
+    GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, exchange, std::move(kernels));
+    std::vector<backend::PinnedBlock> sums;  // read until the last update has been fetched
+    auto result = run(updater, exchange, scaling, [&](int bucket, const comm::Leaf& leaf, std::vector<float> values) {
+      to_gpus_order(bucket, values);
+      const std::size_t bytes = values.size() * sizeof(float);
+      const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
+      gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
+      gpu.wait(worker, leaf.free);
+      gpu.copy_in(worker, reinterpret_cast<std::byte*>(leaf.memory), pinned, bytes);
+      gpu.record(leaf.written, worker);
+    });
+    after(updater);
+    return result;
+  }
+
+  /// Of all matrices, in the products' type, as the last update has left them.
+  void expect_copies(GpuUpdater& updater) const {
+    Model model = updater.make_model(7);
+    updater.fetch(model);
+    const auto on_gpu = updater.values(model).on_gpu;
+    for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+      const bool copied = is_narrow(precision_) && model.parameters.shape(i).size() > 1;
+      const std::byte* const copy = on_gpu->copies().at(i);
+      ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
+      if (!copied) continue;
+      std::vector<std::uint16_t> expected(model.parameters.at(i).size());
+      const std::vector<float> values = in_gpus_order(i, model.parameters.at(i));
+      narrow(precision_, values.data(), expected.data(), std::ssize(expected));
+      EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
+          << model.parameters.name(i);
+    }
+  }
+
+ private:
+  [[nodiscard]] UpdaterSetup setup(const Graph& graph, const OptimizerOptions& options, double clip_norm,
+                                   const SumsScaling& scaling) const {
+    return {graph, executor_->program(), layout_, options, clip_norm, kUpdaterShards, scaling.on};
+  }
+
+  [[nodiscard]] std::vector<float> in_gpus_order(std::size_t parameter, std::span<const float> values) const {
+    const Value& value = graph_on_gpu_.at(graph_on_gpu_.parameters[parameter]);
+    const FilterSizes sizes = value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
+    std::vector<float> ordered(values.size());
+    for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+      ordered[static_cast<std::size_t>(sizes.place(i))] = values[static_cast<std::size_t>(i)];
+    }
+    return ordered;
+  }
+
+  void to_gpus_order(int bucket, std::vector<float>& values) const {
+    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+      const Slot& slot = executor_->program().slots[s];
+      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      const auto elements = std::span(values).subspan(static_cast<std::size_t>(layout_.slots[s].offset),
+                                                      static_cast<std::size_t>(slot.elements));
+      std::ranges::copy(in_gpus_order(static_cast<std::size_t>(slot.target), elements), elements.begin());
+    }
+  }
+
+  template <class Write>
+  Result run(Updater& updater, comm::Exchange& exchange, const SumsScaling& scaling, const Write& write) {
+    Model model = updater.make_model(7);
+    updater.begin(model);
+    Result result;
+    const auto assignment = comm::place_shards(comm::equal_counts(kUpdaterShards, 1));
+    std::int64_t made = 0;
+    for (int step = 0; made < kUpdaterSteps; ++step) {
+      const bool spoiled = step == scaling.spoiled;
+      exchange.begin_step(static_cast<std::uint64_t>(step), assignment);
+      for (int shard = 0; shard < kUpdaterShards; ++shard) {
+        for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
+          write(b, exchange.leaf(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
+          exchange.ready(shard, b);
+        }
+      }
+      exchange.finish();
+      result.updates.push_back(
+          updater.update(model, 6, {.learning_rate = 0.1, .step = step, .update = made, .loss_scale = scaling.scale}));
+      if (result.updates.back().left_out) continue;
+      ++made;
+      if (made == 2) take(updater.gradient(), result);
+    }
+    updater.fetch(model);
+    take(model.parameters, result);
+    take(model.states, result);
+    for (const auto& state : model.optimizer) take(state, result);
+    return result;
+  }
+
+  static void take(const exec::TensorBlock& block, Result& result) {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      result.values.insert(result.values.end(), block.at(i).begin(), block.at(i).end());
+    }
+  }
+
+  [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket, const SumsScaling& scaling,
+                                            bool spoiled) const {
+    RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
+                        static_cast<std::uint64_t>(bucket));
+    std::vector<float> values(static_cast<std::size_t>(layout_.buckets[static_cast<std::size_t>(bucket)].elements));
+    for (float& value : values) value = random.between(-1, 1);
+    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+      const Slot& slot = executor_->program().slots[s];
+      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      float* const first = values.data() + layout_.slots[s].offset;
+      for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
+      if (spoiled && shard == 1 && bucket == 1) first[slot.elements / 2] = scaling.what;
+    }
+    return values;
+  }
+
+  DType precision_;
+  OpRegistry registry_;
+  Graph graph_, graph_on_gpu_;
+  exec::WorkerPool pool_{1};
+  std::unique_ptr<exec::Executor> executor_;
+  exec::GradientLayout layout_;
+  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
+};
+
+}  // namespace lockstep::optim
