@@ -3,6 +3,6 @@
 #include "input/gather_kernels.hpp"
 
 /// The caller owns them.
-extern "C" __attribute__((visibility("default"))) lockstep::train::GatherKernels* lockstep_cuda_make_gather_kernels() {
-  return new lockstep::train::GridGatherKernels<lockstep::backend::CudaGrid>;
+extern "C" __attribute__((visibility("default"))) lockstep::input::GatherKernels* lockstep_cuda_make_gather_kernels() {
+  return new lockstep::input::GridGatherKernels<lockstep::backend::CudaGrid>;
 }

@@ -3,6 +3,6 @@
 #include "optim/update_kernels.hpp"
 
 /// The caller owns them.
-extern "C" __attribute__((visibility("default"))) lockstep::train::UpdateKernels* lockstep_cuda_make_update_kernels() {
-  return new lockstep::train::GridUpdateKernels<lockstep::backend::CudaGrid>;
+extern "C" __attribute__((visibility("default"))) lockstep::optim::UpdateKernels* lockstep_cuda_make_update_kernels() {
+  return new lockstep::optim::GridUpdateKernels<lockstep::backend::CudaGrid>;
 }
