@@ -36,7 +36,7 @@ std::vector<Bytes> widened(DType type, const std::vector<Bytes>& narrow, const s
   std::vector<Bytes> list;
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     Bytes& bytes = list.emplace_back(narrow[i]);
-    if (specs[i].dtype != DType::f32) continue;
+    if (specs[i].dtype != DType::f32 || narrow[i].empty()) continue;
     std::vector<std::uint16_t> values(narrow[i].size() / sizeof(std::uint16_t));
     std::vector<float> wide(values.size());
     std::memcpy(values.data(), narrow[i].data(), narrow[i].size());
