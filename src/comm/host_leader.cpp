@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/group_broadcast.hpp"
+#include "comm/hosts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -17,22 +18,14 @@ constexpr int kTag = 1;
 
 using Header = std::array<std::int64_t, 2>;  ///< exit code (0: what was made follows; else a message), its length
 
-std::vector<int> ranks_of_host(const Topology& topology, int rank) {
-  std::vector<int> ranks;
-  for (int other = 0; other < static_cast<int>(topology.host_of.size()); ++other) {
-    if (topology.same_host(other, rank)) ranks.push_back(other);
-  }
-  return ranks;
-}
-
 // A message of the first of these ranks to all of them: text, or an error, which is thrown.
 std::string spread(Communicator& communicator, const std::vector<int>& ranks, ExitCode code, std::string text) {
   const Operation operation{"index", 0, kStartDeadline};
   Header header{static_cast<std::int64_t>(code), static_cast<std::int64_t>(text.size())};
-  comm::broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(header)), kTag, operation);
+  broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(header)), kTag, operation);
   text.resize(static_cast<std::size_t>(header[1]));
   if (!text.empty()) {
-    comm::broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(text)), kTag, operation);
+    broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(text)), kTag, operation);
   }
   if (header[0] != 0) throw Error(static_cast<ExitCode>(header[0]), text);
   return text;
@@ -41,7 +34,8 @@ std::string spread(Communicator& communicator, const std::vector<int>& ranks, Ex
 }  // namespace
 
 std::string make_once_a_host(Communicator& communicator, const std::function<std::string()>& make) {
-  const auto ranks = ranks_of_host(communicator.topology(), communicator.rank());
+  const Hosts hosts(communicator.topology());
+  const auto& ranks = hosts.ranks(hosts.host_of(communicator.rank()));
   if (ranks.front() != communicator.rank()) return spread(communicator, ranks, ExitCode::done, "");
   std::string made;
   try {

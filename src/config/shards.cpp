@@ -93,10 +93,8 @@ std::string told_about_shards(const Job& job, const Catalogue& catalogue) {
 
 void check_world_size(const Job& job, int ranks) {
   if (ranks <= job.shards) return;
-  const auto written = job.places.find("job.shards");
-  const auto batch = job.places.find("job.batch_size");
-  Place place = written != job.places.end() ? written->second : Place{.path = "job.shards"};
-  if (written == job.places.end() && batch != job.places.end()) place = batch->second;
+  const bool by_batch = !job.places.contains("job.shards") && job.places.contains("job.batch_size");
+  const Place place = job.place_of(by_batch ? "job.batch_size" : "job.shards");
   throw Problems(
       {{place, fmt::format("expected at least as many shards as ranks, found {} shards and {} ranks; start "
                            "at most {} ranks, or set shards to a divisor of batch_size {} that is {} or more",

@@ -99,8 +99,8 @@ std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
 std::vector<int> Balancing::first_counts() {
   const int shards = static_cast<int>(run_.job.shards);
   if (run_.job.balance_weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
-  const std::string key = "job.balance.weights";
-  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(), run_.job.place_of(key).text());
+  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
+                                       run_.job.place_of("job.balance.weights").text());
   return comm::counts_by_weights(shards, weights_);
 }
 

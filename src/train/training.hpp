@@ -1,7 +1,7 @@
 // Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
 //
 // It is the loop and nothing else; its parts have a file each: start_facts (what ranks compare), balancing (who
-// computes what), checkpointing, initialize, step_scalars (what rides on the exchange), validation (evaluation, early
+// computes what), checkpointing, step_flags (what ranks ask of each other), validation (evaluation, early
 // stop), signals, training_events (what the run says).
 #pragma once
 
