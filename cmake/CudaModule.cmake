@@ -1,4 +1,4 @@
-# liblockstep_cuda.so: backend/cuda, the ops' GPU kernels (ops/*/*_cuda.cu) and the NCCL communicator. Loaded at run
+# liblockstep_cuda.so: device/cuda, the ops' GPU kernels (ops/*/*_cuda.cu) and the NCCL communicator. Loaded at run
 # time by the program, which it lies beside. Included from src/.
 #
 # It takes the rooms it needs as static libraries, hidden, and nothing from the program: rooms have no globals, so the
@@ -22,7 +22,7 @@ extern \"C\" __attribute__((visibility(\"default\"))) void lockstep_cuda_registe
 ${CALLS}}
 ")
 
-file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS backend/cuda/*.cpp backend/cuda/*.cu comm/nccl_*.cpp comm/*_cuda.cu
+file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS device/cuda/*.cpp device/cuda/*.cu comm/transport/nccl_*.cpp
   optim/*_cuda.cu input/*_cuda.cu)
 add_library(lockstep_cuda MODULE ${CUDA_SOURCES} ${CUDA_KERNELS} ${LOCKSTEP_CUDA_LIST})
 set_target_properties(lockstep_cuda PROPERTIES
@@ -36,7 +36,7 @@ target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror,-ffp-contract=off>")
 target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm
+target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm_transport
   CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)
 # Every symbol must be found when linking, none of the rooms' is visible, and no library is needed that is not used.
 set(MAP ${CMAKE_CURRENT_LIST_DIR}/cuda_module.map)

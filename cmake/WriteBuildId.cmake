@@ -7,13 +7,13 @@ foreach(HEADER ${HEADERS})
 endforeach()
 string(SHA256 ID "${TEXT}")
 string(SUBSTRING ${ID} 0 16 ID)
-file(WRITE ${OUTPUT} "#include \"backend/gpu/build_id.hpp\"
+file(WRITE ${OUTPUT} "#include \"device/gpu/build_id.hpp\"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 const char* build_id() {
   return \"${ID}\";
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device
 ")

@@ -134,9 +134,14 @@ class Checker:
         else:
             self.check_room_use(path, line, room, owner, header)
 
+    def room_of(self, place):
+        """A room is a folder of src/, or a folder within one (comm/reduce)."""
+        inner = "/".join(place.parts[:2])
+        return inner if inner in self.tables.level else place.parts[0]
+
     def check_source(self, path):
         place = path.relative_to(self.root / "src")
-        room = place.parts[0]
+        room = self.room_of(place)
         if room not in self.tables.level:
             self.error(path, 1, f"room '{room}' has no row in src/README.md")
             return
@@ -146,16 +151,16 @@ class Checker:
             elif header.startswith("lockstep/"):
                 self.check_public_use(path, line, room, header)
             elif (self.root / "src" / header).is_file():
-                self.check_room_use(path, line, room, pathlib.PurePath(header).parts[0], header)
+                self.check_room_use(path, line, room, self.room_of(pathlib.PurePath(header)), header)
             else:
                 self.error(path, line, f"\"{header}\" is not found: write the path from src/ or include/")
 
     def check_cmake(self):
         path = self.root / "src" / "CMakeLists.txt"
         text = path.read_text()
-        for match in re.finditer(r"^lockstep_room\((\w+)([^)]*)\)", text, re.MULTILINE):
+        for match in re.finditer(r"^lockstep_room\(([\w/]+)([^)]*)\)", text, re.MULTILINE):
             room, line = match.group(1), text.count("\n", 0, match.start()) + 1
-            used = re.search(r"\bUSES((?:\s+(?!LINKS\b)\w+)*)", match.group(2))
+            used = re.search(r"\bUSES((?:\s+(?!LINKS\b)[\w/]+)*)", match.group(2))
             if room not in self.tables.level:
                 self.error(path, line, f"room '{room}' has no row in src/README.md")
                 continue

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "balance/split.hpp"
-#include "comm/assignment.hpp"
+#include "comm/reduce/assignment.hpp"
 #include "core/median.hpp"
 #include "core/philox.hpp"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "checkpoint/safetensors.hpp"
-#include "comm/hosts.hpp"
+#include "comm/reduce/hosts.hpp"
 
 namespace lockstep::checkpoint {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "checkpoint/layout.hpp"
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <memory>
 
-#include "backend/device.hpp"
-#include "backend/threads.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/machine.hpp"
 #include "core/spans.hpp"
+#include "device/device.hpp"
+#include "device/threads.hpp"
 #include "launch/mpirun.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
@@ -42,14 +42,14 @@ std::string gigabytes(std::int64_t bytes) {
 }
 
 void examine_processor(Report& report) {
-  const auto cpu = backend::cpu_info();
+  const auto cpu = device::cpu_info();
   report.fact("lockstep", version());
   report.fact("system", system_name());
   report.fact("processor", cpu.model);
   report.fact("instructions", fmt::format("{} (what oneDNN uses)", cpu.isa));
   report.fact("bf16", cpu.multiplies_bf16 ? "multiplied by oneDNN itself" : "widened to fp32, and slower than that");
   const double quota = cores_by_quota();
-  report.fact("cores", fmt::format("{} used ({} in the machine, {} by affinity, {})", backend::available_cores(),
+  report.fact("cores", fmt::format("{} used ({} in the machine, {} by affinity, {})", device::available_cores(),
                                    cores_of_machine(), cores_by_affinity(),
                                    quota > 0 ? fmt::format("{:.1f} by quota", quota) : "no quota"));
   if (!cpu.isa.starts_with("avx")) {
@@ -106,20 +106,20 @@ void examine_mpi(Report& report) {
 
 void examine_module(Report& report, const train::GpuFacts& facts) {
   if (facts.module_problem.empty()) {
-    report.fact("CUDA module", fmt::format("for CUDA {}", backend::cuda_version_text(facts.module_cuda_version)));
+    report.fact("CUDA module", fmt::format("for CUDA {}", device::cuda_version_text(facts.module_cuda_version)));
     report.fact("CUDA libraries", facts.module_libraries);
     return;
   }
   report.fact("CUDA module", facts.module_problem);
-  if (facts.driver.state == backend::DriverState::ready) {
+  if (facts.driver.state == device::DriverState::ready) {
     report.lacking("a CUDA module that fits", "scripts/cuda-toolkit.sh fetches what builds it, see docs/gpu.md");
   }
 }
 
 void examine_gpus(Report& report) {
-  using State = backend::DriverState;
+  using State = device::DriverState;
   const train::GpuFacts facts = train::ask_gpu_facts();
-  const backend::DriverFacts& driver = facts.driver;
+  const device::DriverFacts& driver = facts.driver;
   examine_module(report, facts);
   if (driver.state == State::absent) {
     report.fact("GPUs", "none: NVIDIA's driver is not installed, which only device: cuda needs");
@@ -135,7 +135,7 @@ void examine_gpus(Report& report) {
   if (driver.state == State::no_gpu) report.fact("GPUs", "none that this process may see");
   for (std::size_t i = 0; i < driver.gpus.size(); ++i) report.fact(fmt::format("GPU {}", i), text_of(driver.gpus[i]));
   if (facts.module_problem.empty() && driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
-    report.lacking(fmt::format("a driver for CUDA {}", backend::cuda_version_text(facts.module_cuda_version)),
+    report.lacking(fmt::format("a driver for CUDA {}", device::cuda_version_text(facts.module_cuda_version)),
                    "update NVIDIA's driver");
   }
 }

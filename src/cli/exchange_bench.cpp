@@ -13,9 +13,9 @@
 
 #include "cli/exchange_place.hpp"
 #include "cli/svg_chart.hpp"
-#include "comm/exchange_times.hpp"
-#include "comm/hosts.hpp"
-#include "comm/mpi_session.hpp"
+#include "comm/reduce/exchange_times.hpp"
+#include "comm/reduce/hosts.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"

@@ -4,7 +4,7 @@ namespace lockstep::cli {
 
 comm::ExchangePlace exchange_place(const exec::Device& device, Communicator& communicator) {
   if (!device.is_gpu()) return {};
-  backend::Gpu& gpu = device.lanes->gpu();
+  device::Gpu& gpu = device.lanes->gpu();
   return {&gpu,
           [&] { return comm::make_gpu_messages(*device.module, communicator, gpu, device.gpu_place, kBenchPatience); }};
 }

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "comm/exchange_times.hpp"
+#include "comm/reduce/exchange_times.hpp"
 #include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
 

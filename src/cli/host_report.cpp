@@ -12,12 +12,12 @@
 #include <optional>
 #include <span>
 
-#include "backend/device.hpp"
-#include "backend/gpu/driver.hpp"
 #include "cli/exchange_place.hpp"
-#include "comm/clock_offset.hpp"
-#include "comm/exchange_times.hpp"
+#include "comm/reduce/exchange_times.hpp"
+#include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
+#include "device/device.hpp"
+#include "device/gpu/driver.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/device_choice.hpp"
@@ -37,7 +37,7 @@ double wall_seconds() {
 }
 
 std::string processor() {
-  const auto cpu = backend::cpu_info();
+  const auto cpu = device::cpu_info();
   return fmt::format("{}, {}", cpu.model, cpu.isa);
 }
 
@@ -45,7 +45,7 @@ std::string processor() {
 std::optional<exec::Device> device_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
   Job job;
   job.device = wanted;
-  if (wanted == "cuda") facts.gpus = static_cast<int>(backend::ask_driver().gpus.size());
+  if (wanted == "cuda") facts.gpus = static_cast<int>(device::ask_driver().gpus.size());
   try {
     return train::choose_device(job, communicator);
   } catch (const Error& error) {

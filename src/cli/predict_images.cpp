@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backend/threads.hpp"
 #include "cli/predict.hpp"
 #include "cli/sample_files.hpp"
 #include "core/whole_file.hpp"
 #include "data/readers/image_file.hpp"
+#include "device/threads.hpp"
 #include "exec/executor.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"

@@ -10,8 +10,8 @@
 #include "cli/report_error.hpp"
 #include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
-#include "comm/launcher.hpp"
-#include "comm/mpi_session.hpp"
+#include "comm/transport/launcher.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

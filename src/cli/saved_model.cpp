@@ -8,7 +8,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/safetensors.hpp"
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 #include "core/whole_file.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"

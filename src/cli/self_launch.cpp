@@ -7,8 +7,8 @@
 #include <chrono>
 #include <csignal>
 
-#include "backend/gpu/driver.hpp"
-#include "comm/mpi_folder.hpp"
+#include "comm/transport/mpi_folder.hpp"
+#include "device/gpu/driver.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/stop_signals.hpp"
@@ -18,7 +18,7 @@ namespace lockstep::cli {
 
 int automatic_ranks(const Job& job) {
   if (job.device != "cuda") return 1;
-  const std::size_t gpus = job.devices.empty() ? backend::ask_driver().gpus.size() : job.devices.size();
+  const std::size_t gpus = job.devices.empty() ? device::ask_driver().gpus.size() : job.devices.size();
   return static_cast<int>(
       std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.shards, 1)));
 }

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "backend/device.hpp"
 #include "cli/commands.hpp"
+#include "device/device.hpp"
 #include "lockstep/version.hpp"
 #include "train/fingerprint.hpp"
 
@@ -14,7 +14,7 @@ void add_version(CLI::App& program, Action& run) {
   command->footer("Example:\n  lockstep version");
   command->callback([&run] {
     run = [] {
-      fmt::print("lockstep {}\n{}\nfingerprint: {}\n", version(), backend::cpu_info().libraries,
+      fmt::print("lockstep {}\n{}\nfingerprint: {}\n", version(), device::cpu_info().libraries,
                  train::take_fingerprint().text());
       return 0;
     };

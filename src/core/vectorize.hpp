@@ -1,7 +1,7 @@
 // LOCKSTEP_VECTORIZED on a function compiles its loops for several instruction sets and picks one at run time.
 //
 // The bits are the same on each: contraction is off and plain loops are never reassociated. A sum must
-// therefore state its own association (see backend/cpu/reduce.hpp), or the compiler leaves it scalar.
+// therefore state its own association (see device/cpu/reduce.hpp), or the compiler leaves it scalar.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \

@@ -90,7 +90,7 @@ std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) c
   auto needs = gpu_needs();
   const auto of_parameters = GpuParameters::needs(graph_, model.parameters, model.states);
   needs.insert(needs.begin(), of_parameters.begin(), of_parameters.end());
-  backend::Gpu& gpu = device_.lanes->gpu();
+  device::Gpu& gpu = device_.lanes->gpu();
   gpu.make_current();
   require_gpu_memory(device_.gpu_place.text(), gpu.free_memory(), needs, shard_samples(), pool_.size());
   return std::make_shared<GpuParameters>(gpu, graph_, model.parameters, model.states);
@@ -138,7 +138,7 @@ ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) con
           .parameters = parameters_,
           .narrow = narrow_,
           .states = states_,
-          .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : backend::Gpu::Event{},
+          .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : device::Gpu::Event{},
           .step = step};
 }
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_memory.hpp"

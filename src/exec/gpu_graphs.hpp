@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "backend/gpu/gpu.hpp"
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
+#include "device/gpu/gpu.hpp"
 
 namespace lockstep::exec {
 
 class GpuGraphs {
  public:
   /// The Gpu outlives it; when it ends, the stream is done.
-  GpuGraphs(backend::Gpu& gpu, backend::Gpu::Stream stream) : gpu_(gpu), stream_(stream) {}
+  GpuGraphs(device::Gpu& gpu, device::Gpu::Stream stream) : gpu_(gpu), stream_(stream) {}
 
   /// Before a shard's parts: all addresses that its kernels are given, but those of leaves. The stream is done.
   void begin(std::vector<const void*> addresses);
@@ -44,13 +44,13 @@ class GpuGraphs {
  private:
   struct Recorded {
     bool seen = false;
-    std::unique_ptr<backend::GpuGraph> graph;
+    std::unique_ptr<device::GpuGraph> graph;
     std::string name;
   };
   [[nodiscard]] Recorded& at(std::size_t part, std::span<const comm::Leaf> leaves);
 
-  backend::Gpu& gpu_;
-  backend::Gpu::Stream stream_;
+  device::Gpu& gpu_;
+  device::Gpu::Stream stream_;
   std::vector<const void*> addresses_;
   std::vector<std::uintptr_t> key_;
   std::map<std::vector<std::uintptr_t>, Recorded> recorded_;  ///< by part and leaves

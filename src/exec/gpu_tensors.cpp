@@ -10,7 +10,7 @@ namespace lockstep::exec {
 
 namespace {
 
-using backend::Gpu;
+using device::Gpu;
 
 constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
@@ -67,7 +67,7 @@ GpuTensors::~GpuTensors() {
 }
 
 void GpuTensors::upload(const TensorBlock& block) {
-  const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  const device::PinnedBlock staging(gpu_, kStagingBytes);
   std::vector<float> ordered;
   for (std::size_t i = 0; i < size(); ++i) {
     std::span<float> tensor = block.at(i);
@@ -86,7 +86,7 @@ void GpuTensors::upload(const TensorBlock& block) {
 }
 
 void GpuTensors::download(TensorBlock& block) {
-  const backend::PinnedBlock staging(gpu_, kStagingBytes);
+  const device::PinnedBlock staging(gpu_, kStagingBytes);
   std::vector<float> ordered;
   for (std::size_t i = 0; i < size(); ++i) {
     const std::span<float> tensor = block.at(i);

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/gpu/gpu.hpp"
-#include "backend/gpu/gpu_block.hpp"
 #include "core/filter_sizes.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "exec/gpu_memory.hpp"
 #include "exec/narrow_copies.hpp"
 #include "exec/parameters.hpp"
@@ -24,7 +24,7 @@ class GpuTensors {
 
   /// Zeros, when the stream is there. `channels_last`: by tensor (graph/weight_order.hpp); empty: none does. The Gpu
   /// outlives it; `like` need not.
-  GpuTensors(backend::Gpu& gpu, backend::Gpu::Stream stream, const TensorBlock& like,
+  GpuTensors(device::Gpu& gpu, device::Gpu::Stream stream, const TensorBlock& like,
              const std::vector<bool>& channels_last = {});
   GpuTensors(const GpuTensors&) = delete;
   GpuTensors& operator=(const GpuTensors&) = delete;
@@ -50,13 +50,13 @@ class GpuTensors {
     return static_cast<std::size_t>(orders_[tensor].of(static_cast<std::int64_t>(element)));
   }
 
-  backend::Gpu& gpu_;
-  backend::Gpu::Stream stream_;
-  backend::Gpu::Event copied_;
+  device::Gpu& gpu_;
+  device::Gpu::Stream stream_;
+  device::Gpu::Event copied_;
   std::vector<std::int64_t> starts_;
   std::vector<FilterSizes> orders_;
   std::int64_t elements_ = 0;
-  backend::GpuBlock device_;
+  device::GpuBlock device_;
 };
 
 /// The parameters and states that kernels read.
@@ -64,7 +64,7 @@ class GpuParameters {
  public:
   /// What the host has, as the graph's device keeps it: its narrow copies (graph/precision.hpp), the order of its
   /// weights (graph/weight_order.hpp). The Gpu outlives it.
-  GpuParameters(backend::Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states);
+  GpuParameters(device::Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states);
   /// What uses it is done.
   ~GpuParameters() = default;
   GpuParameters(const GpuParameters&) = delete;
@@ -78,16 +78,16 @@ class GpuParameters {
   /// Whoever changes parameters changes their copies, too.
   [[nodiscard]] const NarrowCopies& copies() const { return copies_; }
   /// Where what changes them is put. Who reads them on another stream waits for changed().
-  [[nodiscard]] backend::Gpu::Stream stream() const { return stream_; }
-  [[nodiscard]] backend::Gpu::Event changed() const { return changed_; }
+  [[nodiscard]] device::Gpu::Stream stream() const { return stream_; }
+  [[nodiscard]] device::Gpu::Event changed() const { return changed_; }
   void record_change() { gpu_.record(changed_, stream_); }
   [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
                                                      const TensorBlock& states);
 
  private:
-  backend::Gpu& gpu_;
-  backend::Gpu::Stream stream_;
-  backend::Gpu::Event changed_;
+  device::Gpu& gpu_;
+  device::Gpu::Stream stream_;
+  device::Gpu::Event changed_;
   NarrowCopies copies_;  // before the others, whose destructors wait for the stream
   GpuTensors parameters_, states_;
 };

@@ -8,7 +8,7 @@ namespace lockstep::exec {
 
 namespace {
 
-using backend::InputStage;
+using device::InputStage;
 
 /// Of a block that holds all parts, each from a multiple of InputStage::kPart on.
 std::size_t block_bytes(const std::vector<std::size_t>& parts) {
@@ -43,7 +43,7 @@ std::size_t GpuWorker::input_bytes(const Graph& graph) {
   return block_bytes(staged_bytes(graph, nullptr));
 }
 
-GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane,
+GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, device::GpuLane& lane,
                      const GpuWorkerOptions& options)
     : program_(program),
       lane_(lane),
@@ -58,7 +58,7 @@ GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kerne
   buckets_.slots.resize(program.slots.size());
   if (filler_ != nullptr) {
     const auto bytes = tensor_bytes(graph, nullptr);
-    filled_ = backend::GpuBlock(gpu_, block_bytes(bytes));
+    filled_ = device::GpuBlock(gpu_, block_bytes(bytes));
     place_parts(filled_.get(), bytes, filled_places_);
     inputs_.assign(filled_places_.begin(), filled_places_.end());
   }

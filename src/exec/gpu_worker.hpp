@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/gpu/gpu_block.hpp"
-#include "backend/gpu/gpu_lane.hpp"
-#include "backend/gpu/input_stage.hpp"
+#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_lane.hpp"
+#include "device/gpu/input_stage.hpp"
 #include "exec/bucket_walk.hpp"
 #include "exec/gpu_graphs.hpp"
 #include "exec/shard_runner.hpp"
@@ -25,7 +25,7 @@ struct GpuWorkerOptions {
 class GpuWorker final : public ShardWorker {
  public:
   /// The lane must outlive the worker.
-  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, backend::GpuLane& lane,
+  GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, device::GpuLane& lane,
             const GpuWorkerOptions& options);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
@@ -53,24 +53,24 @@ class GpuWorker final : public ShardWorker {
   void put_program(const ShardCall& call);
 
   const Program& program_;
-  backend::GpuLane& lane_;
-  backend::Gpu& gpu_;
+  device::GpuLane& lane_;
+  device::Gpu& gpu_;
   ShardRunner runner_;
   std::shared_ptr<const InputFiller> filler_;
   std::vector<std::size_t> part_bytes_;  ///< of what comes from the host
-  backend::InputStage stage_;
+  device::InputStage stage_;
   GpuGraphs graphs_;
   bool with_graphs_;
   std::vector<std::span<const std::byte>> parts_;
   std::vector<const std::byte*> staged_;
-  backend::GpuBlock filled_;  ///< what the filler makes
+  device::GpuBlock filled_;  ///< what the filler makes
   std::vector<std::byte*> filled_places_;
   std::vector<const void*> inputs_;
   const StepContext* step_ = nullptr;  ///< on the GPU
   const float* loss_scale_ = nullptr;  ///< on the GPU
   BucketMemory buckets_;
   std::vector<Result> results_;
-  backend::Gpu::Event all_computed_;
+  device::Gpu::Event all_computed_;
 };
 
 }  // namespace lockstep::exec

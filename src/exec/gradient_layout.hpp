@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/slices.hpp"
+#include "comm/reduce/slices.hpp"
 #include "graph/program.hpp"
 
 namespace lockstep::exec {

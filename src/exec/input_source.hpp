@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/gpu/gpu.hpp"
+#include "device/gpu/gpu.hpp"
 #include "lockstep/graph.hpp"
 
 namespace lockstep::exec {
@@ -36,7 +36,7 @@ class InputFiller {
   /// Bytes of each part, the same for every shard.
   [[nodiscard]] virtual std::span<const std::size_t> parts() const = 0;
   /// Puts kernels on the stream that overwrite `inputs`, one per Graph::inputs. Both lie on the GPU.
-  virtual void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+  virtual void fill(device::Gpu::Stream stream, std::span<const std::byte* const> parts,
                     std::span<std::byte* const> inputs) const = 0;
 };
 

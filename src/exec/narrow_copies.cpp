@@ -23,13 +23,13 @@ std::size_t NarrowCopies::bytes(const TensorBlock& parameters, const std::vector
   return lay_out(parameters, types, starts);
 }
 
-NarrowCopies::NarrowCopies(backend::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types)
+NarrowCopies::NarrowCopies(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types)
     : gpu_(gpu), types_(types), device_(gpu, lay_out(parameters, types, starts_)) {}
 
-void NarrowCopies::make(std::size_t parameter, backend::Gpu::Stream stream, const float* from,
+void NarrowCopies::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
                         std::int64_t elements) const {
   if (std::byte* const copy = at(parameter); copy != nullptr) {
-    gpu_.cast(stream, backend::Cast::narrow, type(parameter), from, copy, elements);
+    gpu_.cast(stream, device::Cast::narrow, type(parameter), from, copy, elements);
   }
 }
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/gpu/gpu.hpp"
-#include "backend/gpu/gpu_block.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "exec/parameters.hpp"
 
 namespace lockstep::exec {
@@ -16,10 +16,10 @@ namespace lockstep::exec {
 class NarrowCopies {
  public:
   /// `types`: for each parameter; f32: it has no copy. The Gpu outlives it.
-  NarrowCopies(backend::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types);
+  NarrowCopies(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types);
 
   /// Puts it on the stream; nothing, where the parameter has no copy.
-  void make(std::size_t parameter, backend::Gpu::Stream stream, const float* from, std::int64_t elements) const;
+  void make(std::size_t parameter, device::Gpu::Stream stream, const float* from, std::int64_t elements) const;
 
   [[nodiscard]] DType type(std::size_t parameter) const { return types_.at(parameter); }
   /// Null: it has none.
@@ -29,10 +29,10 @@ class NarrowCopies {
   [[nodiscard]] static std::size_t bytes(const TensorBlock& parameters, const std::vector<DType>& types);
 
  private:
-  backend::Gpu& gpu_;
+  device::Gpu& gpu_;
   std::vector<DType> types_;
   std::vector<std::size_t> starts_;  ///< bytes
-  backend::GpuBlock device_;
+  device::GpuBlock device_;
 };
 
 }  // namespace lockstep::exec

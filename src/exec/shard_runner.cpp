@@ -114,13 +114,13 @@ std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
 /// On a worker's stream.
 class GpuCasts final : public ops::Casts {
  public:
-  explicit GpuCasts(backend::GpuLane& lane) : lane_(lane) {}
-  void cast(backend::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const override {
+  explicit GpuCasts(device::GpuLane& lane) : lane_(lane) {}
+  void cast(device::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const override {
     lane_.gpu.cast(lane_.compute, cast, narrow, from, to, n);
   }
 
  private:
-  backend::GpuLane& lane_;
+  device::GpuLane& lane_;
 };
 
 }  // namespace
@@ -130,7 +130,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
   GpuQueue* queue = nullptr;
   std::shared_ptr<const ops::Casts> casts = ops::cpu_casts();
   if (device.is_gpu()) {
-    backend::GpuLane& lane = device.lanes->at(worker);
+    device::GpuLane& lane = device.lanes->at(worker);
     lane.gpu.make_current();  // kernels may ask its libraries for plans
     queue = lane.gpu.queue(lane.compute);
     casts = std::make_shared<GpuCasts>(lane);
@@ -183,7 +183,7 @@ std::size_t ShardRunner::arena_bytes(const Program& program) {
   return aside_offset(program) + aside_bytes(program);
 }
 
-ShardRunner::ShardRunner(const Program& program, KernelSet kernels, backend::GpuLane* lane)
+ShardRunner::ShardRunner(const Program& program, KernelSet kernels, device::GpuLane* lane)
     : program_(program), kernels_(std::move(kernels)), lane_(lane) {
   if (lane_ == nullptr) memory_ = AlignedBytes(arena_bytes(program));
   (void)begin();

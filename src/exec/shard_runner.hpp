@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/gpu/gpu_lane.hpp"
 #include "core/trace.hpp"
+#include "device/gpu/gpu_lane.hpp"
 #include "exec/device.hpp"
 #include "graph/program.hpp"
 #include "lockstep/graph.hpp"
@@ -66,7 +66,7 @@ class KernelSet {
 class ShardRunner {
  public:
   /// `lane`: null on the CPU. It must outlive the runner.
-  ShardRunner(const Program& program, KernelSet kernels, backend::GpuLane* lane = nullptr);
+  ShardRunner(const Program& program, KernelSet kernels, device::GpuLane* lane = nullptr);
 
   /// Of one worker, beside parameters, inputs and gradients.
   [[nodiscard]] static std::size_t arena_bytes(const Program& program);
@@ -106,7 +106,7 @@ class ShardRunner {
 
   const Program& program_;
   KernelSet kernels_;
-  backend::GpuLane* lane_;
+  device::GpuLane* lane_;
   AlignedBytes memory_;                                  ///< on the CPU
   std::byte *arena_ = nullptr, *aside_start_ = nullptr;  ///< set by begin()
   std::vector<Aside> aside_;

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 #include "core/trace.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
@@ -26,7 +26,7 @@ struct ShardCall {
   std::span<const float* const> parameters;  ///< per Graph::parameters, where the worker's kernels can read them
   std::span<const void* const> narrow;       ///< of a GPU: ShardBinding::narrow
   std::span<const float* const> states;
-  backend::Gpu::Event parameters_there{};  ///< on a GPU: when both may be read
+  device::Gpu::Event parameters_there{};  ///< on a GPU: when both may be read
   const StepContext& step;
   const GradientLayout* layout = nullptr;  ///< of training
   BucketSink* sink = nullptr;              ///< of training

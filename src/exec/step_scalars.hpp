@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 #include "exec/executor.hpp"
 
 namespace lockstep::exec {

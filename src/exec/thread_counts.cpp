@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/threads.hpp"
+#include "device/threads.hpp"
 
 namespace lockstep::exec {
 
@@ -11,7 +11,7 @@ namespace {
 constexpr int kGpuWorkers = 2;
 
 int own_cores(const Communicator& communicator) {
-  return std::max(1, backend::available_cores() / communicator.topology().local_size(communicator.rank()));
+  return std::max(1, device::available_cores() / communicator.topology().local_size(communicator.rank()));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ AlignedBytes zeros(std::int64_t bytes) {
 class NoSink final : public BucketSink {
  public:
   /// `gpu`: null on the CPU.
-  NoSink(const GradientLayout& layout, backend::Gpu* gpu) {
+  NoSink(const GradientLayout& layout, device::Gpu* gpu) {
     std::int64_t elements = 0;
     for (const Bucket& bucket : layout.buckets) {
       starts_.push_back(elements);
@@ -30,7 +30,7 @@ class NoSink final : public BucketSink {
       leaf_.memory = reinterpret_cast<float*>(host_.data());
     } else {
       gpu->make_current();
-      device_ = backend::GpuBlock(*gpu, static_cast<std::size_t>(bytes));
+      device_ = device::GpuBlock(*gpu, static_cast<std::size_t>(bytes));
       leaf_ = {device_.as<float>(), false, gpu->make_event(), gpu->make_event()};
     }
   }
@@ -44,7 +44,7 @@ class NoSink final : public BucketSink {
  private:
   std::vector<std::int64_t> starts_;
   AlignedBytes host_;
-  backend::GpuBlock device_;
+  device::GpuBlock device_;
   comm::Leaf leaf_;  ///< of the first bucket
 };
 
@@ -59,7 +59,7 @@ std::vector<double> Executor::try_shards(int count, const GradientLayout& layout
     inputs.push_back(zeros(static_cast<std::int64_t>(bytes)));
     shard_inputs.tensors.push_back(inputs.back().data());
   }
-  backend::Gpu* const gpu = device_.is_gpu() ? &device_.lanes->gpu() : nullptr;
+  device::Gpu* const gpu = device_.is_gpu() ? &device_.lanes->gpu() : nullptr;
   std::vector<NoSink> sinks;
   sinks.reserve(workers_.size());
   for (std::size_t i = 0; i < workers_.size(); ++i) sinks.emplace_back(layout, gpu);

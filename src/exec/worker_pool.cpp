@@ -1,11 +1,11 @@
 #include "exec/worker_pool.hpp"
 
-#include "backend/threads.hpp"
+#include "device/threads.hpp"
 
 namespace lockstep::exec {
 
 WorkerPool::WorkerPool(int workers) : workers_(workers) {
-  backend::use_one_thread();
+  device::use_one_thread();
   for (int i = 1; i < workers; ++i) threads_.emplace_back([this, i] { loop(i); });
 }
 
@@ -30,7 +30,7 @@ void WorkerPool::run_tasks(int tasks, const void* body, Call call) {
     ++round_;
   }
   start_.notify_all();
-  backend::use_one_thread();  // worker 0 is the caller, which may be another thread than the one that made the pool
+  device::use_one_thread();  // worker 0 is the caller, which may be another thread than the one that made the pool
   work(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return active_ == 0; });
@@ -38,7 +38,7 @@ void WorkerPool::run_tasks(int tasks, const void* body, Call call) {
 }
 
 void WorkerPool::loop(int worker) {
-  backend::use_one_thread();
+  device::use_one_thread();
   std::uint64_t seen = 0;
   for (;;) {
     {

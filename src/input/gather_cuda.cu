@@ -1,8 +1,8 @@
 // The gathering kernels for GPUs.
-#include "backend/cuda/cuda_grid.cuh"
+#include "device/cuda/cuda_grid.cuh"
 #include "input/gather_kernels.hpp"
 
 /// The caller owns them.
 extern "C" __attribute__((visibility("default"))) lockstep::input::GatherKernels* lockstep_cuda_make_gather_kernels() {
-  return new lockstep::input::GridGatherKernels<lockstep::backend::CudaGrid>;
+  return new lockstep::input::GridGatherKernels<lockstep::device::CudaGrid>;
 }

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/gpu/grid.hpp"
 #include "core/host_device.hpp"
 #include "data/pixel_move.hpp"
+#include "device/gpu/grid.hpp"
 
 namespace lockstep::input {
 
@@ -58,7 +58,7 @@ class GatherKernels {
   virtual void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const = 0;
 };
 
-/// By the grids of backend/gpu/grid.hpp.
+/// By the grids of device/gpu/grid.hpp.
 template <class Grid>
 class GridGatherKernels final : public GatherKernels {
  public:

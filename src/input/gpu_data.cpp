@@ -92,7 +92,7 @@ std::string tell(const std::vector<Candidate>& all) {
   return text;
 }
 
-std::shared_ptr<const GatherKernels> make_gather_kernels(const backend::CudaModule& module) {
+std::shared_ptr<const GatherKernels> make_gather_kernels(const device::CudaModule& module) {
   auto* const make = module.library.find<GatherKernels*()>(kModuleMakeGatherKernels);
   LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the gathering kernels");
   return std::shared_ptr<const GatherKernels>(make());
@@ -102,7 +102,7 @@ std::shared_ptr<const GatherKernels> make_gather_kernels(const backend::CudaModu
 
 GpuData put_gpu_data(const Job& job, Communicator& communicator, const exec::Device& device, const PreparedData& data,
                      const Graph& graph, bool with_validation, const GpuRoom& room) {
-  backend::Gpu& gpu = device.lanes->gpu();
+  device::Gpu& gpu = device.lanes->gpu();
   gpu.make_current();
   const Chooser chooser{job, communicator, device, data, graph};
   const bool must = job.data.cache == "device";

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/gpu/input_stage.hpp"
+#include "device/gpu/input_stage.hpp"
 #include "input/loader_source.hpp"
 #include "lockstep/error.hpp"
 
@@ -76,11 +76,11 @@ std::size_t GpuDataSet::bytes(const DataSet& set, const data::Pipeline& pipeline
 
 std::size_t GpuDataSet::drawn_bytes(const data::Pipeline& pipeline, const Graph& graph) {
   std::size_t bytes = 0;
-  for (const std::size_t part : parts_of_shard(pipeline, graph)) bytes += backend::InputStage::up_to_part(part);
+  for (const std::size_t part : parts_of_shard(pipeline, graph)) bytes += device::InputStage::up_to_part(part);
   return bytes;
 }
 
-GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, backend::Gpu& gpu,
+GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, device::Gpu& gpu,
                        std::shared_ptr<const GatherKernels> kernels, exec::WorkerPool& pool, std::size_t piece_bytes)
     : gpu_(gpu),
       kernels_(std::move(kernels)),
@@ -92,7 +92,7 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
   const std::int64_t shard_samples = shard_samples_of(graph);
   for (const std::size_t feature : features_of_inputs(graph, pipeline.stored())) {
     Input& input = inputs_.emplace_back(input_of(pipeline, feature, shard_samples));
-    input.samples = backend::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));
+    input.samples = device::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));
     if (input.body.channels > 0) upload_scale(pipeline, input);
   }
   upload(set, pipeline, pool);
@@ -125,7 +125,7 @@ void GpuDataSet::upload_scale(const data::Pipeline& pipeline, Input& input) {
   const auto channels = static_cast<std::size_t>(input.body.channels);
   std::vector<float> table(scale.factor.begin(), scale.factor.begin() + input.body.channels);
   table.insert(table.end(), scale.shift.begin(), scale.shift.begin() + input.body.channels);
-  input.scale = backend::GpuBlock(gpu_, table.size() * sizeof(float));
+  input.scale = device::GpuBlock(gpu_, table.size() * sizeof(float));
   copy_in(input.scale.get(), std::as_bytes(std::span(table)));
   input.body.factors = input.scale.as<float>();
   input.body.shifts = input.scale.as<float>() + channels;
@@ -154,7 +154,7 @@ void GpuDataSet::copy_in(std::byte* device, std::span<const std::byte> bytes) {
   }
 }
 
-void GpuDataSet::fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+void GpuDataSet::fill(device::Gpu::Stream stream, std::span<const std::byte* const> parts,
                       std::span<std::byte* const> inputs) const {
   GpuQueue* const queue = gpu_.queue(stream);
   const auto* const ids = reinterpret_cast<const std::int64_t*>(parts[0]);

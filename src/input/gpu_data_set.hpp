@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/gpu/gpu_block.hpp"
 #include "data/augment.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "exec/input_source.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/gather_kernels.hpp"
@@ -22,7 +22,7 @@ class GpuDataSet final : public exec::InputFiller {
   /// Reads the whole set, by the pool, and copies what the graph's inputs need of it, a piece at a time; returns when
   /// all is there. pipeline.not_storable() is empty. Throws Error(data) for a sample that cannot be read. The Gpu
   /// outlives it.
-  GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, backend::Gpu& gpu,
+  GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, device::Gpu& gpu,
              std::shared_ptr<const GatherKernels> kernels, exec::WorkerPool& pool,
              std::size_t piece_bytes = kPieceBytes);
 
@@ -32,7 +32,7 @@ class GpuDataSet final : public exec::InputFiller {
   [[nodiscard]] static std::size_t drawn_bytes(const data::Pipeline& pipeline, const Graph& graph);
 
   [[nodiscard]] std::span<const std::size_t> parts() const override { return part_bytes_; }
-  void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+  void fill(device::Gpu::Stream stream, std::span<const std::byte* const> parts,
             std::span<std::byte* const> inputs) const override;
 
  private:
@@ -41,7 +41,7 @@ class GpuDataSet final : public exec::InputFiller {
     std::size_t feature = 0;
     std::size_t sample_bytes = 0;
     std::int64_t elements = 0;  ///< of a shard: pixels, or bytes of what is no image
-    backend::GpuBlock samples, scale;
+    device::GpuBlock samples, scale;
     std::size_t moves = 0;    ///< its part; 0: nothing is drawn for it
     GatherImagesBody body{};  ///< of an image: what is the same for all shards
   };
@@ -51,12 +51,12 @@ class GpuDataSet final : public exec::InputFiller {
   /// Returns when the bytes are on the GPU.
   void copy_in(std::byte* device, std::span<const std::byte> bytes);
 
-  backend::Gpu& gpu_;
+  device::Gpu& gpu_;
   std::shared_ptr<const GatherKernels> kernels_;
-  backend::Gpu::Stream stream_;
-  backend::Gpu::Event copied_;
+  device::Gpu::Stream stream_;
+  device::Gpu::Event copied_;
   std::size_t piece_bytes_;
-  backend::PinnedBlock pinned_;          ///< while it is copied
+  device::PinnedBlock pinned_;           ///< while it is copied
   std::vector<std::size_t> part_bytes_;  ///< of a shard
   std::vector<Input> inputs_;
 };

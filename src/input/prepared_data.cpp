@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "backend/threads.hpp"
 #include "core/digest.hpp"
 #include "data/split.hpp"
 #include "data/statistics.hpp"
+#include "device/threads.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::input {
@@ -68,7 +68,7 @@ std::string left_out_text(const std::vector<std::string>& faults) {
 }
 
 data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& notes) {
-  return data::channel_statistics(set, {.threads = backend::available_cores(), .notes = &notes});
+  return data::channel_statistics(set, {.threads = device::available_cores(), .notes = &notes});
 }
 
 void normalize(const Job& job, SourceIndexes& indexes, PreparedData& data) {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "comm/mpi_folder.hpp"
+#include "comm/transport/mpi_folder.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "comm/mpi_session.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "launch/processes.hpp"
 
 namespace lockstep::launch {

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "comm/topology.hpp"
+#include "comm/transport/topology.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"

@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "comm/mpi_folder.hpp"
+#include "comm/transport/mpi_folder.hpp"
 #include "launch/attempt.hpp"
 #include "launch/host_pool.hpp"
 #include "launch/processes.hpp"

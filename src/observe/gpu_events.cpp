@@ -12,7 +12,7 @@ namespace lockstep::observe {
 
 namespace {
 
-using backend::GpuInfo;
+using device::GpuInfo;
 
 /// As it goes over the wire; all ranks are the same program.
 struct Row {
@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> properties(const GpuAndDriver& 
 }  // namespace
 
 std::string driver_text(const std::string& version, int cuda_version) {
-  return telemetry::driver_text(version, backend::cuda_version_text(cuda_version));
+  return telemetry::driver_text(version, device::cuda_version_text(cuda_version));
 }
 
 std::string differences(const std::vector<GpuAndDriver>& ranks) {
@@ -109,7 +109,7 @@ void emit_gpus(const RankContext& run) {
                                 {"clock_mhz", std::int64_t{gpu.clock_mhz}},
                                 {"memory_clock_mhz", std::int64_t{gpu.memory_clock_mhz}},
                                 {"pci_bus", gpu.pci_bus},
-                                {"driver", backend::cuda_version_text(told.driver_cuda_version)}};
+                                {"driver", device::cuda_version_text(told.driver_cuda_version)}};
     if (!told.driver_version.empty()) record.emplace_back("driver_version", told.driver_version);
     run.emit("gpu", record);
   }

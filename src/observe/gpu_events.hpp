@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/gpu/driver.hpp"
+#include "device/gpu/driver.hpp"
 #include "observe/rank_context.hpp"
 
 namespace lockstep::observe {
@@ -13,7 +13,7 @@ namespace lockstep::observe {
 void emit_gpus(const RankContext& run);
 
 struct GpuAndDriver {
-  backend::GpuInfo gpu;
+  device::GpuInfo gpu;
   int driver_cuda_version = 0;  ///< as DriverFacts::cuda_version
   std::string driver_version;   ///< "580.65.06"; empty: nobody says
 };

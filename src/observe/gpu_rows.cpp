@@ -30,7 +30,7 @@ std::int64_t step_at(const std::map<double, std::int64_t>& steps, double time) {
   return after == steps.begin() ? after->second : std::prev(after)->second;
 }
 
-std::map<std::uint32_t, int> lanes_of(const backend::GpuRecording& recording) {
+std::map<std::uint32_t, int> lanes_of(const device::GpuRecording& recording) {
   std::map<std::uint32_t, int> lanes;
   for (const auto& activity : recording.activities) lanes[activity.stream] = 0;
   int next = kGpuLane;
@@ -40,13 +40,13 @@ std::map<std::uint32_t, int> lanes_of(const backend::GpuRecording& recording) {
 
 }  // namespace
 
-double host_seconds(std::uint64_t gpu, const backend::ClockPair& first, const backend::ClockPair& last) {
+double host_seconds(std::uint64_t gpu, const device::ClockPair& first, const device::ClockPair& last) {
   const double apart = nanoseconds_between(first.gpu, last.gpu);
   const double slope = apart > 0 ? (last.host - first.host) / apart : kNano;
   return first.host + slope * nanoseconds_between(first.gpu, gpu);
 }
 
-void add_gpu_rows(const backend::GpuRecording& recording, std::vector<telemetry::TimelineSpan>& spans) {
+void add_gpu_rows(const device::GpuRecording& recording, std::vector<telemetry::TimelineSpan>& spans) {
   const auto steps = steps_of(spans);
   const auto lanes = lanes_of(recording);
   std::vector<telemetry::TimelineSpan> rows;

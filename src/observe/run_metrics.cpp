@@ -9,10 +9,10 @@
 #include <span>
 #include <thread>
 
-#include "backend/device.hpp"
-#include "backend/peak_flops.hpp"
-#include "comm/hosts.hpp"
+#include "comm/reduce/hosts.hpp"
 #include "core/whole_file.hpp"
+#include "device/device.hpp"
+#include "device/peak_flops.hpp"
 #include "graph/cost.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/version.hpp"
@@ -137,7 +137,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = run_.device.is_gpu() ? run_.device.peak_flops
-                                     : backend::peak_flops(device.isa, backend::cpu_hertz(), facts.workers);
+                                     : device::peak_flops(device.isa, device::cpu_hertz(), facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/clock_offset.hpp"
+#include "comm/transport/clock_offset.hpp"
 #include "core/trace.hpp"
 #include "observe/rank_context.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"

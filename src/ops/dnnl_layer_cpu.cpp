@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <string_view>
 
-#include "backend/cpu/cpu_info.hpp"
-#include "backend/cpu/dnnl_call.hpp"
-#include "backend/gpu/plan_parts.hpp"
 #include "core/narrow.hpp"
+#include "device/cpu/cpu_info.hpp"
+#include "device/cpu/dnnl_call.hpp"
+#include "device/gpu/plan_parts.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using backend::DnnlCall;
-using backend::DnnlContext;
-using backend::DnnlDirections;
-using backend::DnnlTensors;
+using device::DnnlCall;
+using device::DnnlContext;
+using device::DnnlDirections;
+using device::DnnlTensors;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
@@ -86,7 +86,7 @@ class PackedWeight {
  public:
   PackedWeight() = default;
   PackedWeight(const DnnlContext& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed)
-      : reorder_(backend::make_reorder(context, plain, packed)), bytes_(packed.get_size()) {}
+      : reorder_(device::make_reorder(context, plain, packed)), bytes_(packed.get_size()) {}
 
   const void* get(const DnnlContext& context, RoundedWeight& rounded, const void* weight, std::uint64_t version) {
     if (version_ != version) {
@@ -134,8 +134,8 @@ class DnnlLayer final : public Kernel {
     const auto name = [](const dnnl::primitive_desc& direction) -> std::string {
       return direction ? direction.impl_info_str() : "";
     };
-    return backend::PlanParts{name(directions_.forward), name(directions_.source_gradient),
-                              name(directions_.weight_gradient)}
+    return device::PlanParts{name(directions_.forward), name(directions_.source_gradient),
+                             name(directions_.weight_gradient)}
         .text();
   }
 
@@ -194,7 +194,7 @@ class DnnlLayer final : public Kernel {
                                        {DNNL_ARG_DIFF_DST, tensors_.destination_gradient},
                                        {DNNL_ARG_DIFF_WEIGHTS, direction.diff_weights_desc(0)},
                                        {DNNL_ARG_DIFF_BIAS, tensors_.bias}});
-    unpack_ = backend::make_reorder(context_, direction.diff_weights_desc(0), plain_gradient_);
+    unpack_ = device::make_reorder(context_, direction.diff_weights_desc(0), plain_gradient_);
   }
 
   void backward_source(const BackwardCall& call, const void* dy) {
@@ -280,7 +280,7 @@ std::optional<DnnlDirections> describe_native(const DnnlContext& context, const 
 bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa) {
   const auto fits = [](const TensorSpec& spec) { return spec.dtype == DType::f32 || spec.dtype == DType::bf16; };
   return request.products == DType::bf16 && fits(request.inputs[0]) && fits(request.outputs[0]) &&
-         backend::multiplies_bf16(isa);
+         device::multiplies_bf16(isa);
 }
 
 std::unique_ptr<Kernel> make_dnnl_layer(const KernelRequest& request, const DnnlLayerShape& shape,

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "backend/cpu/dnnl_layer.hpp"
+#include "device/cpu/dnnl_layer.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -23,7 +23,7 @@ struct DnnlLayerShape {
   dnnl::memory::format_tag plain_weight = dnnl::memory::format_tag::undef;
 };
 
-using DescribeDnnlLayer = std::function<backend::DnnlDirections(const dnnl::engine&, const backend::DnnlTensors&)>;
+using DescribeDnnlLayer = std::function<device::DnnlDirections(const dnnl::engine&, const device::DnnlTensors&)>;
 
 /// Whether oneDNN is to compute these products in bfloat16 itself: they are of bfloat16, and `isa` multiplies it.
 [[nodiscard]] bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "backend/gpu/elements.hpp"
+#include "device/gpu/elements.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -38,7 +38,7 @@ template <class Make>
 std::unique_ptr<Kernel> make_for_elements(const KernelRequest& request, const Make& make) {
   const auto element = common_element(request);
   if (!element) return nullptr;
-  return backend::with_element(*element, [&]<class T>(T value) -> std::unique_ptr<Kernel> { return make(value); });
+  return device::with_element(*element, [&]<class T>(T value) -> std::unique_ptr<Kernel> { return make(value); });
 }
 
 /// The same where there is a kernel for float32 only.

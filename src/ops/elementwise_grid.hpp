@@ -1,10 +1,10 @@
-// Elementwise kernels over a Grid (backend/gpu/grid.hpp): a formula is a type with static functions of floats.
+// Elementwise kernels over a Grid (device/gpu/grid.hpp): a formula is a type with static functions of floats.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 

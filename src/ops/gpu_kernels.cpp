@@ -4,8 +4,8 @@
 
 namespace lockstep::ops {
 
-void add_gpu_kernels(const backend::CudaModule& module, OpRegistry& registry) {
-  auto* const add = module.library.find<void(OpRegistry&)>(backend::kModuleRegisterKernels);
+void add_gpu_kernels(const device::CudaModule& module, OpRegistry& registry) {
+  auto* const add = module.library.find<void(OpRegistry&)>(device::kModuleRegisterKernels);
   LOCKSTEP_CHECK(add != nullptr, "a CUDA module of this build has kernels");
   add(registry);
 }

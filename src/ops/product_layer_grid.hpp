@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "backend/gpu/element_kernels.hpp"
+#include "device/gpu/element_kernels.hpp"
 #include "lockstep/error.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
@@ -70,11 +70,11 @@ class ProductOperand {
     if (!copies_) return tensor;
     void* const to = copy(workspace);
     if (gap_ == 0) {
-      backend::put_cast<Grid>(queue, backend::Cast::narrow, products_, tensor, to, elements_);
+      device::put_cast<Grid>(queue, device::Cast::narrow, products_, tensor, to, elements_);
     } else {
-      backend::with_narrow(products_, [&]<class T>(T /*element*/) {
+      device::with_narrow(products_, [&]<class T>(T /*element*/) {
         const auto* from = static_cast<const float*>(tensor);
-        Grid::each(queue, elements_, backend::CopyRowsBody<T>{from, static_cast<T*>(to), Divisor(row_), gap_});
+        Grid::each(queue, elements_, device::CopyRowsBody<T>{from, static_cast<T*>(to), Divisor(row_), gap_});
       });
     }
     return to;
@@ -153,7 +153,7 @@ auto make_for_products(const KernelRequest& request, const Make& make) -> declty
   const auto fits = [&](DType dtype) { return dtype == products || dtype == DType::f32; };
   if (request.parameters[0].dtype != products || !fits(in) || !fits(out)) return nullptr;
   if (products == DType::f32) return make(float{}, float{}, float{});
-  return backend::with_narrow(products, [&]<class T>(T narrow) -> Made {
+  return device::with_narrow(products, [&]<class T>(T narrow) -> Made {
     if (in == DType::f32) return out == DType::f32 ? make(narrow, float{}, float{}) : make(narrow, float{}, narrow);
     return out == DType::f32 ? make(narrow, narrow, float{}) : make(narrow, narrow, narrow);
   });

@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::RowBlocks;
+using device::RowBlocks;
 
 /// sums[i] += term(row, i) of rows `first` to `first + kRows - 1`, in order.
 template <int kRows, class Term>
@@ -57,7 +57,7 @@ LOCKSTEP_VECTORIZED void sum_blocks_of_scaled(const NormedRows& of, const RowBlo
 /// `first`: of for_levels.
 template <class First>
 void sum_in_levels(std::int64_t rows, std::int64_t columns, float* total, void* scratch, const First& first) {
-  backend::for_levels(
+  device::for_levels(
       rows, columns, total, static_cast<float*>(scratch), first,
       [=](const float* from, const RowBlocks& blocks, float* to) { sum_blocks_of_rows(from, blocks, columns, to); });
 }

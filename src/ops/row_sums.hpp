@@ -1,9 +1,9 @@
-// Sums over rows on the CPU, in the order of backend/row_blocks.hpp. Each needs a scratch of row_sums_bytes() there.
+// Sums over rows on the CPU, in the order of device/row_blocks.hpp. Each needs a scratch of row_sums_bytes() there.
 #pragma once
 
 #include <cstdint>
 
-#include "backend/row_blocks.hpp"
+#include "device/row_blocks.hpp"
 
 namespace lockstep::ops {
 

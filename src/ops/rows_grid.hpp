@@ -1,24 +1,24 @@
-// Sums over rows on a Grid, in the order of backend/row_blocks.hpp, and what norms over rows add in that way.
+// Sums over rows on a Grid, in the order of device/row_blocks.hpp, and what norms over rows add in that way.
 #pragma once
 
 #include <cstdint>
 
-#include "backend/gpu/grid.hpp"
-#include "backend/row_blocks.hpp"
+#include "device/gpu/grid.hpp"
+#include "device/row_blocks.hpp"
 
 namespace lockstep::ops {
 
 /// total[columns] = sum over rows of terms.of(row, column); scratch is [scratch_rows(rows), columns].
 template <class Grid, class T, class Terms>
 void put_row_sums(GpuQueue* queue, const Terms& terms, std::int64_t rows, std::int64_t columns, T* total, T* scratch) {
-  using backend::RowBlocks;
+  using device::RowBlocks;
   const auto put = [&]<class Added>(const Added& added, const RowBlocks& blocks, T* to) {
-    Grid::each(queue, blocks.count() * columns, backend::SumBlocksBody<Added, T>{added, blocks, columns, to});
+    Grid::each(queue, blocks.count() * columns, device::SumBlocksBody<Added, T>{added, blocks, columns, to});
   };
-  backend::for_levels(
+  device::for_levels(
       rows, columns, total, scratch, [&](const RowBlocks& blocks, T* to) { put(terms, blocks, to); },
       [&](const T* from, const RowBlocks& blocks, T* to) {
-        put(backend::RowElements<T>{from, columns}, blocks, to);
+        put(device::RowElements<T>{from, columns}, blocks, to);
       });
 }
 

@@ -10,7 +10,7 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::Cast;
+using device::Cast;
 
 constexpr std::size_t kAlignment = 256;  // of the workspace that the widened kernel gets, as of any other
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backend/cast.hpp"
+#include "device/cast.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -18,7 +18,7 @@ class Casts {
   Casts& operator=(const Casts&) = delete;
   virtual ~Casts() = default;
   /// `n` elements; the two do not overlap.
-  virtual void cast(backend::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const = 0;
+  virtual void cast(device::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const = 0;
 };
 
 [[nodiscard]] std::shared_ptr<const Casts> cpu_casts();

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "backend/row_blocks.hpp"
 #include "core/vectorize.hpp"
+#include "device/row_blocks.hpp"
 
 namespace lockstep::optim {
 
@@ -80,10 +80,9 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
 
 double CpuUpdater::norm() {
   double sum = 0;
-  backend::for_levels_of(squares_.data(), std::ssize(squares_), 1, &sum, square_levels_.data(),
-                         [](const double* from, const backend::RowBlocks& blocks, double* to) {
-                           backend::sum_level(from, blocks, 1, to);
-                         });
+  device::for_levels_of(
+      squares_.data(), std::ssize(squares_), 1, &sum, square_levels_.data(),
+      [](const double* from, const device::RowBlocks& blocks, double* to) { device::sum_level(from, blocks, 1, to); });
   return std::sqrt(sum);
 }
 

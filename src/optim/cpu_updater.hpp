@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "backend/row_blocks.hpp"
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
+#include "device/row_blocks.hpp"
 #include "exec/worker_pool.hpp"
 #include "optim/updater.hpp"
 
@@ -18,7 +18,7 @@ class CpuUpdater final : public Updater {
         exchange_(exchange),
         pool_(pool),
         squares_(pieces_.size()),
-        square_levels_(static_cast<std::size_t>(backend::scratch_rows(std::ssize(pieces_)))),
+        square_levels_(static_cast<std::size_t>(device::scratch_rows(std::ssize(pieces_)))),
         finite_(pieces_.size(), 1) {}
 
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;

@@ -28,7 +28,7 @@ void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t in
 
 }  // namespace
 
-GpuUpdater::GpuUpdater(const UpdaterSetup& setup, backend::Gpu& gpu, comm::GpuExchange& exchange,
+GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuExchange& exchange,
                        std::unique_ptr<const UpdateKernels> kernels)
     : Updater(setup), gpu_(gpu), exchange_(exchange), kernels_(std::move(kernels)), done_(gpu.make_event()) {}
 
@@ -70,9 +70,9 @@ const exec::TensorBlock& GpuUpdater::gradient() {
   return gradient_;
 }
 
-backend::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
-  const backend::PinnedBlock pinned(gpu_, bytes.size());
-  backend::GpuBlock block(gpu_, bytes.size());
+device::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
+  const device::PinnedBlock pinned(gpu_, bytes.size());
+  device::GpuBlock block(gpu_, bytes.size());
   if (bytes.empty()) return block;
   gpu_.fill(pinned.get(), bytes.data(), bytes.size());
   gpu_.copy_in(parameters_->stream(), block.get(), pinned.get(), bytes.size());
@@ -136,21 +136,21 @@ void GpuUpdater::make_tables() {
   uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
   if (clip_norm_ > 0 || scales_loss_) {
-    verdict_ = backend::GpuBlock(gpu_, sizeof(Verdict));
-    verdict_on_host_ = backend::PinnedBlock(gpu_, sizeof(Verdict));
+    verdict_ = device::GpuBlock(gpu_, sizeof(Verdict));
+    verdict_on_host_ = device::PinnedBlock(gpu_, sizeof(Verdict));
   }
   if (clip_norm_ <= 0) return;
   chunks_ = table(std::as_bytes(std::span(chunks)));
-  lanes_ = backend::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
-  squares_ = backend::GpuBlock(gpu_, pieces_.size() * sizeof(double));
-  square_ = backend::GpuBlock(gpu_, sizeof(double));
-  square_levels_ = backend::GpuBlock(gpu_, backend::row_sums_bytes<double>(std::ssize(pieces_), 1));
+  lanes_ = device::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
+  squares_ = device::GpuBlock(gpu_, pieces_.size() * sizeof(double));
+  square_ = device::GpuBlock(gpu_, sizeof(double));
+  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(std::ssize(pieces_), 1));
 }
 
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
   gpu_.make_current();
   if (parts_.get() == nullptr) make_tables();
-  const backend::Gpu::Stream stream = parameters_->stream();
+  const device::Gpu::Stream stream = parameters_->stream();
   gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
   GpuQueue* const queue = gpu_.queue(stream);
   gpu_.wait(stream, exchange_.whole());
@@ -175,11 +175,11 @@ void GpuUpdater::put_clipping(GpuQueue* queue) {
   auto* const squares = squares_.as<double>();
   kernels_->put(queue, chunks,
                 SquaresBody{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
-  const auto level = [&](const double* from, const backend::RowBlocks& blocks, double* to) {
+  const auto level = [&](const double* from, const device::RowBlocks& blocks, double* to) {
     kernels_->put(queue, blocks.count(), SumSquaresBody{{from, 1}, blocks, 1, to});
   };
   auto* const square = square_.as<double>();
-  backend::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
+  device::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
   kernels_->put(queue, 1, ClipBody{square, clip_norm_, verdict_.as<Verdict>()});
 }
 
@@ -204,7 +204,7 @@ void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
 }
 
 UpdateResult GpuUpdater::read_verdict() {
-  const backend::Gpu::Stream stream = parameters_->stream();
+  const device::Gpu::Stream stream = parameters_->stream();
   gpu_.copy_out(stream, verdict_on_host_.get(), verdict_.get(), sizeof(Verdict));
   gpu_.record(done_, stream);
   gpu_.wait(done_);

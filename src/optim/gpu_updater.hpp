@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/gpu/gpu_block.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
@@ -16,7 +16,7 @@ namespace lockstep::optim {
 class GpuUpdater final : public Updater {
  public:
   /// Gpu and exchange outlive it.
-  GpuUpdater(const UpdaterSetup& setup, backend::Gpu& gpu, comm::GpuExchange& exchange,
+  GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuExchange& exchange,
              std::unique_ptr<const UpdateKernels> kernels);
   GpuUpdater(const GpuUpdater&) = delete;
   GpuUpdater& operator=(const GpuUpdater&) = delete;
@@ -34,7 +34,7 @@ class GpuUpdater final : public Updater {
  private:
   /// The tables that kernels read; when the exchange knows where its sums are.
   void make_tables();
-  [[nodiscard]] backend::GpuBlock table(std::span<const std::byte> bytes);
+  [[nodiscard]] device::GpuBlock table(std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
@@ -42,15 +42,15 @@ class GpuUpdater final : public Updater {
   void put_optimizer(GpuQueue* queue, const UpdateScalars& scalars);
   [[nodiscard]] UpdateResult read_verdict();
 
-  backend::Gpu& gpu_;
+  device::Gpu& gpu_;
   comm::GpuExchange& exchange_;
   std::unique_ptr<const UpdateKernels> kernels_;
   std::shared_ptr<exec::GpuParameters> parameters_;
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
-  backend::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, square_levels_, square_, verdict_;
-  backend::PinnedBlock verdict_on_host_;
-  backend::Gpu::Event done_;
+  device::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, square_levels_, square_, verdict_;
+  device::PinnedBlock verdict_on_host_;
+  device::Gpu::Event done_;
 };
 
 }  // namespace lockstep::optim

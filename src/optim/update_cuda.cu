@@ -1,8 +1,8 @@
 // The update's kernels for GPUs.
-#include "backend/cuda/cuda_grid.cuh"
+#include "device/cuda/cuda_grid.cuh"
 #include "optim/update_kernels.hpp"
 
 /// The caller owns them.
 extern "C" __attribute__((visibility("default"))) lockstep::optim::UpdateKernels* lockstep_cuda_make_update_kernels() {
-  return new lockstep::optim::GridUpdateKernels<lockstep::backend::CudaGrid>;
+  return new lockstep::optim::GridUpdateKernels<lockstep::device::CudaGrid>;
 }

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backend/float_math.hpp"
-#include "backend/gpu/grid.hpp"
-#include "backend/row_blocks.hpp"
 #include "core/filter_sizes.hpp"
 #include "core/host_device.hpp"
 #include "core/narrow.hpp"
+#include "device/float_math.hpp"
+#include "device/gpu/grid.hpp"
+#include "device/row_blocks.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/optimizer_formulas.hpp"
 
@@ -70,12 +70,12 @@ struct GatherBody {
     float sum = uses[part.use][at];
     for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
     gradient[i] = sum / divisor;
-    if (overflow != nullptr && backend::is_finite(gradient[i]) == 0) set_flag(overflow);
+    if (overflow != nullptr && device::is_finite(gradient[i]) == 0) set_flag(overflow);
   }
 };
 
 /// A chunk of a tensor, of elements that are neighbours in the model; the norm adds the chunks' squares as rows are
-/// added (backend/row_blocks.hpp).
+/// added (device/row_blocks.hpp).
 struct NormChunk {
   std::int64_t tensor = 0;  ///< where it starts
   std::int64_t first = 0;   ///< of the tensor's elements
@@ -114,7 +114,7 @@ struct SquaresBody {
   }
 };
 
-using SumSquaresBody = backend::SumBlocksBody<backend::RowElements<double>, double>;
+using SumSquaresBody = device::SumBlocksBody<device::RowElements<double>, double>;
 
 /// The norm, and what gradients are multiplied by. One thread.
 struct ClipBody {
@@ -224,7 +224,7 @@ class UpdateKernels {
   virtual void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const = 0;
 };
 
-/// By the grids of backend/gpu/grid.hpp.
+/// By the grids of device/gpu/grid.hpp.
 template <class Grid>
 class GridUpdateKernels final : public UpdateKernels {
  public:

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "comm/host_leader.hpp"
+#include "comm/reduce/host_leader.hpp"
 
 namespace lockstep::train {
 

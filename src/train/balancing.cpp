@@ -10,11 +10,11 @@
 #include <limits>
 #include <numeric>
 
-#include "backend/device.hpp"
-#include "backend/threads.hpp"
 #include "balance/memory_limit.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
+#include "device/device.hpp"
+#include "device/threads.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/prometheus_query.hpp"
@@ -111,7 +111,7 @@ int Balancing::most_host_shards(const exec::GradientLayout& layout) const {
   const auto part = [&](std::int64_t free) {
     return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
   };
-  return balance::most_shards({.memory = part(backend::available_memory()),
+  return balance::most_shards({.memory = part(device::available_memory()),
                                .shared_memory = part(free_shared_memory()),
                                .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
                                .workers = workers_},

@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 #include "train/start_facts.hpp"
 

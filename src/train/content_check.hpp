@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "checkpoint/progress.hpp"
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 #include "input/source_indexes.hpp"
 #include "train/run_context.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "backend/gpu/cuda_module.hpp"
-#include "comm/gpu_messages.hpp"
+#include "comm/transport/gpu_messages.hpp"
+#include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
@@ -24,9 +24,9 @@ constexpr const char* kElse = ", or set device: cpu";
 }
 
 void require_driver(const Job& job, const GpuFacts& facts, const std::string& host) {
-  using State = backend::DriverState;
+  using State = device::DriverState;
   const auto& driver = facts.driver;
-  const std::string needed = backend::cuda_version_text(facts.module_cuda_version);
+  const std::string needed = device::cuda_version_text(facts.module_cuda_version);
   if (driver.state == State::absent) {
     refuse(job, fmt::format("expected NVIDIA's driver on {}, found none ({}); install one for CUDA {} or later, start "
                             "a container with its GPUs (--gpus all)",
@@ -39,7 +39,7 @@ void require_driver(const Job& job, const GpuFacts& facts, const std::string& ho
   // Drivers run every minor release of their major one.
   if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
     refuse(job, fmt::format("expected a driver for CUDA {} or later on {}, found one for CUDA {}; update the driver",
-                            needed, host, backend::cuda_version_text(driver.cuda_version)));
+                            needed, host, device::cuda_version_text(driver.cuda_version)));
   }
   if (driver.state == State::no_gpu) {
     const std::string why =
@@ -65,23 +65,23 @@ std::vector<std::size_t> wanted_gpus(const Job& job, const GpuFacts& facts, cons
 }
 
 /// Its number in `devices`, and in doctor's list.
-std::ptrdiff_t number_of(const backend::GpuInfo& gpu, const backend::DriverFacts& driver) {
-  const auto same = [&](const backend::GpuInfo& other) { return other.ordinal == gpu.ordinal; };
+std::ptrdiff_t number_of(const device::GpuInfo& gpu, const device::DriverFacts& driver) {
+  const auto same = [&](const device::GpuInfo& other) { return other.ordinal == gpu.ordinal; };
   return std::find_if(driver.gpus.begin(), driver.gpus.end(), same) - driver.gpus.begin();
 }
 
-GpuFacts facts_with(const backend::CudaModule& module) {
+GpuFacts facts_with(const device::CudaModule& module) {
   GpuFacts facts;
   facts.module_problem = module.problem;
   facts.module_cuda_version = module.cuda_version;
-  facts.driver = backend::ask_driver();
+  facts.driver = device::ask_driver();
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) facts.visible = visible;
   facts.shared = std::getenv("LOCKSTEP_SHARE_GPUS") != nullptr;
   return facts;
 }
 
 /// each_has_its_own() of this rank's host.
-bool ranks_have_their_own(const backend::DriverFacts& driver, Communicator& communicator) {
+bool ranks_have_their_own(const device::DriverFacts& driver, Communicator& communicator) {
   constexpr std::size_t kLongest = 32;
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::string all(kLongest * ranks, '\0'), mine(kLongest, '\0');
@@ -103,13 +103,13 @@ bool each_has_its_own(std::vector<std::string> seen) {
 }
 
 GpuFacts ask_gpu_facts() {
-  const backend::CudaModule module = backend::open_module();
+  const device::CudaModule module = device::open_module();
   GpuFacts facts = facts_with(module);
   if (module) facts.module_libraries = fmt::format("{}, {}", module.libraries, comm::messages_library(module));
   return facts;
 }
 
-backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {
+device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {
   if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
   require_driver(job, facts, place.host);
   const auto wanted = wanted_gpus(job, facts, place.host);
@@ -122,7 +122,7 @@ backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPla
                     job.devices.empty() ? "visible" : "in devices", wanted.size()));
   }
   const std::size_t turn = static_cast<std::size_t>(place.local_rank) % wanted.size();
-  const backend::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(turn));
+  const device::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(turn));
   if (gpu.major < kLeastMajor) {
     refuse(job, fmt::format("expected a GPU of compute capability {}.0 or later for rank {} on {}, found {}; leave it "
                             "out by devices",
@@ -137,33 +137,33 @@ exec::Device choose_device(const Job& job, Communicator& communicator) {
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
-  const auto module = std::make_shared<const backend::CudaModule>(backend::open_module());
+  const auto module = std::make_shared<const device::CudaModule>(device::open_module());
   const GpuFacts facts = facts_with(*module);
   const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank),
                         ranks_have_their_own(facts.driver, communicator)};
-  const backend::GpuInfo gpu = choose_gpu(job, facts, place);
+  const device::GpuInfo gpu = choose_gpu(job, facts, place);
   // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own. Ranks of
   // pretended hosts (LOCKSTEP_HOST_ID) meet on GPUs, too.
   const auto gpus = job.devices.empty() ? facts.driver.gpus.size() : job.devices.size();
   const bool meet = place.local_size > static_cast<int>(gpus) || std::getenv("LOCKSTEP_HOST_ID") != nullptr;
   if (facts.shared && meet && !place.has_own) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
-  const backend::GpuPlace named{place.host, rank,
-                                fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
+  const device::GpuPlace named{place.host, rank,
+                               fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);
   ops::add_gpu_kernels(*module, *kernels);
   return {.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
                    fmt::format("{}, driver for CUDA {}", module->libraries,
-                               backend::cuda_version_text(facts.driver.cuda_version))},
-          .lanes = std::make_shared<backend::GpuLanes>(backend::make_gpu(*module, gpu.ordinal, named)),
+                               device::cuda_version_text(facts.driver.cuda_version))},
+          .lanes = std::make_shared<device::GpuLanes>(device::make_gpu(*module, gpu.ordinal, named)),
           .gpu_kernels = std::move(kernels),
           .graphs = job.cuda_graphs,
           .gpu = gpu,
           .driver_cuda_version = facts.driver.cuda_version,
           .module = module,
           .gpu_place = named,
-          .peak_flops = backend::peak_flops(gpu, job.precision),
-          .profiler = backend::make_profiler(*module)};
+          .peak_flops = device::peak_flops(gpu, job.precision),
+          .profiler = device::make_profiler(*module)};
 }
 
 }  // namespace lockstep::train

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/gpu/driver.hpp"
+#include "device/gpu/driver.hpp"
 #include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/job.hpp"
@@ -14,7 +14,7 @@ namespace lockstep::train {
 
 /// What decides, on one host.
 struct GpuFacts {
-  backend::DriverFacts driver;
+  device::DriverFacts driver;
   std::string module_problem;          ///< why there is no CUDA module; empty: there is one
   int module_cuda_version = 0;         ///< that it was built with
   std::string module_libraries;        ///< that it was loaded with: "CUDA runtime 13000, ..., NCCL 2.28.3"
@@ -39,7 +39,7 @@ struct RankPlace {
 /// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Where
 /// GPUs are shared, ranks beyond their number begin anew with the first. Throws Error(configuration) where this host
 /// cannot do what the job says, Error(usage) where it has too many ranks.
-[[nodiscard]] backend::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
+[[nodiscard]] device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
 
 /// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
 /// call it together.

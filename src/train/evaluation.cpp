@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "comm/assignment.hpp"
+#include "comm/reduce/assignment.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_plans.hpp"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "input/loader_source.hpp"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLibrariesPart = 64;  // of the free memory; an estimate, which no GPU has confirmed
 
-std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const backend::CudaModule& module) {
+std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::CudaModule& module) {
   auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
   LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the update's kernels");
   return std::unique_ptr<const optim::UpdateKernels>(make());
@@ -20,8 +20,8 @@ std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const backend::C
 
 GpuStep make_gpu_step(const RunContext& run, const optim::UpdaterSetup& setup, const comm::ExchangeLayout& layout,
                       const comm::ExchangeOptions& options) {
-  backend::Gpu& gpu = run.device.lanes->gpu();
-  const backend::CudaModule& module = *run.device.module;
+  device::Gpu& gpu = run.device.lanes->gpu();
+  const device::CudaModule& module = *run.device.module;
   gpu.make_current();
   std::unique_ptr<comm::GpuMessages> messages;
   if (run.communicator.size() > 1) {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/device.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
 #include "core/digest.hpp"
+#include "device/device.hpp"
 
 namespace lockstep::train {
 

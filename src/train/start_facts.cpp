@@ -1,6 +1,6 @@
 #include "train/start_facts.hpp"
 
-#include "comm/host_leader.hpp"
+#include "comm/reduce/host_leader.hpp"
 #include "input/data_facts.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/fingerprint.hpp"

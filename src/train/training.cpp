@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "checkpoint/initialize.hpp"
-#include "comm/expected_bytes.hpp"
-#include "comm/host_leader.hpp"
-#include "comm/work_together.hpp"
+#include "comm/reduce/expected_bytes.hpp"
+#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "exec/thread_counts.hpp"
 #include "graph/workload.hpp"

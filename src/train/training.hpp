@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"

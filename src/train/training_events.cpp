@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/device.hpp"
 #include "config/config.hpp"
+#include "device/device.hpp"
 #include "lockstep/version.hpp"
 #include "observe/gpu_events.hpp"
 #include "train/catalogue.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/assignment.hpp"
+#include "comm/reduce/assignment.hpp"
 
 namespace lockstep::balance {
 namespace {

@@ -1,5 +1,5 @@
 // One verdict for all ranks, and soon: a failure ends the wait of those who know nothing yet.
-#include "comm/agreement.hpp"
+#include "comm/transport/agreement.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

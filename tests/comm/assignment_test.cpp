@@ -1,5 +1,5 @@
 // Placements at the size of a large cluster, and against the plain search over all places and edge owners.
-#include "comm/assignment.hpp"
+#include "comm/reduce/assignment.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <set>
 #include <tuple>
 
-#include "comm/tree.hpp"
+#include "comm/reduce/tree.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

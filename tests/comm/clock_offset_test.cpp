@@ -1,4 +1,4 @@
-#include "comm/clock_offset.hpp"
+#include "comm/transport/clock_offset.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
-#include "comm/assignment.hpp"
-#include "comm/exchange.hpp"
-#include "comm/slices.hpp"
-#include "comm/tree.hpp"
+#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/slices.hpp"
+#include "comm/reduce/tree.hpp"
 #include "core/philox.hpp"
 #include "lockstep/communicator.hpp"
 

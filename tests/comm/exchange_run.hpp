@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/exchange.hpp"
 #include "comm/exchange_cases.hpp"
-#include "comm/expected_bytes.hpp"
+#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/expected_bytes.hpp"
 #include "core/digest.hpp"
 #include "seeds.hpp"
 

@@ -1,4 +1,4 @@
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
 // The exchange on GPUs: the sums' bits, and every access in order, on fakes that check it.
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 
-#include "backend/fake_gpu.hpp"
 #include "comm/exchange_run.hpp"
 #include "cuda/checked_messages.hpp"
 #include "cuda/faulty_messages.hpp"
+#include "device/fake_gpu.hpp"
 #include "lockstep/error.hpp"
 #include "seeds.hpp"
 
@@ -16,12 +16,12 @@ namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
-using backend::FakeGpu;
+using device::FakeGpu;
 
 constexpr ExchangeOptions kOptions{.timeout = 60s};
 constexpr unsigned kSeeds = 25;
 
-using backend::bytes_of;
+using device::bytes_of;
 
 /// `fault`: null where nothing goes wrong.
 std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu,

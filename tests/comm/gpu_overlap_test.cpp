@@ -6,17 +6,17 @@
 #include <thread>
 #include <utility>
 
-#include "backend/fake_gpu.hpp"
 #include "comm/exchange_cases.hpp"
 #include "comm/exchange_run.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
 #include "cuda/checked_messages.hpp"
+#include "device/fake_gpu.hpp"
 
 namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
-using backend::FakeGpu;
+using device::FakeGpu;
 
 /// Notes of each bucket, when it is whole, whether what it waited for is done.
 class NotingMessages final : public GpuMessages {
@@ -73,7 +73,7 @@ TEST(GpuExchange, ABucketDoesNotWaitForLaterKernels) {
         const auto values = gradient(step, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
         const Leaf leaf = exchange.leaf(shard, bucket);
         gpu.wait(worker, leaf.free);
-        gpu.kernel_writes(worker, backend::bytes_of(leaf.memory), values.size() * sizeof(float));
+        gpu.kernel_writes(worker, device::bytes_of(leaf.memory), values.size() * sizeof(float));
         fill(leaf, values);
         gpu.record(leaf.written, worker);
         exchange.ready(shard, bucket);

@@ -1,4 +1,4 @@
-#include "comm/host_leader.hpp"
+#include "comm/reduce/host_leader.hpp"
 
 #include <gtest/gtest.h>
 

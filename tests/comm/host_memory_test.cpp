@@ -1,4 +1,4 @@
-#include "comm/host_memory.hpp"
+#include "comm/transport/host_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/doorbell.hpp"
-#include "comm/launcher.hpp"
+#include "comm/transport/doorbell.hpp"
+#include "comm/transport/launcher.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "comm/exchange.hpp"
 #include "comm/exchange_cases.hpp"
-#include "comm/mpi_session.hpp"
+#include "comm/reduce/exchange.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "comm/mpi_folder.hpp"
+#include "comm/transport/mpi_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

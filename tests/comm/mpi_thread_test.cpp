@@ -1,6 +1,6 @@
 // The communication thread's error path, and what is left of a transfer when its owner destroys it. MPI starts once in
 // a process, so each test is a process of its own: one rank, which sends to itself.
-#include "comm/mpi_thread.hpp"
+#include "comm/transport/mpi_thread.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/mpi_session.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "comm/exchange.hpp"
+#include "comm/reduce/exchange.hpp"
 
 namespace lockstep::comm {
 namespace {

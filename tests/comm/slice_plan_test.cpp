@@ -1,6 +1,6 @@
 // The exchange as messages, played through between made-up ranks: each message is delivered by order alone, the owner
 // adds as it does on its GPU, and the bits are those of the tree, however shards are placed.
-#include "comm/slice_plan.hpp"
+#include "comm/reduce/slice_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <map>
 
 #include "comm/exchange_cases.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
 #include "cuda/host_gpu.hpp"
 
 namespace lockstep::comm {
@@ -82,7 +82,7 @@ Values play(const Tree& tree, const Assignment& assignment, const std::vector<st
   for (Rank& rank : ranks) {  // they no longer move
     for (Values& root : rank.roots) rank.root_memory.push_back(root.data());
   }
-  backend::HostGpu gpu;
+  device::HostGpu gpu;
   const auto stream = gpu.make_stream();
   deliver(ranks, &SlicePlan::inside);
   for (Rank& rank : ranks) {

@@ -1,5 +1,5 @@
 // The cuts of a bucket, however many ranks there are.
-#include "comm/slices.hpp"
+#include "comm/reduce/slices.hpp"
 
 #include <gtest/gtest.h>
 

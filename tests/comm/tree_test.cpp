@@ -1,4 +1,4 @@
-#include "comm/tree.hpp"
+#include "comm/reduce/tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "comm/assignment.hpp"
+#include "comm/reduce/assignment.hpp"
 
 namespace lockstep::comm {
 namespace {

@@ -1,5 +1,5 @@
 // Work that all ranks wait for: slow work is no hang, work that stands still is, and errors keep their code.
-#include "comm/work_together.hpp"
+#include "comm/transport/work_together.hpp"
 
 #include <gtest/gtest.h>
 

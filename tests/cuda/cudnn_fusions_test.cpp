@@ -9,12 +9,12 @@
 #include <tuple>
 #include <vector>
 
-#include "backend/cuda/cudnn_convolution.hpp"
-#include "backend/cuda/cudnn_frontend.hpp"
-#include "backend/cuda/nvrtc.hpp"
 #include "core/narrow.hpp"
 #include "cuda/described_gpu.hpp"
 #include "cuda/numerical_notes.hpp"
+#include "device/cuda/cudnn_convolution.hpp"
+#include "device/cuda/cudnn_frontend.hpp"
+#include "device/cuda/nvrtc.hpp"
 
 namespace lockstep {
 
@@ -26,7 +26,7 @@ using Operand = std::shared_ptr<graphs::Tensor_attributes>;
 
 constexpr std::int64_t kBatch = 32, kChannels = 64, kPixels = 56;  // as in ResNet-50's first stage
 
-const backend::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
+const device::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
 
 /// What the table leaves open: a norm in front of a product is there if it is with any of these.
 struct Form {
@@ -44,15 +44,15 @@ class Operations {
  public:
   Operations(graphs::Graph& graph, DType dtype, std::int64_t kernel, const Form& form)
       : graph_(graph), dtype_(dtype), form_(form), before_(kernel / 2) {
-    backend::set_cudnn_types(graph, dtype);
-    weights_ = backend::channels_last(kChannels, kChannels, kernel, kernel);
+    device::set_cudnn_types(graph, dtype);
+    weights_ = device::channels_last(kChannels, kChannels, kernel, kernel);
   }
 
-  Operand image() { return graph_.tensor(backend::cudnn_tensor(images_, ++names_)); }
+  Operand image() { return graph_.tensor(device::cudnn_tensor(images_, ++names_)); }
   /// A number for each channel.
   Operand channels(DType dtype = DType::f32) {
-    const auto layout = backend::channels_last(1, kChannels, 1, 1);
-    return graph_.tensor(backend::cudnn_tensor(layout, ++names_).set_data_type(backend::cudnn_type(dtype)));
+    const auto layout = device::channels_last(1, kChannels, 1, 1);
+    return graph_.tensor(device::cudnn_tensor(layout, ++names_).set_data_type(device::cudnn_type(dtype)));
   }
 
   Operand conv(const Operand& image) {
@@ -73,9 +73,9 @@ class Operations {
   Operand norm() {
     const auto scaled = two(PointwiseMode_t::MUL, image(), channels(form_.scale));
     const auto moved = two(PointwiseMode_t::ADD, scaled, channels(form_.scale));
-    for (const Operand& x : {scaled, moved}) x->set_data_type(backend::cudnn_type(form_.between));
+    for (const Operand& x : {scaled, moved}) x->set_data_type(device::cudnn_type(form_.between));
     const Operand made = relu(moved);
-    made->set_data_type(backend::cudnn_type(dtype_));
+    made->set_data_type(device::cudnn_type(dtype_));
     return made;
   }
   void sums(const Operand& image) {
@@ -101,17 +101,17 @@ class Operations {
   static graphs::Pointwise_attributes mode(PointwiseMode_t what) {
     return graphs::Pointwise_attributes().set_mode(what);
   }
-  static Operand shaped(Operand made, const backend::ImageLayout& layout) {
-    made->set_dim(backend::as_list(layout.sizes)).set_stride(backend::as_list(layout.strides));
+  static Operand shaped(Operand made, const device::ImageLayout& layout) {
+    made->set_dim(device::as_list(layout.sizes)).set_stride(device::as_list(layout.strides));
     return made;
   }
   template <class Attributes>
   [[nodiscard]] Attributes window() const {
     return Attributes().set_padding({before_, before_}).set_stride({1, 1}).set_dilation({1, 1});
   }
-  Operand weight() { return graph_.tensor(backend::cudnn_tensor(weights_, ++names_)); }
+  Operand weight() { return graph_.tensor(device::cudnn_tensor(weights_, ++names_)); }
   void make(const Operand& result, DType dtype) {
-    result->set_output(true).set_uid(++names_).set_data_type(backend::cudnn_type(dtype));
+    result->set_output(true).set_uid(++names_).set_data_type(device::cudnn_type(dtype));
   }
 
   graphs::Graph& graph_;
@@ -119,7 +119,7 @@ class Operations {
   Form form_;
   std::int64_t before_;
   std::int64_t names_ = 0;
-  backend::ImageLayout images_ = backend::channels_last(kBatch, kChannels, kPixels, kPixels), weights_;
+  device::ImageLayout images_ = device::channels_last(kBatch, kChannels, kPixels, kPixels), weights_;
 };
 
 /// A row of the table. That of weight gradients alone is in cudnn_plans_test.cpp, which asks for those of whole nets:
@@ -161,15 +161,15 @@ const std::vector<Fusion> kFusions = {
 };
 
 /// On a GPU, with a size of kernels.
-class CudnnFusions : public testing::TestWithParam<std::tuple<backend::DescribedGpu, std::int64_t>> {
+class CudnnFusions : public testing::TestWithParam<std::tuple<device::DescribedGpu, std::int64_t>> {
  protected:
-  static void SetUpTestSuite() { backend::open_nvrtc_builtins(); }
+  static void SetUpTestSuite() { device::open_nvrtc_builtins(); }
 
   /// By the rules of the module, in any form; null: there is none.
-  [[nodiscard]] std::shared_ptr<const backend::CudnnPlan> plan(const Fusion& fusion, DType dtype) const {
+  [[nodiscard]] std::shared_ptr<const device::CudnnPlan> plan(const Fusion& fusion, DType dtype) const {
     for (const Form& form : forms(dtype)) {
-      auto made = backend::CudnnPlan::make(
-          {target_, kPlace, {"first", ""}, fusion.name, is_narrow(dtype), backend::CudnnConvolution::kMostWorkspace},
+      auto made = device::CudnnPlan::make(
+          {target_, kPlace, {"first", ""}, fusion.name, is_narrow(dtype), device::CudnnConvolution::kMostWorkspace},
           [&](graphs::Graph& graph) {
             Operations operations(graph, dtype, kernel_, form);
             fusion.put(operations);
@@ -179,9 +179,9 @@ class CudnnFusions : public testing::TestWithParam<std::tuple<backend::Described
     return nullptr;
   }
 
-  backend::DescribedGpu gpu_ = std::get<0>(GetParam());
+  device::DescribedGpu gpu_ = std::get<0>(GetParam());
   std::int64_t kernel_ = std::get<1>(GetParam());
-  backend::CudnnTarget target_ = backend::describe(gpu_);
+  device::CudnnTarget target_ = device::describe(gpu_);
 };
 
 std::string name_of_case(const testing::TestParamInfo<CudnnFusions::ParamType>& info) {
@@ -192,7 +192,7 @@ std::string name_of_case(const testing::TestParamInfo<CudnnFusions::ParamType>& 
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(On, CudnnFusions,
-                         testing::Combine(testing::Values(backend::kA100, backend::kH100), testing::Values(1, 3)),
+                         testing::Combine(testing::Values(device::kA100, device::kH100), testing::Values(1, 3)),
                          name_of_case);
 
 TEST_P(CudnnFusions, AreThoseOfTheTable) {
@@ -205,7 +205,7 @@ TEST_P(CudnnFusions, AreThoseOfTheTable) {
           << name_of(dtype) << ", for kernels of " << kernel_ << " x " << kernel_ << " on an " << gpu_.name
           << (expected ? "" : ": " + found->name()) << "; see the table of fusions in docs/gpu.md";
       if (found != nullptr) {
-        EXPECT_EQ(backend::unwanted_notes(*found, is_narrow(dtype)), "") << fusion.name << ", " << name_of(dtype);
+        EXPECT_EQ(device::unwanted_notes(*found, is_narrow(dtype)), "") << fusion.name << ", " << name_of(dtype);
       }
     }
   }

@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cuda/cudnn_attention.hpp"
-#include "backend/cuda/cudnn_convolution.hpp"
-#include "backend/cuda/nvrtc.hpp"
 #include "core/narrow.hpp"
 #include "cuda/described_gpu.hpp"
 #include "cuda/numerical_notes.hpp"
+#include "device/cuda/cudnn_attention.hpp"
+#include "device/cuda/cudnn_convolution.hpp"
+#include "device/cuda/nvrtc.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
@@ -29,11 +29,11 @@ namespace lockstep {
 
 namespace {
 
-using backend::CudnnAttention;
-using backend::CudnnConvolution;
+using device::CudnnAttention;
+using device::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
-const backend::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
+const device::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
 
 struct Net {
   const char* model;
@@ -55,12 +55,12 @@ struct Precision {
 struct Question {
   std::string name;
   CudnnConvolution::Kind kind;
-  backend::ConvolutionLayout layout;
+  device::ConvolutionLayout layout;
 };
 
-class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
+class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
  protected:
-  static void SetUpTestSuite() { backend::open_nvrtc_builtins(); }
+  static void SetUpTestSuite() { device::open_nvrtc_builtins(); }
 
   static Graph graph_of(const Net& net, const Precision& precision) {
     static const Registries registries = Registries::built_in();
@@ -120,24 +120,24 @@ class CudnnPlans : public testing::TestWithParam<backend::DescribedGpu> {
   void expect_plan(const Question& question, const std::string& what) const {
     const auto made = plan(question);
     ASSERT_TRUE(made) << what;
-    const backend::ProductTypes& types = question.kind.types;
-    EXPECT_EQ(backend::unwanted_notes(made->plan(), is_narrow(types.factors) || types.tf32), "")
+    const device::ProductTypes& types = question.kind.types;
+    EXPECT_EQ(device::unwanted_notes(made->plan(), is_narrow(types.factors) || types.tf32), "")
         << what << ", " << made->name();
   }
 
-  backend::CudnnTarget target_ = backend::describe(GetParam());
+  device::CudnnTarget target_ = device::describe(GetParam());
 };
 
-std::string name_of_gpu(const testing::TestParamInfo<backend::DescribedGpu>& info) {
+std::string name_of_gpu(const testing::TestParamInfo<device::DescribedGpu>& info) {
   return fmt::format("sm_{}", info.param.architecture);
 }
 
 }  // namespace
 
 TEST(Nvrtc, WhatIsNotBesideItHasItsMessage) {
-  backend::open_nvrtc_builtins();
+  device::open_nvrtc_builtins();
   try {
-    backend::open_beside_nvrtc("libnvrtc-nothing.so.1");
+    device::open_beside_nvrtc("libnvrtc-nothing.so.1");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);
@@ -150,7 +150,7 @@ TEST(Nvrtc, WhatIsNotBesideItHasItsMessage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(On, CudnnPlans, testing::Values(backend::kA100, backend::kH100), name_of_gpu);
+INSTANTIATE_TEST_SUITE_P(On, CudnnPlans, testing::Values(device::kA100, device::kH100), name_of_gpu);
 
 TEST_P(CudnnPlans, Fp32WithoutTensorCores) {
   for (const Net* net : {&kResNet20, &kResNet50, &kLeNet}) expect_plans(*net, {});
@@ -204,8 +204,8 @@ TEST_P(CudnnPlans, DepthwiseInBfloat16HasNeitherBiasNorRelu) {
 TEST_P(CudnnPlans, CudnnNotesTensorCores) {
   const auto rounds = plan(questions(kResNet20, {DType::f32, true}).back());
   ASSERT_TRUE(rounds);
-  EXPECT_EQ(backend::unwanted_notes(rounds->plan(), true), "");
-  EXPECT_EQ(backend::unwanted_notes(rounds->plan(), false), "CUDNN_NUMERICAL_NOTE_TENSOR_CORE") << rounds->name();
+  EXPECT_EQ(device::unwanted_notes(rounds->plan(), true), "");
+  EXPECT_EQ(device::unwanted_notes(rounds->plan(), false), "CUDNN_NUMERICAL_NOTE_TENSOR_CORE") << rounds->name();
 }
 
 TEST_P(CudnnPlans, APlanIsTakenByItsName) {
@@ -231,7 +231,7 @@ TEST_P(CudnnPlans, APlanIsTakenByItsName) {
 }
 
 TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
-  backend::CudnnPlans made;
+  device::CudnnPlans made;
   target_.made = &made;
   const auto all = questions(kLeNet, {});
   ASSERT_GT(all.size(), 2U);
@@ -248,7 +248,7 @@ TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
 // Whichever threads they ask on.
 TEST_P(CudnnPlans, TheQueuesOfAGpuShareItsPlans) {
   constexpr int kQueues = 4;
-  backend::CudnnPlans made;
+  device::CudnnPlans made;
   const Question question = questions(kResNet20, {DType::bf16}).back();
   const std::string unknown = "operations that cuDNN has no plan for";
   std::atomic<int> described = 0;
@@ -257,12 +257,12 @@ TEST_P(CudnnPlans, TheQueuesOfAGpuShareItsPlans) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < kQueues; ++i) {
       threads.emplace_back([&, i] {
-        backend::CudnnTarget target = target_;
+        device::CudnnTarget target = target_;
         target.made = &made;
         const auto mine = CudnnConvolution::make(target, kPlace, question.kind, question.layout, {"first", ""});
         names.at(static_cast<std::size_t>(i)) = mine ? mine->name() : "none";
-        EXPECT_FALSE(backend::CudnnPlan::make({target, kPlace, {"first", ""}, unknown, false, 0},
-                                              [&](backend::CudnnPlan::Graph& /*stays empty*/) { ++described; }));
+        EXPECT_FALSE(device::CudnnPlan::make({target, kPlace, {"first", ""}, unknown, false, 0},
+                                             [&](device::CudnnPlan::Graph& /*stays empty*/) { ++described; }));
       });
     }
   }
@@ -293,7 +293,7 @@ TEST_P(CudnnPlans, AttentionInTwoBytes) {
     const auto gradients = make(CudnnAttention::Direction::gradients, true);
     for (const auto* made : {&alone, &output, &gradients}) {
       ASSERT_TRUE(*made);
-      EXPECT_EQ(backend::unwanted_notes((*made)->plan(), true), "") << (*made)->name();
+      EXPECT_EQ(device::unwanted_notes((*made)->plan(), true), "") << (*made)->name();
     }
     EXPECT_LT(gradients->workspace_bytes(), std::size_t{202} << 20);  // of GPT-2's
   }

@@ -5,12 +5,12 @@
 
 #include <cstring>
 
-#include "backend/cuda/cudnn_frontend.hpp"
+#include "device/cuda/cudnn_frontend.hpp"
 #include "lockstep/error.hpp"
 
 namespace {
 
-const lockstep::backend::DescribedGpu* described = &lockstep::backend::kH100;
+const lockstep::device::DescribedGpu* described = &lockstep::device::kH100;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /
   return cudaSuccess;
 }
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 CudnnTarget describe(const DescribedGpu& gpu) {
   const std::string text = fmt::format(
@@ -48,4 +48,4 @@ CudnnTarget describe(const DescribedGpu& gpu) {
   return {.described = std::move(properties), .architecture = gpu.architecture};
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -6,9 +6,9 @@
 // log): there, what is chosen here for a weight gradient of two-byte factors is the last of what a real one is offered.
 #pragma once
 
-#include "backend/cuda/cudnn_plan.hpp"
+#include "device/cuda/cudnn_plan.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 struct DescribedGpu {
   const char* name;
@@ -22,4 +22,4 @@ inline constexpr DescribedGpu kH100{"NVIDIA H100 80GB HBM3", 90, 132, 1'980'000,
 /// From here on it is also what the CUDA runtime says that there is, as far as cuDNN's frontend asks.
 [[nodiscard]] CudnnTarget describe(const DescribedGpu& gpu);
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

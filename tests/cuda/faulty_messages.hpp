@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/gpu_messages.hpp"
+#include "comm/transport/gpu_messages.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

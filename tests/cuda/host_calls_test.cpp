@@ -2,13 +2,13 @@
 // behind. With a GPU there is nothing here to see, and the tests are skipped.
 #include <gtest/gtest.h>
 
-#include "backend/cuda/cuda_gpu.hpp"
-#include "backend/cuda/gpu_queue.hpp"
-#include "backend/cuda/lt_product.hpp"
-#include "backend/gpu/driver.hpp"
-#include "comm/nccl_group.hpp"
+#include "comm/transport/nccl_group.hpp"
 #include "cuda/host_gpu.hpp"
 #include "cuda/refusal.hpp"
+#include "device/cuda/cuda_gpu.hpp"
+#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/lt_product.hpp"
+#include "device/gpu/driver.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -17,44 +17,44 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const backend::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "relu 'first'"};
+const device::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "relu 'first'"};
 constexpr const char* kWhere = "node7, rank 3, GPU 1 (a card, 0000:3b:00.0), step 120, relu 'first': ";
 
 class HostCalls : public testing::Test {
  protected:
   void SetUp() override {
-    if (backend::ask_driver().state == backend::DriverState::ready) GTEST_SKIP() << "there is a GPU";
+    if (device::ask_driver().state == device::DriverState::ready) GTEST_SKIP() << "there is a GPU";
   }
 };
 
 }  // namespace
 
 TEST_F(HostCalls, AGpuThatIsNotThere) {
-  const std::string message = refusal([] { const backend::CudaGpu gpu(1, kPlace); });
+  const std::string message = refusal([] { const device::CudaGpu gpu(1, kPlace); });
   EXPECT_TRUE(message.starts_with(std::string(kWhere) + "cudaSetDevice(ordinal_) failed with ")) << message;
 }
 
 TEST_F(HostCalls, HandlesAreNotMade) {
-  const std::string message = refusal([] { (void)backend::make_stream(kPlace); });
+  const std::string message = refusal([] { (void)device::make_stream(kPlace); });
   EXPECT_TRUE(message.starts_with(std::string(kWhere) + "cudaStreamCreateWithFlags(")) << message;
 }
 
 TEST_F(HostCalls, ALaunchThatCannotBe) {
-  const std::string message = refusal([] { backend::check_gpu(cudaErrorInvalidConfiguration, "the launch", kPlace); });
+  const std::string message = refusal([] { device::check_gpu(cudaErrorInvalidConfiguration, "the launch", kPlace); });
   EXPECT_EQ(message, std::string(kWhere) + "the launch failed with 9: invalid configuration argument");
 }
 
 TEST_F(HostCalls, EachLibrarySaysWhatIsWrong) {
-  EXPECT_EQ(refusal([] { backend::check_gpu(CUBLAS_STATUS_NOT_SUPPORTED, "a", kPlace); }),
+  EXPECT_EQ(refusal([] { device::check_gpu(CUBLAS_STATUS_NOT_SUPPORTED, "a", kPlace); }),
             std::string(kWhere) + "a failed with 15: the requested functionality is not supported");
-  EXPECT_EQ(refusal([] { backend::check_gpu(CUDNN_STATUS_BAD_PARAM, "b", kPlace); }),
+  EXPECT_EQ(refusal([] { device::check_gpu(CUDNN_STATUS_BAD_PARAM, "b", kPlace); }),
             std::string(kWhere) + "b failed with 2000: CUDNN_STATUS_BAD_PARAM");
 }
 
 TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
   run_in_threads(2, [](Communicator& ranks) {
     const std::string message = refusal([&] {
-      backend::HostGpu gpu;  // nothing is asked of it
+      device::HostGpu gpu;  // nothing is asked of it
       const comm::NcclGroup group(ranks, gpu, kPlace, milliseconds(20'000));
     });
     EXPECT_TRUE(message.starts_with(kWhere)) << message;  // this rank's failure, or that of the other
@@ -66,7 +66,7 @@ TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
 namespace {
 
 template <class T>
-T attribute(const Handle<backend::LtMatmulDescTraits>& desc, cublasLtMatmulDescAttributes_t name) {
+T attribute(const Handle<device::LtMatmulDescTraits>& desc, cublasLtMatmulDescAttributes_t name) {
   T value{};
   std::size_t written = 0;
   EXPECT_EQ(cublasLtMatmulDescGetAttribute(desc.get(), name, &value, sizeof value, &written), CUBLAS_STATUS_SUCCESS);
@@ -78,8 +78,8 @@ T attribute(const Handle<backend::LtMatmulDescTraits>& desc, cublasLtMatmulDescA
 
 // The library itself takes these calls without a GPU; it refuses an attribute that is not of the size it wants.
 TEST(ProductDesc, SaysWhatAnEpilogueTakes) {
-  using backend::Epilogue;
-  const backend::ColumnProduct product{{16, 24, true}, {16, 5, false}};
+  using device::Epilogue;
+  const device::ColumnProduct product{{16, 24, true}, {16, 5, false}};
   const auto desc = [&](Epilogue epilogue, DType bias = DType::f32) {
     return make_product_desc(product, {{DType::bf16, DType::bf16}, epilogue, bias}, kPlace);
   };

@@ -1,5 +1,5 @@
 // HostGpu: a Gpu whose memory is the host's and whose work is done at once, by the thread that asks for it. For whole
-// jobs on machines without a GPU; what it cannot find is wrong order (tests/backend/fake_gpu.hpp does). A stream can be
+// jobs on machines without a GPU; what it cannot find is wrong order (tests/device/fake_gpu.hpp does). A stream can be
 // made to look as if its work did not end.
 #pragma once
 
@@ -9,11 +9,11 @@
 #include <cstring>
 #include <thread>
 
-#include "backend/gpu/element_kernels.hpp"
-#include "backend/gpu/gpu.hpp"
-#include "backend/stalls.hpp"
+#include "device/gpu/element_kernels.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/stalls.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 class HostGpu : public Gpu {
  public:
@@ -72,4 +72,4 @@ class HostGpu : public Gpu {
   Stalls stalls_;
 };
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/gpu_messages.hpp"
+#include "comm/transport/gpu_messages.hpp"
 
 namespace lockstep::comm {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/gpu/gpu_profiler.hpp"
+#include "device/gpu/gpu_profiler.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 class HostProfiler final : public GpuProfiler {
  public:
@@ -59,4 +59,4 @@ class HostProfiler final : public GpuProfiler {
   GpuRecording recording_;
 };
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -14,7 +14,7 @@ import sys
 import unittest
 
 MODULE, TOOLS = sys.argv[1:3]
-GRID = pathlib.Path(__file__).resolve().parents[2] / "src" / "backend" / "gpu" / "grid.hpp"
+GRID = pathlib.Path(__file__).resolve().parents[2] / "src" / "device" / "gpu" / "grid.hpp"
 CUOBJDUMP = shutil.which("cuobjdump", path=f"{TOOLS}:{os.environ['PATH']}")
 # Of every GPU since 8.0: registers of a multiprocessor and of a thread, what a block may have of shared memory without
 # asking, and the bytes of a kernel's parameters (the CUDA C++ programming guide's table of compute capabilities).

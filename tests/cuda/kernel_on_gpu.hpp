@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/gpu/gpu.hpp"
-#include "backend/gpu/gpu_block.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -17,7 +17,7 @@ namespace lockstep::ops {
 class KernelOnGpu final : public Kernel {
  public:
   /// The Gpu outlives it.
-  KernelOnGpu(KernelRequest request, const KernelFactory& make, backend::Gpu& gpu, backend::Gpu::Stream stream)
+  KernelOnGpu(KernelRequest request, const KernelFactory& make, device::Gpu& gpu, device::Gpu::Stream stream)
       : request_(std::move(request)), gpu_(gpu), stream_(stream), done_(gpu.make_event()) {
     request_.queue = gpu.queue(stream);
     kernel_ = make(request_);
@@ -36,7 +36,7 @@ class KernelOnGpu final : public Kernel {
     const auto outputs = out<void*>(copies, call.outputs, request_.outputs);
     const auto saved = out<void*>(copies, call.saved, request_.saved);
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
-    const backend::GpuBlock workspace = junk(kernel_->workspace_bytes());
+    const device::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->forward({.inputs = inputs,
                       .parameters = parameters,
                       .states = states,
@@ -60,7 +60,7 @@ class KernelOnGpu final : public Kernel {
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
-    const backend::GpuBlock workspace = junk(kernel_->workspace_bytes());
+    const device::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
                        .parameters = parameters,
                        .states = states,
@@ -80,8 +80,8 @@ class KernelOnGpu final : public Kernel {
   /// A tensor on its way there or back.
   struct Copy {
     std::size_t bytes;
-    backend::GpuBlock device;
-    backend::PinnedBlock pinned;
+    device::GpuBlock device;
+    device::PinnedBlock pinned;
     void* result;  ///< the host's; null for an operand
   };
   using Copies = std::vector<Copy>;
@@ -93,9 +93,9 @@ class KernelOnGpu final : public Kernel {
   }
 
   /// Whoever reads what nobody wrote gets NaN.
-  backend::GpuBlock junk(std::size_t bytes) {
-    backend::GpuBlock block(gpu_, bytes);
-    const backend::PinnedBlock pinned(gpu_, bytes);
+  device::GpuBlock junk(std::size_t bytes) {
+    device::GpuBlock block(gpu_, bytes);
+    const device::PinnedBlock pinned(gpu_, bytes);
     const std::vector<std::byte> of_junk(bytes, std::byte{0xff});
     gpu_.fill(pinned.get(), of_junk.data(), bytes);
     gpu_.copy_in(stream_, block.get(), pinned.get(), bytes);
@@ -104,7 +104,7 @@ class KernelOnGpu final : public Kernel {
     return block;
   }
   Copy make_copy(std::size_t bytes, void* result) {
-    return {bytes, backend::GpuBlock(gpu_, bytes), backend::PinnedBlock(gpu_, bytes), result};
+    return {bytes, device::GpuBlock(gpu_, bytes), device::PinnedBlock(gpu_, bytes), result};
   }
 
   template <class Pointer, class Pointers>
@@ -151,9 +151,9 @@ class KernelOnGpu final : public Kernel {
   }
 
   KernelRequest request_;
-  backend::Gpu& gpu_;
-  backend::Gpu::Stream stream_;
-  backend::Gpu::Event done_;
+  device::Gpu& gpu_;
+  device::Gpu::Stream stream_;
+  device::Gpu::Event done_;
   std::unique_ptr<Kernel> kernel_;
 };
 

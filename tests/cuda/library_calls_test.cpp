@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "backend/cuda/cuda_gpu.hpp"
-#include "backend/cuda/lt_product.hpp"
-#include "backend/gpu/plan_parts.hpp"
 #include "cuda/refusal.hpp"
 #include "cuda/scripted_cuda.hpp"
+#include "device/cuda/cuda_gpu.hpp"
+#include "device/cuda/lt_product.hpp"
+#include "device/gpu/plan_parts.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST_F(ScriptedProducts, HasNoneWhereTheLibraryHasNone) {
   EXPECT_NE(refusal([&] { (void)product(); }).find("failed with 14: some status"), std::string::npos);
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace lockstep;
   if (argc != 2) return 64;
-  const auto module = backend::open_module({argv[1]});
+  const auto module = device::open_module({argv[1]});
   if (!module) {
     fmt::print("{}\n", module.problem);
     return 1;

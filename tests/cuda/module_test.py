@@ -48,7 +48,7 @@ class Module(unittest.TestCase):
         self.assertTrue(symbols)
         ours = [name for name in symbols if "lockstep::" in name and "__device_stub__" not in name]  # nvcc's own
         # CUPTI calls back without a pointer of ours. The file is the module's own, and no room's.
-        self.assertEqual([name for name in ours if not name.startswith(constant)], ["lockstep::backend::cupti_reader"])
+        self.assertEqual([name for name in ours if not name.startswith(constant)], ["lockstep::device::cupti_reader"])
 
     def test_kernels_of_every_file_are_registered(self):
         lines = output(CHECK, MODULE).splitlines()

@@ -1,6 +1,6 @@
 // NcclGroup against a NCCL that does what a script says: how it starts, what it calls and in which order, and how it
 // ends where something is late or fails.
-#include "comm/nccl_group.hpp"
+#include "comm/transport/nccl_group.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,14 +8,14 @@
 
 #include <functional>
 
-#include "backend/cuda/cudnn_plans.hpp"
-#include "backend/cuda/gpu_queue.hpp"
 #include "comm/exchange_run.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
 #include "core/spans.hpp"
 #include "cuda/host_gpu.hpp"
 #include "cuda/refusal.hpp"
 #include "cuda/scripted_nccl.hpp"
+#include "device/cuda/cudnn_plans.hpp"
+#include "device/cuda/gpu_queue.hpp"
 #include "lockstep/error.hpp"
 #include "seeds.hpp"
 
@@ -28,17 +28,17 @@ using Strings = std::vector<std::string>;
 
 constexpr double kSoon = 30;  ///< seconds, on a busy machine; deadlines that must not be waited for are longer
 
-backend::GpuPlace place_of(int rank) {
+device::GpuPlace place_of(int rank) {
   return {.host = "node7", .rank = rank, .gpu = fmt::format("GPU {}", rank)};
 }
 
 /// The host, with a queue for streams, whose handles nothing uses.
-class QueueGpu final : public backend::HostGpu {
+class QueueGpu final : public device::HostGpu {
  public:
   GpuQueue* queue(Stream /*stream*/) override { return &queue_; }
 
  private:
-  backend::CudnnPlans plans_;
+  device::CudnnPlans plans_;
   GpuQueue queue_{nullptr, {}, plans_};
 };
 

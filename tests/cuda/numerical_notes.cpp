@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/cudnn_frontend.hpp"
+#include "device/cuda/cudnn_frontend.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 namespace {
 
@@ -32,4 +32,4 @@ std::string unwanted_notes(const CudnnPlan& plan, bool tensor_cores) {
   return fmt::format("{}", fmt::join(unwanted, ", "));
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

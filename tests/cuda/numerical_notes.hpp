@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "backend/cuda/cudnn_plan.hpp"
+#include "device/cuda/cudnn_plan.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 /// Those that the module must not take, one after the other; empty: none. `tensor_cores`: whether it may take them.
 [[nodiscard]] std::string unwanted_notes(const CudnnPlan& plan, bool tensor_cores);
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -129,7 +129,7 @@ class RealGpu {
  private:
   ThisGpu this_;
   OpRegistry ops_;
-  backend::Gpu::Stream stream_{};
+  device::Gpu::Stream stream_{};
 };
 
 class OpsOnGpu : public testing::Test {
@@ -267,7 +267,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
 
 // The comparison itself, with our own kernels over the grid in the GPU's place.
 TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
-  backend::HostGpu gpu;
+  device::HostGpu gpu;
   const auto grids = host_grid_kernels();
   int compared = 0;
   for_narrow_cases([&](const NarrowCase& one) {
@@ -285,7 +285,7 @@ TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
 }
 
 TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
-  backend::HostGpu gpu;
+  device::HostGpu gpu;
   int compared = 0;
   for_cases([&](const OpCases& /*cases*/, const OpCase& one, const Problem& problem) {
     const auto direct = cpu_kernel(problem), around = problem.make_kernel([&](const KernelRequest&request) {

@@ -1,10 +1,10 @@
 // What becomes of CUPTI's records, and what the real library does on a machine without a GPU.
 #include <gtest/gtest.h>
 
-#include "backend/cuda/cupti_profiler.hpp"
-#include "backend/gpu/driver.hpp"
+#include "device/cuda/cupti_profiler.hpp"
+#include "device/gpu/driver.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 namespace {
 
 template <class Record>
@@ -83,4 +83,4 @@ TEST(Profiler, TheRealLibraryHasWhatIsAskedOfIt) {
 }
 
 }  // namespace
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "backend/cuda/cuda_gpu.hpp"
-#include "backend/cuda/nvrtc.hpp"
+#include "device/cuda/cuda_gpu.hpp"
+#include "device/cuda/nvrtc.hpp"
 
 namespace lockstep {
 
@@ -238,7 +238,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t /*handle*/, cudaStream_t /*stream*/) 
 
 }  // extern "C"
 
-namespace lockstep::backend {
+namespace lockstep::device {
 
 void open_nvrtc_builtins() {}
 
@@ -249,4 +249,4 @@ void CudaGpu::cast(Stream /*stream*/, Cast /*cast*/, DType /*narrow*/, const voi
                    std::int64_t /*n*/) {}
 void CudaGpu::scale(Stream /*stream*/, float* /*values*/, const float* /*factor*/, std::int64_t /*n*/) {}
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "backend/cuda/handles.hpp"
+#include "device/cuda/handles.hpp"
 
 namespace lockstep::comm {
 
@@ -356,7 +356,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
 }
 
 // A stream's queue has handles of libraries, which need a GPU, and which nothing here uses.
-namespace lockstep::backend {
+namespace lockstep::device {
 
 CublasLt make_cublas_lt(const GpuPlace& /*place*/) {
   return CublasLt(nullptr);
@@ -366,4 +366,4 @@ Cudnn make_cudnn(cudaStream_t /*stream*/, const GpuPlace& /*place*/) {
   return Cudnn(nullptr);
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::device

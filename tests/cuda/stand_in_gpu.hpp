@@ -2,16 +2,16 @@
 // fake that finds every access that nothing orders, and all memory that is not its own.
 #pragma once
 
-#include "backend/gpu/gpu.hpp"
-#include "comm/gpu_messages.hpp"
+#include "comm/transport/gpu_messages.hpp"
 #include "cuda/host_messages.hpp"
+#include "device/gpu/gpu.hpp"
 #include "input/gather_kernels.hpp"
 #include "ops/registry.hpp"
 #include "optim/update_kernels.hpp"
 
 #if STAND_IN_CHECKED
-#include "backend/fake_gpu.hpp"
 #include "cuda/checked_messages.hpp"
+#include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
 #include "input/checked_gather_kernels.hpp"
 #include "optim/checked_update_kernels.hpp"
@@ -23,11 +23,11 @@ namespace lockstep {
 
 #if STAND_IN_CHECKED
 
-using StandInGpu = backend::FakeGpu;
+using StandInGpu = device::FakeGpu;
 using StandInUpdateKernels = optim::CheckedUpdateKernels;
 using StandInGatherKernels = input::CheckedGatherKernels;
 
-inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& gpu) {
+inline comm::HostMessages::Touch stand_in_touches(device::Gpu& gpu) {
   return comm::touches(dynamic_cast<StandInGpu&>(gpu));
 }
 inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
@@ -36,11 +36,11 @@ inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
 
 #else
 
-using StandInGpu = backend::HostGpu;
-using StandInUpdateKernels = optim::GridUpdateKernels<backend::HostGrid>;
-using StandInGatherKernels = input::GridGatherKernels<backend::HostGrid>;
+using StandInGpu = device::HostGpu;
+using StandInUpdateKernels = optim::GridUpdateKernels<device::HostGrid>;
+using StandInGatherKernels = input::GridGatherKernels<device::HostGrid>;
 
-inline comm::HostMessages::Touch stand_in_touches(backend::Gpu& /*gpu*/) {
+inline comm::HostMessages::Touch stand_in_touches(device::Gpu& /*gpu*/) {
   return {};
 }
 inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {

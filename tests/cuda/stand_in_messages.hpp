@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/agreement.hpp"
+#include "comm/transport/agreement.hpp"
 #include "cuda/faulty_messages.hpp"
 #include "cuda/stand_in_gpu.hpp"
 
@@ -28,7 +28,7 @@ inline std::shared_ptr<comm::MessageFault> stand_in_fault(const char* variable, 
 }
 
 /// As NCCL does: where a rank fails, the others wait for it, and would go on doing so.
-inline void start_stand_in(Communicator& ranks, const backend::GpuPlace& place, std::chrono::milliseconds timeout) {
+inline void start_stand_in(Communicator& ranks, const device::GpuPlace& place, std::chrono::milliseconds timeout) {
   const char* refuses = std::getenv("STAND_IN_REFUSES");
   const auto verdict = [&]() -> std::optional<std::string> {
     if (refuses == nullptr) return "";
@@ -40,8 +40,8 @@ inline void start_stand_in(Communicator& ranks, const backend::GpuPlace& place, 
   throw Error(ExitCode::infrastructure, fmt::format("rank {} has failed: {}", failure->rank, failure->what));
 }
 
-inline std::unique_ptr<comm::GpuMessages> stand_in_messages(Communicator& ranks, backend::Gpu& gpu,
-                                                            const backend::GpuPlace& place,
+inline std::unique_ptr<comm::GpuMessages> stand_in_messages(Communicator& ranks, device::Gpu& gpu,
+                                                            const device::GpuPlace& place,
                                                             std::chrono::milliseconds timeout) {
   start_stand_in(ranks, place, timeout);
   auto messages = std::make_unique<comm::HostMessages>(ranks, timeout, stand_in_touches(gpu));

@@ -3,11 +3,11 @@
 //   STAND_IN_BUILD_ID  a string, or the function build_id() of the build
 //   STAND_IN_CHECKED   0 or 1: cuda/stand_in_gpu.hpp
 //   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
-#include "backend/gpu/build_id.hpp"
-#include "backend/gpu/gpu_place.hpp"
 #include "cuda/host_profiler.hpp"
 #include "cuda/stand_in_gpu.hpp"
 #include "cuda/stand_in_messages.hpp"
+#include "device/gpu/build_id.hpp"
+#include "device/gpu/gpu_place.hpp"
 #include "lockstep/op.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
@@ -26,14 +26,13 @@ extern "C" void lockstep_cuda_libraries(std::string& text) {
   text = "no libraries";
 }
 
-extern "C" lockstep::backend::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/,
-                                                          const lockstep::backend::GpuPlace& /*place*/) {
+extern "C" lockstep::device::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/, const lockstep::device::GpuPlace& /*place*/) {
   return new lockstep::StandInGpu;
 }
 
 extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Communicator& ranks,
-                                                                    lockstep::backend::Gpu& gpu,
-                                                                    const lockstep::backend::GpuPlace& place,
+                                                                    lockstep::device::Gpu& gpu,
+                                                                    const lockstep::device::GpuPlace& place,
                                                                     std::chrono::milliseconds timeout) {
   return lockstep::stand_in_messages(ranks, gpu, place, timeout).release();
 }
@@ -50,8 +49,8 @@ extern "C" lockstep::input::GatherKernels* lockstep_cuda_make_gather_kernels() {
   return new lockstep::StandInGatherKernels;
 }
 
-extern "C" lockstep::backend::GpuProfiler* lockstep_cuda_make_profiler() {
-  return new lockstep::backend::HostProfiler;
+extern "C" lockstep::device::GpuProfiler* lockstep_cuda_make_profiler() {
+  return new lockstep::device::HostProfiler;
 }
 
 extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/gpu/gpu_block.hpp"
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
 #include "cuda/this_gpu.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 
@@ -24,22 +24,22 @@ class StepOnGpu : public testing::Test {
     stream_ = gpu().make_kernel_stream();
   }
 
-  [[nodiscard]] backend::Gpu& gpu() const { return *this_.gpu; }
+  [[nodiscard]] device::Gpu& gpu() const { return *this_.gpu; }
 
   template <class T>
-  backend::GpuBlock put(const std::vector<T>& values) {
+  device::GpuBlock put(const std::vector<T>& values) {
     const std::size_t bytes = values.size() * sizeof(T);
-    const backend::PinnedBlock pinned(gpu(), bytes);
+    const device::PinnedBlock pinned(gpu(), bytes);
     gpu().fill(pinned.get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
-    backend::GpuBlock block(gpu(), bytes);
+    device::GpuBlock block(gpu(), bytes);
     gpu().copy_in(stream_, block.get(), pinned.get(), bytes);
     wait();
     return block;
   }
 
   template <class T>
-  std::vector<T> fetch(const backend::GpuBlock& block, std::size_t count) {
-    const backend::PinnedBlock pinned(gpu(), count * sizeof(T));
+  std::vector<T> fetch(const device::GpuBlock& block, std::size_t count) {
+    const device::PinnedBlock pinned(gpu(), count * sizeof(T));
     gpu().copy_out(stream_, pinned.get(), block.get(), count * sizeof(T));
     wait();
     std::vector<T> values(count);
@@ -54,7 +54,7 @@ class StepOnGpu : public testing::Test {
   }
 
   ThisGpu this_;
-  backend::Gpu::Stream stream_{};
+  device::Gpu::Stream stream_{};
 };
 
 /// Of all sizes, subnormal ones too, and zeros of both signs; a few blocks and a rest.
@@ -97,7 +97,7 @@ TEST_F(StepOnGpu, SumsAndProductsHaveTheBitsOfTheCpu) {
   for (const float value : left) products.push_back(value * 0.37F);
 
   const auto on_gpu = put(left), other = put(right), factor = put(std::vector{0.37F});
-  const backend::GpuBlock out(gpu(), left.size() * sizeof(float));
+  const device::GpuBlock out(gpu(), left.size() * sizeof(float));
   gpu().add(stream_, on_gpu.as<float>(), other.as<float>(), out.as<float>(), n);
   EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(sums));
   gpu().scale(stream_, on_gpu.as<float>(), factor.as<float>(), n);
@@ -114,10 +114,10 @@ TEST_F(StepOnGpu, CastsAndNarrowSumsHaveTheBitsOfTheCpu) {
     for (std::size_t i = 0; i < left.size(); ++i) sums.push_back(wide_left[i] + wide_right[i]);
 
     const auto wide = put(left), two = put(narrow_left), other = put(narrow_right);
-    const backend::GpuBlock out(gpu(), left.size() * sizeof(float));
-    gpu().cast(stream_, backend::Cast::narrow, dtype, wide.get(), out.get(), n);
+    const device::GpuBlock out(gpu(), left.size() * sizeof(float));
+    gpu().cast(stream_, device::Cast::narrow, dtype, wide.get(), out.get(), n);
     EXPECT_EQ(fetch<std::uint16_t>(out, left.size()), narrow_left);
-    gpu().cast(stream_, backend::Cast::widen, dtype, two.get(), out.get(), n);
+    gpu().cast(stream_, device::Cast::widen, dtype, two.get(), out.get(), n);
     EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(wide_left));
     gpu().add(stream_, dtype, two.get(), other.get(), out.get(), n);
     EXPECT_EQ(bits(widened(dtype, fetch<std::uint16_t>(out, left.size()))),

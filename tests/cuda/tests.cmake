@@ -12,21 +12,21 @@ foreach(KIND this_build other_build grids checked)
   set_target_properties(stand_in_${KIND} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STAND_INS})
   target_include_directories(stand_in_${KIND} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(stand_in_${KIND} PRIVATE lockstep_train lockstep_flags)
-  add_dependencies(backend_test stand_in_${KIND})
+  add_dependencies(device_test stand_in_${KIND})
 endforeach()
-target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
   STAND_IN_KERNELS={})
 target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"0123456789abcdef\"" STAND_IN_KERNELS={})
-target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
   "STAND_IN_KERNELS=lockstep::ops::host_grid_kernels()")
 target_link_libraries(stand_in_grids PRIVATE ops_driver)
-target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep::backend::build_id()"
+target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
   STAND_IN_KERNELS={} STAND_IN_CHECKED=1)
-target_sources(stand_in_checked PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
+target_sources(stand_in_checked PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)
 
-add_dependencies(backend_test stand_in_driver stand_in_nvml)
-target_sources(backend_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
-target_compile_definitions(backend_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
+add_dependencies(device_test stand_in_driver stand_in_nvml)
+target_sources(device_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)
+target_compile_definitions(device_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
 lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
@@ -60,33 +60,33 @@ if(LOCKSTEP_CUDA_FOUND)
     $<TARGET_FILE:lockstep_cuda> ${TOOLKIT_BIN})
 
   # What the module hides from all others, built into a program.
-  file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cpp
-    ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+  file(GLOB MODULE_HOST_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/comm/transport/nccl_*.cpp)
   add_executable(cuda_test ${CMAKE_CURRENT_LIST_DIR}/host_calls_test.cpp ${CMAKE_CURRENT_LIST_DIR}/nvml_header_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/profiler_test.cpp ${MODULE_HOST_SOURCES})
   target_include_directories(cuda_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-  target_link_libraries(cuda_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
+  target_link_libraries(cuda_test PRIVATE lockstep_comm_reduce lockstep_flags CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY}
     CUDA::nvrtc ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
   # How libraries are called, on scripted ones: of CUDA's it has the headers alone.
-  set(CUDA_FOLDER ${CMAKE_SOURCE_DIR}/src/backend/cuda)
+  set(CUDA_FOLDER ${CMAKE_SOURCE_DIR}/src/device/cuda)
   add_executable(cuda_calls_test ${CMAKE_CURRENT_LIST_DIR}/library_calls_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/scripted_cuda.cpp ${CUDA_FOLDER}/check.cpp ${CUDA_FOLDER}/cuda_gpu.cpp
     ${CUDA_FOLDER}/handles.cpp ${CUDA_FOLDER}/lt_product.cpp)
   target_include_directories(cuda_calls_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_calls_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
-  target_link_libraries(cuda_calls_test PRIVATE lockstep_backend lockstep_flags fmt::fmt GTest::gtest_main)
+  target_link_libraries(cuda_calls_test PRIVATE lockstep_device lockstep_flags fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_calls_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
   # NCCL's calls, with a stand-in in the place of the library.
-  file(GLOB NCCL_CALLERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl_*.cpp)
+  file(GLOB NCCL_CALLERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/transport/nccl_*.cpp)
   add_executable(cuda_nccl_test ${CMAKE_CURRENT_LIST_DIR}/nccl_group_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/scripted_nccl.cpp ${NCCL_CALLERS} ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/scripted_nccl.cpp ${NCCL_CALLERS} ${CMAKE_SOURCE_DIR}/src/device/cuda/check.cpp)
   target_include_directories(cuda_nccl_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_nccl_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-  target_link_libraries(cuda_nccl_test PRIVATE lockstep_comm lockstep_flags CUDA::cudart CUDA::cublasLt
+  target_link_libraries(cuda_nccl_test PRIVATE lockstep_comm_reduce lockstep_flags CUDA::cudart CUDA::cublasLt
     ${CUDNN_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_nccl_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
@@ -97,10 +97,10 @@ if(LOCKSTEP_CUDA_FOUND)
   target_link_libraries(idle_driver PRIVATE lockstep_flags)
   add_executable(cuda_plans_test ${CMAKE_CURRENT_LIST_DIR}/cudnn_plans_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/cudnn_fusions_test.cpp ${CMAKE_CURRENT_LIST_DIR}/described_gpu.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/numerical_notes.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/check.cpp
-    ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_attention.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_convolution.cpp
-    ${CMAKE_SOURCE_DIR}/src/backend/cuda/cudnn_plan.cpp ${CMAKE_SOURCE_DIR}/src/backend/cuda/handles.cpp
-    ${CMAKE_SOURCE_DIR}/src/backend/cuda/nvrtc.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/numerical_notes.cpp ${CMAKE_SOURCE_DIR}/src/device/cuda/check.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/cudnn_attention.cpp ${CMAKE_SOURCE_DIR}/src/device/cuda/cudnn_convolution.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/cudnn_plan.cpp ${CMAKE_SOURCE_DIR}/src/device/cuda/handles.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/nvrtc.cpp)
   add_dependencies(cuda_plans_test idle_driver)
   target_include_directories(cuda_plans_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_plans_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR})

@@ -4,29 +4,29 @@
 #include <memory>
 #include <string>
 
-#include "backend/gpu/cuda_module.hpp"
-#include "backend/gpu/driver.hpp"
-#include "backend/gpu/gpu.hpp"
+#include "device/gpu/cuda_module.hpp"
+#include "device/gpu/driver.hpp"
+#include "device/gpu/gpu.hpp"
 
 namespace lockstep {
 
 struct ThisGpu {
   /// Why there is none; empty: there is.
   std::string open() {
-    const auto driver = backend::ask_driver();
-    if (driver.state != backend::DriverState::ready) {
+    const auto driver = device::ask_driver();
+    if (driver.state != device::DriverState::ready) {
       return "no GPU: " + (driver.problem.empty() ? "the driver sees none" : driver.problem);
     }
-    module = backend::open_module();
+    module = device::open_module();
     if (!module) return "no CUDA module: " + module.problem;
     name = driver.gpus.front().name;
-    gpu = backend::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, name});
+    gpu = device::make_gpu(module, driver.gpus.front().ordinal, {"this host", 0, name});
     gpu->make_current();
     return "";
   }
 
-  backend::CudaModule module;
-  std::shared_ptr<backend::Gpu> gpu;  ///< destroyed before the module
+  device::CudaModule module;
+  std::shared_ptr<device::Gpu> gpu;  ///< destroyed before the module
   std::string name;
 };
 

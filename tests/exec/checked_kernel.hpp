@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backend/fake_gpu.hpp"
+#include "device/fake_gpu.hpp"
 #include "lockstep/op.hpp"
 #include "ops/relu_after.hpp"
 #include "ops/reordered.hpp"
@@ -123,7 +123,7 @@ class CheckedKernel final : public Kernel {
     if (memory == nullptr) return;
     fake(queue).kernel_writes(queue->stream, static_cast<std::byte*>(memory), bytes);
   }
-  static backend::FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<backend::FakeGpu&>(queue->gpu); }
+  static device::FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<device::FakeGpu&>(queue->gpu); }
 
   KernelRequest request_;
   std::unique_ptr<Kernel> kernel_;

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "backend/fake_gpu.hpp"
-#include "comm/gpu_exchange.hpp"
+#include "comm/reduce/gpu_exchange.hpp"
+#include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
 #include "exec/executor.hpp"
 #include "exec/gpu_memory.hpp"
@@ -110,15 +110,15 @@ struct Results {
 /// Makes the inputs of what the host would have copied itself.
 class CopyFiller final : public InputFiller {
  public:
-  CopyFiller(const Graph& graph, backend::Gpu& gpu) : gpu_(gpu), bytes_(tensor_bytes(graph, nullptr)) {}
+  CopyFiller(const Graph& graph, device::Gpu& gpu) : gpu_(gpu), bytes_(tensor_bytes(graph, nullptr)) {}
   [[nodiscard]] std::span<const std::size_t> parts() const override { return bytes_; }
-  void fill(backend::Gpu::Stream stream, std::span<const std::byte* const> parts,
+  void fill(device::Gpu::Stream stream, std::span<const std::byte* const> parts,
             std::span<std::byte* const> inputs) const override {
     for (std::size_t i = 0; i < bytes_.size(); ++i) gpu_.copy(stream, inputs[i], parts[i], bytes_[i]);
   }
 
  private:
-  backend::Gpu& gpu_;
+  device::Gpu& gpu_;
   std::vector<std::size_t> bytes_;
 };
 
@@ -130,7 +130,7 @@ struct Bench {
 
   Device gpu() {
     return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
-            .lanes = std::make_shared<backend::GpuLanes>(fake),
+            .lanes = std::make_shared<device::GpuLanes>(fake),
             .gpu_kernels = checked_kernels(registry),
             .gpu_place = {"node7", 0, "GPU 0 (a fake)"}};
   }
@@ -219,7 +219,7 @@ struct Bench {
   DType precision;
   Graph (*model)(const OpRegistry&, End);
   OpRegistry registry;
-  std::shared_ptr<backend::FakeGpu> fake = std::make_shared<backend::FakeGpu>();
+  std::shared_ptr<device::FakeGpu> fake = std::make_shared<device::FakeGpu>();
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backend/threads.hpp"
+#include "device/threads.hpp"
 
 namespace lockstep::exec {
 namespace {
@@ -23,7 +23,7 @@ std::vector<int> loader_threads(int ranks, const std::vector<int>& host_of = {})
 }
 
 TEST(Shares, TheRanksOfAHostShareItsCoresForLoading) {
-  const int cores = backend::available_cores();
+  const int cores = device::available_cores();
   EXPECT_EQ(loader_threads(1), std::vector<int>{std::max(1, cores - 1)});
   EXPECT_EQ(loader_threads(2), std::vector<int>(2, std::max(1, cores / 2 - 1)));
   EXPECT_EQ(loader_threads(4 * cores), std::vector<int>(static_cast<std::size_t>(4 * cores), 1));

@@ -6,9 +6,9 @@
 
 #include <cstring>
 
-#include "backend/fake_gpu.hpp"
-#include "backend/gpu/input_stage.hpp"
 #include "data/loader.hpp"
+#include "device/fake_gpu.hpp"
+#include "device/gpu/input_stage.hpp"
 #include "input/checked_gather_kernels.hpp"
 #include "input/loader_source.hpp"
 #include "lockstep/error.hpp"
@@ -128,7 +128,7 @@ class Bench {
     std::vector<const std::byte*> places;
     for (const auto part : parts) {
       places.push_back(at);
-      at += backend::InputStage::up_to_part(part.size());
+      at += device::InputStage::up_to_part(part.size());
     }
     if (inputs_.empty()) {
       for (const ValueId id : graph_.inputs) inputs_.emplace_back(fake_, graph_.at(id).spec.bytes());
@@ -147,15 +147,15 @@ class Bench {
     }
   }
 
-  backend::FakeGpu fake_;
-  backend::Gpu::Stream compute_ = fake_.make_kernel_stream();
-  backend::Gpu::Event done_ = fake_.make_event();
-  backend::InputStage stage_{fake_, compute_, std::size_t{1} << 16, 1};
+  device::FakeGpu fake_;
+  device::Gpu::Stream compute_ = fake_.make_kernel_stream();
+  device::Gpu::Event done_ = fake_.make_event();
+  device::InputStage stage_{fake_, compute_, std::size_t{1} << 16, 1};
   const MixedSet& set_;
   Steps steps_;
   bool training_;
   Graph graph_;
-  std::vector<backend::GpuBlock> inputs_;
+  std::vector<device::GpuBlock> inputs_;
 };
 
 AugmentOptions step(const std::string& name, std::map<std::string, Attribute> attributes = {}) {
@@ -200,7 +200,7 @@ TEST(GpuDataSet, TakesTheMemoryThatItSays) {
 TEST(GpuDataSet, ASampleThatCannotBeReadEndsTheStart) {
   MixedSet set({7, 9, 3}, {5, 4, 1});
   set.bad = 30;
-  backend::FakeGpu fake;
+  device::FakeGpu fake;
   const data::Pipeline pipeline(set.info().features, {.steps = {}, .mean = {}, .deviation = {}, .seed = 0},
                                 built_in_augmentations());
   exec::WorkerPool readers(2);

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t kBegan = 1'700'000'000'000'000'000;  // its clock is not the host's
 
 /// The host's seconds 100 to 110, while the profiler's clock ran a thousandth faster.
-backend::GpuRecording recorded(std::vector<backend::GpuActivity> activities) {
+device::GpuRecording recorded(std::vector<device::GpuActivity> activities) {
   return {.activities = std::move(activities), .first = {100, kBegan}, .last = {110, kBegan + 10'010'000'000}};
 }
 
@@ -18,7 +18,7 @@ std::uint64_t at(double host) {
 }
 
 TEST(GpuRows, AreOnTheHostsClock) {
-  const backend::ClockPair first{100, kBegan}, last{110, kBegan + 10'010'000'000};
+  const device::ClockPair first{100, kBegan}, last{110, kBegan + 10'010'000'000};
   for (const double host : {100.0, 103.25, 110.0, 112.0}) EXPECT_NEAR(host_seconds(at(host), first, last), host, 1e-6);
   EXPECT_NEAR(host_seconds(kBegan - 1'001'000'000, first, last), 99, 1e-6);    // begun before it was asked
   EXPECT_NEAR(host_seconds(kBegan + 5'000'000, first, first), 100.005, 1e-9);  // one moment: its seconds are ours

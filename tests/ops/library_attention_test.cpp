@@ -10,7 +10,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// A stand-in for backend::CudnnAttention.
+/// A stand-in for device::CudnnAttention.
 class NotedAttention {
  public:
   struct Operands {

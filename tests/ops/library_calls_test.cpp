@@ -17,8 +17,8 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::ColumnMatrix;
-using backend::ColumnProduct;
+using device::ColumnMatrix;
+using device::ColumnProduct;
 using Floats = std::vector<float>;
 
 /// Small integers: products and sums are exact in any order.
@@ -55,7 +55,7 @@ TEST(LibraryCalls, LinearsProductsAreThoseOfItsOwnKernels) {
   const LinearSizes sizes{5, 3, 4};
   const Floats x = integers(15, 1), weight = integers(12, 2), dy = integers(20, 3);
   Floats y(20), dx(15), dw(12);
-  using backend::HostGrid;
+  using device::HostGrid;
   HostGrid::rows(nullptr, 20, LinearBody<float, float>{x.data(), weight.data(), nullptr, y.data(), sizes});
   HostGrid::each(nullptr, 15, LinearInputGradientBody<float, float>{dy.data(), weight.data(), dx.data(), sizes});
   HostGrid::each(nullptr, 12, LinearWeightGradientBody<float>{x.data(), dy.data(), dw.data(), sizes});
@@ -83,12 +83,12 @@ ConvShape grouped() {
 
 using Place = std::array<std::int64_t, 4>;
 
-float element(const backend::ImageLayout& layout, const Floats& data, const Place& at) {
+float element(const device::ImageLayout& layout, const Floats& data, const Place& at) {
   return data.at(static_cast<std::size_t>(std::inner_product(at.begin(), at.end(), layout.strides.begin(), 0L)));
 }
 
 /// What cuDNN makes of the layout at one place of the output: cross-correlation.
-float output_at(const backend::ConvolutionLayout& l, const Floats& image, const Floats& weight, const Place& at) {
+float output_at(const device::ConvolutionLayout& l, const Floats& image, const Floats& weight, const Place& at) {
   const auto [n, f, i, j] = at;
   const auto [filters, channels, height, width] = l.weight.sizes;
   const std::int64_t groups = l.image.sizes[1] / channels, first = f / (filters / groups) * channels;
@@ -109,11 +109,11 @@ float output_at(const backend::ConvolutionLayout& l, const Floats& image, const 
 
 TEST(LibraryCalls, ConvsLayoutIsThatOfItsOwnKernel) {
   const ConvShape s = grouped();
-  const backend::ConvolutionLayout layout = convolution_layout(s);
+  const device::ConvolutionLayout layout = convolution_layout(s);
   const FilterSizes filter{2, 6};
   const Floats x = integers(2 * 5 * 6 * 4, 1), weight = integers(6 * 2 * 6, 2);
   Floats packed(weight.size()), y(2 * 3 * 5 * 6);
-  using backend::HostGrid;
+  using device::HostGrid;
   HostGrid::each(nullptr, 72, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
   HostGrid::each(nullptr, static_cast<std::int64_t>(y.size()),
                  ConvBody<float, float>{x.data(), weight.data(), nullptr, y.data(), s});
@@ -138,8 +138,8 @@ TEST(LibraryCalls, AWeightWithChannelsLastComesBack) {
   const FilterSizes filter{3, 4};
   const Floats weight = integers(24, 5);
   Floats packed(24), back(24);
-  backend::HostGrid::each(nullptr, 24, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
-  backend::HostGrid::each(nullptr, 24, ChannelsFirstBody{packed.data(), back.data(), filter});
+  device::HostGrid::each(nullptr, 24, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
+  device::HostGrid::each(nullptr, 24, ChannelsFirstBody{packed.data(), back.data(), filter});
   EXPECT_EQ(back, weight);
   EXPECT_NE(packed, weight);
 }

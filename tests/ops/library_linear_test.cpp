@@ -19,9 +19,9 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::Epilogue;
-using backend::HostGrid;
-using backend::ProductForm;
+using device::Epilogue;
+using device::HostGrid;
+using device::ProductForm;
 
 std::unique_ptr<Kernel> make_played(const std::string& op, const KernelRequest& request) {
   const auto products = [&](GeluAt gelu) -> std::unique_ptr<GeluProducts> {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "allocation_counter.hpp"
-#include "backend/cpu/cpu_info.hpp"
-#include "backend/device.hpp"
+#include "device/cpu/cpu_info.hpp"
+#include "device/device.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/narrow_problem.hpp"
 #include "ops/registry.hpp"
@@ -47,8 +47,8 @@ class NativeBf16 : public testing::Test {
  protected:
   NativeBf16() { add_built_in(ops_); }
   void SetUp() override {
-    if (!backend::cpu_info().multiplies_bf16) {
-      GTEST_SKIP() << "oneDNN multiplies no bfloat16 on this processor (" << backend::cpu_info().isa
+    if (!device::cpu_info().multiplies_bf16) {
+      GTEST_SKIP() << "oneDNN multiplies no bfloat16 on this processor (" << device::cpu_info().isa
                    << "): it is widened around float32's kernels";
     }
   }
@@ -121,7 +121,7 @@ TEST_F(NativeBf16Choice, IsOfTheInstructionSetAndTheTypes) {
 }
 
 TEST_F(NativeBf16Choice, IsTakenWhereTheProcessorHasItAndElseWidened) {
-  const bool here = backend::cpu_info().multiplies_bf16;
+  const bool here = device::cpu_info().multiplies_bf16;
   for (const std::string op : {"linear", "conv"}) {
     ASSERT_TRUE(ops_.at(op).takes_narrow.contains(DeviceKind::cpu));
     OpCase the_case{.name = "of_sixteens", .attributes = {}, .inputs = {{DType::f32, {16, 32}}}};

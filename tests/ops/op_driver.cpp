@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/threads.hpp"
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "device/threads.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ops {
@@ -110,7 +110,7 @@ std::unique_ptr<Kernel> Problem::make_kernel() const {
 }
 
 std::unique_ptr<Kernel> Problem::make_kernel(const KernelFactory& factory) const {
-  backend::use_one_thread();
+  device::use_one_thread();
   KernelRequest request{op->name, &attributes, mode, input_specs, {}, {}, signature.outputs, signature.saved, epilogue};
   for (const auto& parameter : signature.parameters) request.parameters.push_back({DType::f32, parameter.shape});
   for (const auto& state : signature.states) request.states.push_back({DType::f32, state.shape});

@@ -14,7 +14,7 @@ namespace lockstep::ops {
 /// The cases of every op folder; written by CMake.
 [[nodiscard]] std::vector<OpCases> all_cases();
 
-/// By op: its GPU kernels' bodies, run on the CPU over the whole grid (backend/gpu/grid.hpp); written by CMake.
+/// By op: its GPU kernels' bodies, run on the CPU over the whole grid (device/gpu/grid.hpp); written by CMake.
 [[nodiscard]] std::map<std::string, KernelFactory> host_grid_kernels();
 
 /// None (""), and what the op's kernels on the device can apply to its output.

@@ -1,5 +1,5 @@
 // A library's product played through on the CPU, from nothing but what the library is told: a stand-in for
-// backend::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuQueue says what it proposes.
+// device::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuQueue says what it proposes.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "backend/gpu/elements.hpp"
-#include "backend/gpu/plan_parts.hpp"
-#include "backend/gpu/product_form.hpp"
+#include "device/gpu/elements.hpp"
+#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/product_form.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 
@@ -19,17 +19,17 @@ namespace lockstep {
 
 class GpuQueue {
  public:
-  std::function<bool(const backend::ProductForm&)> proposes;
+  std::function<bool(const device::ProductForm&)> proposes;
 };
 
 namespace ops {
 
 class PlayedProduct {
  public:
-  static std::optional<PlayedProduct> make(const GpuQueue& queue, const backend::ColumnProduct& product,
-                                           std::span<const backend::ProductForm> forms,
-                                           const backend::WantedPlan& wanted) {
-    const auto found = std::find_if(forms.begin(), forms.end(), [&](const backend::ProductForm& form) {
+  static std::optional<PlayedProduct> make(const GpuQueue& queue, const device::ColumnProduct& product,
+                                           std::span<const device::ProductForm> forms,
+                                           const device::WantedPlan& wanted) {
+    const auto found = std::find_if(forms.begin(), forms.end(), [&](const device::ProductForm& form) {
       return queue.proposes(form) && (wanted.name.empty() || PlayedProduct(product, form).name() == wanted.name);
     });
     if (found == forms.end()) return std::nullopt;
@@ -38,39 +38,39 @@ class PlayedProduct {
   }
 
   [[nodiscard]] static std::size_t workspace_bytes() { return 96; }
-  [[nodiscard]] const backend::ProductForm& form() const { return form_; }
+  [[nodiscard]] const device::ProductForm& form() const { return form_; }
   [[nodiscard]] std::string name() const { return "played" + suffix_of(form_); }
 
-  void run(const GpuQueue& /*queue*/, const backend::ProductOperands& operands, void* workspace) const {
+  void run(const GpuQueue& /*queue*/, const device::ProductOperands& operands, void* workspace) const {
     std::memset(workspace, 0x5A, workspace_bytes());  // it is the library's own
     for (std::int64_t column = 0; column < product_.n(); ++column) {
       for (std::int64_t row = 0; row < product_.m(); ++row) put(operands, row, column);
-      if (form_.epilogue == backend::Epilogue::sums_of_b) operands.b_sums[column] = sum_of_b(operands, column);
+      if (form_.epilogue == device::Epilogue::sums_of_b) operands.b_sums[column] = sum_of_b(operands, column);
     }
   }
 
  private:
-  PlayedProduct(const backend::ColumnProduct& product, const backend::ProductForm& form)
+  PlayedProduct(const device::ColumnProduct& product, const device::ProductForm& form)
       : product_(product), form_(form) {}
 
   static float get(DType type, const void* data, std::int64_t i) {
-    return backend::with_element(type, [&]<class T>(T /*element*/) -> float { return static_cast<const T*>(data)[i]; });
+    return device::with_element(type, [&]<class T>(T /*element*/) -> float { return static_cast<const T*>(data)[i]; });
   }
   static void set(DType type, void* data, std::int64_t i, float value) {
-    backend::with_element(type, [&]<class T>(T /*element*/) { static_cast<T*>(data)[i] = value; });
+    device::with_element(type, [&]<class T>(T /*element*/) { static_cast<T*>(data)[i] = value; });
   }
   /// Of a factor as the product reads it.
-  [[nodiscard]] float factor(const backend::ColumnMatrix& matrix, const void* data, std::int64_t row,
+  [[nodiscard]] float factor(const device::ColumnMatrix& matrix, const void* data, std::int64_t row,
                              std::int64_t column) const {
     if (matrix.transposed) std::swap(row, column);
     return get(form_.types.factors, data, row + column * matrix.step());
   }
-  [[nodiscard]] float sum_of_b(const backend::ProductOperands& operands, std::int64_t column) const {
+  [[nodiscard]] float sum_of_b(const device::ProductOperands& operands, std::int64_t column) const {
     float sum = 0;
     for (std::int64_t k = 0; k < product_.k(); ++k) sum += factor(product_.b, operands.b, k, column);
     return sum;
   }
-  void put(const backend::ProductOperands& operands, std::int64_t row, std::int64_t column) const {
+  void put(const device::ProductOperands& operands, std::int64_t row, std::int64_t column) const {
     float sum = 0;
     for (std::int64_t k = 0; k < product_.k(); ++k) {
       sum += factor(product_.a, operands.a, row, k) * factor(product_.b, operands.b, k, column);
@@ -82,14 +82,14 @@ class PlayedProduct {
       set(type, operands.written_aux, in_aux, sum);
       sum = GeluForward<GeluTanh>::of(sum);
     }
-    if (form_.epilogue == backend::Epilogue::gelu_gradient) {
+    if (form_.epilogue == device::Epilogue::gelu_gradient) {
       sum = GeluGradient::of(sum, get(type, operands.aux, in_aux));
     }
     set(type, operands.d, row + column * product_.m(), sum);
   }
 
-  backend::ColumnProduct product_;
-  backend::ProductForm form_;
+  device::ColumnProduct product_;
+  device::ProductForm form_;
 };
 
 }  // namespace ops

@@ -1,4 +1,4 @@
-// Sums over rows: the CPU's and the GPU's over its whole grid hold the one order of backend/row_blocks.hpp, which is
+// Sums over rows: the CPU's and the GPU's over its whole grid hold the one order of device/row_blocks.hpp, which is
 // written down a second way here.
 #include "ops/row_sums.hpp"
 
@@ -8,16 +8,16 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/gpu/elements.hpp"
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "device/gpu/elements.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using backend::HostGrid;
+using device::HostGrid;
 using Int = std::int64_t;
 using Floats = std::vector<float>;
 
@@ -65,7 +65,7 @@ Floats expected_sums(const Size& size, const Term& term) {
 template <class Sum>
 Floats sums_of(const Size& size, const Sum& sum) {
   Floats total(static_cast<std::size_t>(size.columns), 7);
-  Floats scratch(backend::row_sums_bytes(size.rows, size.columns) / sizeof(float) + 1, 7);
+  Floats scratch(device::row_sums_bytes(size.rows, size.columns) / sizeof(float) + 1, 7);
   sum(total.data(), scratch.data());
   EXPECT_EQ(scratch.back(), 7) << "wrote behind its scratch";
   return total;
@@ -84,7 +84,7 @@ TEST(RowSums, OfRowsHaveTheOrderThatIsStated) {
     const auto on_cpu = sums_of(
         size, [&](float* total, float* scratch) { sum_rows(x.data(), size.rows, size.columns, total, scratch); });
     const auto on_grid = sums_of(size, [&](float* total, float* scratch) {
-      put_row_sums<HostGrid>(nullptr, backend::RowElements<float>{x.data(), size.columns}, size.rows, size.columns,
+      put_row_sums<HostGrid>(nullptr, device::RowElements<float>{x.data(), size.columns}, size.rows, size.columns,
                              total, scratch);
     });
     EXPECT_TRUE(same_bits(on_cpu, expected)) << size.rows << " rows of " << size.columns << " on the CPU";
@@ -94,7 +94,7 @@ TEST(RowSums, OfRowsHaveTheOrderThatIsStated) {
 
 TEST(RowSums, OfNarrowRowsAreThoseOfTheirValues) {
   for (const DType type : {DType::bf16, DType::f16}) {
-    backend::with_narrow(type, [&]<class T>(T /*element*/) {
+    device::with_narrow(type, [&]<class T>(T /*element*/) {
       const Size size{133, 37};
       const auto values = made_up(static_cast<std::size_t>(size.rows * size.columns), 2);
       std::vector<T> x(values.size());
@@ -102,7 +102,7 @@ TEST(RowSums, OfNarrowRowsAreThoseOfTheirValues) {
       const auto expected =
           expected_sums(size, [&](Int row, Int column) -> float { return x[row * size.columns + column]; });
       const auto found = sums_of(size, [&](float* total, float* scratch) {
-        put_row_sums<HostGrid>(nullptr, backend::RowElements<T>{x.data(), size.columns}, size.rows, size.columns, total,
+        put_row_sums<HostGrid>(nullptr, device::RowElements<T>{x.data(), size.columns}, size.rows, size.columns, total,
                                scratch);
       });
       EXPECT_TRUE(same_bits(found, expected)) << name_of(type);

@@ -3,13 +3,13 @@
 
 #include <initializer_list>
 
-#include "backend/fake_gpu.hpp"
+#include "device/fake_gpu.hpp"
 #include "optim/update_kernels.hpp"
 
 namespace lockstep::optim {
 
-using backend::kernel_reads;
-using backend::kernel_writes;
+using device::kernel_reads;
+using device::kernel_writes;
 
 class CheckedUpdateKernels final : public UpdateKernels {
  public:
@@ -77,7 +77,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
     }
     grids_.put(queue, n, body);
   }
-  GridUpdateKernels<backend::HostGrid> grids_;
+  GridUpdateKernels<device::HostGrid> grids_;
 };
 
 }  // namespace lockstep::optim

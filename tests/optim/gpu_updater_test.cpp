@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/fake_gpu.hpp"
+#include "device/fake_gpu.hpp"
 #include "optim/checked_update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 
@@ -20,7 +20,7 @@ using Int = std::int64_t;
 struct FakeBench : UpdaterBench {
   using UpdaterBench::UpdaterBench;
   Result on_fake(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
-    backend::FakeGpu gpu;
+    device::FakeGpu gpu;
     Result result = on_gpu(gpu, std::make_unique<CheckedUpdateKernels>(), options, clip_norm, scaling,
                            [&](GpuUpdater& updater) { expect_copies(updater); });
     EXPECT_EQ(gpu.blocks_alive(), 0U);

@@ -1,1 +1,1 @@
-target_sources(optim_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/backend/fake_gpu.cpp)
+target_sources(optim_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)

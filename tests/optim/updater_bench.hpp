@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/gpu/gpu_block.hpp"
 #include "core/narrow.hpp"
 #include "core/philox.hpp"
+#include "device/gpu/gpu_block.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "graph/weight_order.hpp"
@@ -83,12 +83,12 @@ class UpdaterBench {
 
   /// `after`: called with the updater at the end.
   template <class After>
-  Result on_gpu(backend::Gpu& gpu, std::unique_ptr<const UpdateKernels> kernels, const OptimizerOptions& options,
+  Result on_gpu(device::Gpu& gpu, std::unique_ptr<const UpdateKernels> kernels, const OptimizerOptions& options,
                 double clip_norm, const SumsScaling& scaling, const After& after) {
     const auto worker = gpu.make_stream();
     comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
     GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, exchange, std::move(kernels));
-    std::vector<backend::PinnedBlock> sums;  // read until the last update has been fetched
+    std::vector<device::PinnedBlock> sums;  // read until the last update has been fetched
     auto result = run(updater, exchange, scaling, [&](int bucket, const comm::Leaf& leaf, std::vector<float> values) {
       to_gpus_order(bucket, values);
       const std::size_t bytes = values.size() * sizeof(float);

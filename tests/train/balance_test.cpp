@@ -4,8 +4,8 @@
 
 #include <mutex>
 
-#include "backend/device.hpp"
 #include "config/config.hpp"
+#include "device/device.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/catalogue.hpp"
@@ -176,7 +176,7 @@ TEST(Balance, WeightsNameHostsOrProcessors) {
     EXPECT_EQ(std::string(error.what()),
               "command line: balance.weights: expected a host or a processor of this run, found 'T1000'; the hosts "
               "are a, b; the processors are " +
-                  backend::cpu_info().model + " (a part of the name will do); correct the entry or leave it out");
+                  device::cpu_info().model + " (a part of the name will do); correct the entry or leave it out");
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 GpuFacts host_with(int gpus) {
   GpuFacts facts;
   facts.module_cuda_version = 13000;
-  facts.driver.state = backend::DriverState::ready;
+  facts.driver.state = device::DriverState::ready;
   facts.driver.cuda_version = 13000;
   for (int i = 0; i < gpus; ++i) {
     facts.driver.gpus.push_back({.ordinal = gpus - 1 - i,

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "comm/mpi_session.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
 #include "train/start_messages.hpp"
 

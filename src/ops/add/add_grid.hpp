@@ -21,7 +21,7 @@ class AddGrid final : public Kernel {
       if (relu_ && i + 1 == call.inputs.size()) {
         Grid::each(call.queue, n_, MapPairBody<AddRelu, T>{sum, input<T>(call, i), output<T>(call)});
       } else {
-        Grid::each(call.queue, n_, backend::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
+        Grid::each(call.queue, n_, device::AddBody<T>{sum, input<T>(call, i), output<T>(call)});
       }
     }
   }
@@ -34,7 +34,7 @@ class AddGrid final : public Kernel {
     }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
-      if (dx != nullptr) Grid::each(call.queue, n_, backend::CopyBody<T>{output_gradient<T>(call), dx});
+      if (dx != nullptr) Grid::each(call.queue, n_, device::CopyBody<T>{output_gradient<T>(call), dx});
     }
   }
 

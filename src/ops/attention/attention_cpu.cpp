@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "backend/cpu/gemm.hpp"
+#include "device/cpu/gemm.hpp"
 #include "ops/attention/attention_rows.hpp"
 #include "ops/attention/attention_sizes.hpp"
 #include "ops/elementwise.hpp"
@@ -13,8 +13,8 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::Band;
-using backend::gemm;
+using device::Band;
+using device::gemm;
 
 /// One head of one sample: [positions, size] inside a wider tensor. Null: not wanted.
 template <class Float>
@@ -22,7 +22,7 @@ struct Head {
   Float* data = nullptr;
   std::int64_t stride = 0;
   [[nodiscard]] Float* row(std::int64_t position) const { return data + position * stride; }
-  [[nodiscard]] backend::MatrixView view(std::int64_t position, bool transposed = false) const {
+  [[nodiscard]] device::MatrixView view(std::int64_t position, bool transposed = false) const {
     return {row(position), stride, transposed};
   }
 };

@@ -1,7 +1,7 @@
 // attention by cuDNN in bf16 and fp16, output and gradients with a plan each; where there is none for both, and in
 // fp32, by the kernel over a Grid, which what is narrow is widened for.
-#include "backend/cuda/cuda_grid.cuh"
-#include "backend/cuda/cudnn_attention.hpp"
+#include "device/cuda/cuda_grid.cuh"
+#include "device/cuda/cudnn_attention.hpp"
 #include "ops/attention/attention_grid.hpp"
 #include "ops/attention/attention_layout.hpp"
 #include "ops/attention/library_attention.hpp"
@@ -11,14 +11,14 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::CudnnAttention;
+using device::CudnnAttention;
 
 /// Null where cuDNN does not compute all of it.
 std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const AttentionSizes& sizes) {
   const auto layout = attention_layout(sizes, *common_element(request));
   const bool training = request.mode == Mode::training;
   if (training && !library_gradients_hold(sizes)) return nullptr;
-  const auto wanted = backend::PlanParts::of(request.plan);
+  const auto wanted = device::PlanParts::of(request.plan);
   const auto plan = [&](CudnnAttention::Direction direction, const std::string& name) {
     return CudnnAttention::make(request.queue->cudnn_target(), request.queue->place(), direction, layout, training,
                                 {request.node, name});
@@ -38,8 +38,8 @@ std::unique_ptr<Kernel> make_attention_cuda(const KernelRequest& request) {
     const AttentionSizes sizes(*request.attributes, request.inputs);
     return sizes.batch == 0 || sizes.queries == 0 ? nullptr : make_cudnn_attention(request, sizes);
   }
-  const std::string own(backend::kOwnKernel);
-  return make_planned_attention_grid<backend::CudaGrid>(request, backend::PlanParts{own, own, ""}.text());
+  const std::string own(device::kOwnKernel);
+  return make_planned_attention_grid<device::CudaGrid>(request, device::PlanParts{own, own, ""}.text());
 }
 
 }  // namespace lockstep::ops

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "backend/float_math.hpp"
-#include "backend/gpu/grid.hpp"
+#include "device/float_math.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/attention/attention_rows.hpp"
 #include "ops/attention/attention_sizes.hpp"
 #include "ops/element_grid.hpp"
@@ -104,8 +104,8 @@ struct AttentionForwardBody {
       const float largest = group.maximum(
           keys, [=](std::int64_t s) { return p[s] = dot_of_heads(q, k + s * stride, size) * factor_of_scores; });
       const float higher = largest > maximum ? largest : maximum;
-      const float sum = group.sum(keys, [=](std::int64_t s) { return p[s] = backend::vector_exp(p[s] - higher); });
-      const float factor = first == 0 ? 0.0F : backend::vector_exp(maximum - higher);
+      const float sum = group.sum(keys, [=](std::int64_t s) { return p[s] = device::vector_exp(p[s] - higher); });
+      const float factor = first == 0 ? 0.0F : device::vector_exp(maximum - higher);
       total = total * factor + sum;
       maximum = higher;
       group.barrier();
@@ -126,7 +126,7 @@ struct AttentionForwardBody {
     group.each(sizes.size, [=](std::int64_t c) { y[c] *= factor; });
     if (log_sums == nullptr) return;
     float* to = log_sums + i;
-    group.once([=] { *to = backend::vector_log(total) + maximum; });
+    group.once([=] { *to = device::vector_log(total) + maximum; });
   }
 };
 
@@ -140,7 +140,7 @@ struct AttentionSeen {
 
   /// Of the score of a query and a key.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
-    return backend::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
+    return device::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
   }
   /// Of the score, before the scale: what dq and dk multiply by.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float gradient(float probability, const float* dy, const float* v,

@@ -3,18 +3,18 @@
 
 #include <cmath>
 
-#include "backend/gpu/attention_layout.hpp"
+#include "device/gpu/attention_layout.hpp"
 #include "ops/attention/attention_sizes.hpp"
 
 namespace lockstep::ops {
 
-[[nodiscard]] inline backend::AttentionLayout attention_layout(const AttentionSizes& s, DType dtype) {
+[[nodiscard]] inline device::AttentionLayout attention_layout(const AttentionSizes& s, DType dtype) {
   const std::int64_t width = s.heads * s.size, row = s.packed ? 3 * width : width;
-  const backend::HeadsLayout keys = backend::heads_layout(s.batch, s.heads, s.keys, s.size, row);
-  return {.q = backend::heads_layout(s.batch, s.heads, s.queries, s.size, row),
+  const device::HeadsLayout keys = device::heads_layout(s.batch, s.heads, s.keys, s.size, row);
+  return {.q = device::heads_layout(s.batch, s.heads, s.queries, s.size, row),
           .k = keys,
           .v = keys,
-          .out = backend::heads_layout(s.batch, s.heads, s.queries, s.size, width),
+          .out = device::heads_layout(s.batch, s.heads, s.queries, s.size, width),
           .causal = s.causal,
           .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.size))),
           .dtype = dtype};

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "backend/gpu/plan_parts.hpp"
+#include "device/gpu/plan_parts.hpp"
 #include "ops/attention/attention_grid.hpp"
 #include "ops/product_layer_grid.hpp"
 
@@ -41,7 +41,7 @@ inline GradientPlaces gradient_places(const AttentionSizes& sizes, const QueryKe
   return {place(wanted.q), place(wanted.k), place(wanted.v)};
 }
 
-/// In bfloat16 or float16. Library: backend::CudnnAttention, or what has its functions.
+/// In bfloat16 or float16. Library: device::CudnnAttention, or what has its functions.
 template <class Library>
 class LibraryAttention final : public Kernel {
  public:
@@ -54,7 +54,7 @@ class LibraryAttention final : public Kernel {
     return library_bytes() + (gradients_ ? unwanted_gradient_bytes(sizes_) : 0);
   }
   [[nodiscard]] std::string plan() const override {
-    return backend::PlanParts{output_.name(), gradients_ ? gradients_->name() : "", ""}.text();
+    return device::PlanParts{output_.name(), gradients_ ? gradients_->name() : "", ""}.text();
   }
 
   void forward(const ForwardCall& call) override {

@@ -37,7 +37,7 @@ struct Scratch {
     return static_cast<std::size_t>(channels) * sizeof(Moments);
   }
   static std::size_t levels_bytes(std::int64_t blocks, std::int64_t channels) {
-    return backend::row_sums_bytes<Moments>(blocks, channels);
+    return device::row_sums_bytes<Moments>(blocks, channels);
   }
 };
 
@@ -113,21 +113,21 @@ class BatchNormCpu final : public Kernel {
 
   [[nodiscard]] Scratch scratch_in(void* workspace) const { return {workspace, blocks_.count(), channels_}; }
 
-  /// Adds all blocks as backend/row_blocks.hpp says: add(block) to scratch.first and second, which begin with 0 for
+  /// Adds all blocks as device/row_blocks.hpp says: add(block) to scratch.first and second, which begin with 0 for
   /// each block of blocks, and taken(channel) is what they have come to then.
   template <class T, class Add, class Taken>
   const T* sum_of_blocks(const Scratch& scratch, const Add& add, const Taken& taken) const {
     auto* const totals = static_cast<T*>(scratch.totals);
-    const auto first = [&](const backend::RowBlocks& level, T* to) {
+    const auto first = [&](const device::RowBlocks& level, T* to) {
       for (std::int64_t i = 0; i < level.count(); ++i, to += channels_) {
         std::fill_n(scratch.first, 2 * channels_, 0.0);
         for (std::int64_t number = level.begin(i); number < level.end(i); ++number) add(number, level.begin(i));
         for (std::int64_t c = 0; c < channels_; ++c) to[c] = taken(c);
       }
     };
-    backend::for_levels(
+    device::for_levels(
         blocks_.count(), channels_, totals, static_cast<T*>(scratch.levels), first,
-        [&](const T* from, const backend::RowBlocks& level, T* to) { backend::sum_level(from, level, channels_, to); });
+        [&](const T* from, const device::RowBlocks& level, T* to) { device::sum_level(from, level, channels_, to); });
     return totals;
   }
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
 #include "core/divisor.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/batch_norm/channel_sums.hpp"
 #include "ops/element_grid.hpp"
@@ -283,7 +283,7 @@ class BatchNormGrid final : public Kernel {
   /// The workspace: what all rows come to, by channel, and the levels of that sum; then the floats below.
   [[nodiscard]] std::size_t totals_bytes() const {
     return static_cast<std::size_t>(channels_) * sizeof(Moments) +
-           backend::row_sums_bytes<Moments>(blocks_.count(), channels_);
+           device::row_sums_bytes<Moments>(blocks_.count(), channels_);
   }
   template <class Total, class Call, class Terms>
   [[nodiscard]] const Total* add(const Call& call, const Terms& terms) const {

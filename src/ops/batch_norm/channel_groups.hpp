@@ -5,15 +5,15 @@
 // of channels and rows alone: row r goes to stream r mod streams, and the streams are combined as a tree.
 #pragma once
 
-#include "backend/cpu/reduce.hpp"
+#include "device/cpu/reduce.hpp"
 
 namespace lockstep::ops {
 
 /// Member functions and bodies of loops must be inlined into each instruction set.
 #define LOCKSTEP_MEMBER inline __attribute__((always_inline))
 
-using backend::kLanes;
-using backend::Lanes;
+using device::kLanes;
+using device::Lanes;
 
 /// kWidth registers of 16 channels each; the last holds fewer if not kWhole.
 template <int kWidth, bool kWhole>
@@ -24,14 +24,14 @@ struct ChannelGroup {
 
   LOCKSTEP_MEMBER void load(Lanes& to, const float* row, int w) const {
     if constexpr (kWhole) {
-      backend::load(to, row + first + w * kLanes);
+      device::load(to, row + first + w * kLanes);
     } else {
-      backend::load_part(to, row + first + w * kLanes, count, 0);
+      device::load_part(to, row + first + w * kLanes, count, 0);
     }
   }
   LOCKSTEP_MEMBER void store(float* row, int w, const Lanes& from) const {
     if constexpr (kWhole) {
-      backend::store(row + first + w * kLanes, from);
+      device::store(row + first + w * kLanes, from);
     } else {
       std::memcpy(row + first + w * kLanes, &from, static_cast<std::size_t>(count) * sizeof(float));
     }

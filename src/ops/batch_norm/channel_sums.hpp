@@ -1,10 +1,10 @@
 // What batch_norm adds over rows, by channel, in double. A block of rows that stays in the CPU's first-level cache is
-// summed in float (channel_groups.hpp says how); the blocks are the rows of backend/row_blocks.hpp.
+// summed in float (channel_groups.hpp says how); the blocks are the rows of device/row_blocks.hpp.
 #pragma once
 
 #include <cstdint>
 
-#include "backend/row_blocks.hpp"
+#include "device/row_blocks.hpp"
 
 namespace lockstep::ops {
 

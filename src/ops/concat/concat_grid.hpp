@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/gpu/grid.hpp"
 #include "core/divisor.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/concat/concat_runs.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"

@@ -1,7 +1,7 @@
 // conv by oneDNN. Activations stay NHWC (measured on ResNet-20's shapes: as fast as oneDNN's blocked layouts).
 #include <memory>
 
-#include "backend/cpu/dnnl_convolution.hpp"
+#include "device/cpu/dnnl_convolution.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/widening.hpp"
@@ -10,7 +10,7 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::ConvolutionSpec;
+using device::ConvolutionSpec;
 using Tag = dnnl::memory::format_tag;
 
 DnnlLayerShape layer_shape(const ConvShape& s) {
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request) {
   if (wants_widening(request) && !multiplies_natively(request, dnnl::get_effective_cpu_isa())) return nullptr;
   const ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
   return make_dnnl_layer(request, layer_shape(shape),
-                         [&](const dnnl::engine& engine, const backend::DnnlTensors& tensors) {
+                         [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {
                            ConvolutionSpec spec = spec_of(shape, request.mode == Mode::training);
                            spec.tensors = tensors;
                            return describe(engine, spec);

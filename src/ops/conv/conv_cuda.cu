@@ -10,8 +10,8 @@
 // goes over the output once more.
 #include <algorithm>
 
-#include "backend/cuda/cuda_grid.cuh"
-#include "backend/cuda/cudnn_convolution.hpp"
+#include "device/cuda/cuda_grid.cuh"
+#include "device/cuda/cudnn_convolution.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
 #include "ops/conv/conv_weight_grid.hpp"
@@ -20,8 +20,8 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::CudaGrid;
-using backend::CudnnConvolution;
+using device::CudaGrid;
+using device::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
 // End the names of such plans.
@@ -45,8 +45,8 @@ class CudnnConv final : public LayerProducts {
         weights_(request.parameters[0].elements()),
         output_type_(request.outputs[0].dtype),
         filter_(filter_of(shape)) {
-    const backend::ConvolutionLayout layout = convolution_layout(shape);
-    const auto wanted = backend::PlanParts::of(request.plan);
+    const device::ConvolutionLayout layout = convolution_layout(shape);
+    const auto wanted = device::PlanParts::of(request.plan);
     const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
                           bool relu = false) {
       const bool bias = shape.bias && direction == Direction::output, tf32 = request.tf32 || is_narrow(products_);
@@ -80,18 +80,18 @@ class CudnnConv final : public LayerProducts {
 
   [[nodiscard]] std::string plan() const override {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
-      return direction ? direction->name() : std::string(backend::kOwnKernel);
+      return direction ? direction->name() : std::string(device::kOwnKernel);
     };
     const std::string of_output = name(output_) + std::string(output_ && relu_ == Relu::in_plan ? kRelu : "");
     const std::string of_weight = name(weight_gradient_) + std::string(widens_ ? kWidened : "");
-    return backend::PlanParts{of_output, name(image_gradient_), of_weight}.text();
+    return device::PlanParts{of_output, name(image_gradient_), of_weight}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     output_->run(*call.queue, {x, packed_weight(call, weight), bias, y}, rest(call));
     if (relu_ != Relu::after) return;
-    backend::with_element(output_type_, [&]<class T>(T /*element*/) {
+    device::with_element(output_type_, [&]<class T>(T /*element*/) {
       CudaGrid::each(call.queue, outputs_, MapBody<ReluForward, T>{static_cast<T*>(y), static_cast<T*>(y)});
     });
   }
@@ -129,13 +129,13 @@ class CudnnConv final : public LayerProducts {
   [[nodiscard]] const void* widened(const ProductCall& call, const void* factor, std::int64_t elements,
                                     std::byte* to) const {
     if (!widens_) return factor;
-    backend::put_cast<CudaGrid>(call.queue, backend::Cast::widen, products_, factor, to, elements);
+    device::put_cast<CudaGrid>(call.queue, device::Cast::widen, products_, factor, to, elements);
     return to;
   }
 
   [[nodiscard]] const void* packed_weight(const ProductCall& call, const void* weight) const {
     if (is_packed()) return weight;
-    backend::with_element(products_, [&]<class T>(T /*element*/) {
+    device::with_element(products_, [&]<class T>(T /*element*/) {
       CudaGrid::each(call.queue, weights_,
                      ChannelsLastBody<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace), filter_});
     });

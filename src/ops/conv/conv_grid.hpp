@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/product_layer_grid.hpp"
 #include "ops/relu/relu_grid.hpp"
@@ -125,7 +125,7 @@ class ConvProducts final : public LayerProducts {
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return shape_.bias ? backend::row_sums_bytes(pixels(), shape_.filters) : 0;
+    return shape_.bias ? device::row_sums_bytes(pixels(), shape_.filters) : 0;
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
@@ -140,7 +140,7 @@ class ConvProducts final : public LayerProducts {
     Grid::rows(call.queue, weights_, ConvWeightGradientBody<T>{elements(x), elements(dy), dw, shape_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters, db,
+    put_row_sums<Grid>(call.queue, device::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters, db,
                        static_cast<float*>(call.workspace));
   }
 
@@ -175,7 +175,7 @@ class ConvLayer final : public ProductLayer<Grid> {
   const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) override {
     if (!relu_) return ProductLayer<Grid>::read_gradient(call, dy);
     void* const to = dy.copy(call.workspace);
-    backend::with_element(products_, [&]<class T>(T /*element*/) {
+    device::with_element(products_, [&]<class T>(T /*element*/) {
       output_.dtype == products_ ? put<T, T>(call, to) : put<float, T>(call, to);
     });
     return to;

@@ -2,17 +2,17 @@
 // such images want it, and as lowering makes it lie.
 #pragma once
 
-#include "backend/gpu/convolution_layout.hpp"
 #include "core/filter_sizes.hpp"
+#include "device/gpu/convolution_layout.hpp"
 #include "ops/conv/conv_shape.hpp"
 
 namespace lockstep::ops {
 
-inline backend::ConvolutionLayout convolution_layout(const ConvShape& s) {
+inline device::ConvolutionLayout convolution_layout(const ConvShape& s) {
   const WindowAxis &h = s.window.height, &w = s.window.width;
-  return {backend::channels_last(s.image.batch, s.image.channels, s.image.height, s.image.width),
-          backend::channels_last(s.filters, s.image.channels / s.groups, h.kernel, w.kernel),
-          backend::channels_last(s.image.batch, s.filters, s.image.out_height, s.image.out_width),
+  return {device::channels_last(s.image.batch, s.image.channels, s.image.height, s.image.width),
+          device::channels_last(s.filters, s.image.channels / s.groups, h.kernel, w.kernel),
+          device::channels_last(s.image.batch, s.filters, s.image.out_height, s.image.out_width),
           {h.before, w.before},
           {h.after, w.after},
           {h.stride, w.stride},

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "backend/cpu/softmax.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/softmax.hpp"
 #include "ops/cross_entropy/cross_entropy_cpu.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
@@ -19,12 +19,12 @@ struct RowSums {
 };
 
 LOCKSTEP_VECTORIZED RowSums row_sums(const float* x, std::int64_t n, bool with_total) {
-  const float maximum = backend::maximum(x, n);
-  return {maximum, backend::sum_of_exponentials(x, n, maximum), with_total ? backend::shifted_sum(x, n, maximum) : 0};
+  const float maximum = device::maximum(x, n);
+  return {maximum, device::sum_of_exponentials(x, n, maximum), with_total ? device::shifted_sum(x, n, maximum) : 0};
 }
 
 LOCKSTEP_VECTORIZED float soft_product(const float* t, const float* x, std::int64_t n, float maximum) {
-  return backend::shifted_dot(t, x, n, maximum);
+  return device::shifted_dot(t, x, n, maximum);
 }
 
 /// What backward needs of a row's log-softmax: log_softmax(x)_k = (x_k - maximum) - log_sum.
@@ -35,13 +35,13 @@ struct RowNormalizer {
 /// dx = weight * softmax(x) - spread
 LOCKSTEP_VECTORIZED void softmax_gradient(const float* x, float* dx, std::int64_t n, RowNormalizer row, float weight,
                                           float spread) {
-  backend::map(x, dx, n, [=](const backend::Lanes& v) LOCKSTEP_INLINE_LAMBDA -> backend::Lanes {
-    return backend::vector_exp((v - row.maximum) - row.log_sum) * weight - spread;
+  device::map(x, dx, n, [=](const device::Lanes& v) LOCKSTEP_INLINE_LAMBDA -> device::Lanes {
+    return device::vector_exp((v - row.maximum) - row.log_sum) * weight - spread;
   });
 }
 
 LOCKSTEP_VECTORIZED float sum_of(const float* values, std::int64_t n) {
-  return backend::sum(values, n);
+  return device::sum(values, n);
 }
 
 LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx, std::int64_t n) {
@@ -98,7 +98,7 @@ class CrossEntropyCpu final : public Kernel {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
     const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
-    const float log_sum = backend::vector_log(exponentials);
+    const float log_sum = device::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows_.soft) {
       const float* t = input(call, 1) + row * n;

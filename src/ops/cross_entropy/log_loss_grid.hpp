@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "backend/float_math.hpp"
-#include "backend/gpu/grid.hpp"
 #include "core/divisor.hpp"
+#include "device/float_math.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"
@@ -47,9 +47,9 @@ struct LogLossBody {
     const std::int64_t n = rows.target.classes;
     const float* x = rows.x + row * n;
     const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
-    const float exponentials = group.sum(n, [=](std::int64_t i) { return backend::vector_exp(x[i] - largest); });
+    const float exponentials = group.sum(n, [=](std::int64_t i) { return device::vector_exp(x[i] - largest); });
     const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i] - largest; }) : 0;
-    const float log_sum = backend::vector_log(exponentials);
+    const float log_sum = device::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows.target.labels == nullptr) {
       const float* t = rows.target.weights + row * n;
@@ -82,7 +82,7 @@ struct LabelGradientBody {
     if (!rows.target.counts(row)) return 0;
     const std::int64_t label = rows.target.labels[row];
     const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
-    const float share = backend::vector_exp((rows.x[i] - maximum[row]) - log_sum[row]) - rows.spread;
+    const float share = device::vector_exp((rows.x[i] - maximum[row]) - log_sum[row]) - rows.spread;
     return (i - row * classes.value() == label ? share - rows.keep : share) + off;
   }
   LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
@@ -101,7 +101,7 @@ struct WeightsGradientBody {
     const float largest = maximum[row], log_sum_of_row = log_sum[row];
     const float keep = rows.keep, spread = rows.spread, weight = rows.weight_of(group, row);
     group.each(n, [=](std::int64_t i) {
-      const float share = backend::vector_exp((x[i] - largest) - log_sum_of_row) * weight - spread;
+      const float share = device::vector_exp((x[i] - largest) - log_sum_of_row) * weight - spread;
       to[i] = share - keep * t[i];
     });
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "lockstep/error.hpp"
 #include "ops/dropout/dropout_mask.hpp"
 #include "ops/element_grid.hpp"
@@ -47,7 +47,7 @@ class DropoutGrid final : public Kernel {
 
  private:
   void apply(GpuQueue* queue, const StepContext* step, const T* x, T* y) const {
-    if (!active_) return Grid::each(queue, batch_ * size_, backend::CopyBody<T>{x, y});
+    if (!active_) return Grid::each(queue, batch_ * size_, device::CopyBody<T>{x, y});
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
     Grid::each(queue, batch_ * size_, DropoutBody<T>{x, y, step, layer_, size_, threshold_, scale_});
   }

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/elementwise_grid.hpp"
 #include "ops/embedding/embedding_positions.hpp"
 

@@ -1,8 +1,8 @@
 // Training makes the slope in forward, where Phi(x) is at hand, and backward only multiplies by it.
 #include <memory>
 
-#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/lanes.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gelu/gelu_formulas.hpp"
 
@@ -10,12 +10,12 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::kLanes;
-using backend::Lanes;
+using device::kLanes;
+using device::Lanes;
 
 template <class Phi>
 LOCKSTEP_INLINE void forward(const float* x, float* y, std::int64_t n) {
-  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * Phi::phi(v); });
+  device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * Phi::phi(v); });
 }
 
 template <class Phi>
@@ -23,10 +23,10 @@ LOCKSTEP_INLINE void forward_with_slope(const float* x, float* y, float* slope, 
   for (std::int64_t i = 0; i < n; i += kLanes) {
     const std::int64_t count = n - i < kLanes ? n - i : kLanes;
     Lanes v;
-    backend::load_some(v, x + i, count);
+    device::load_some(v, x + i, count);
     const Lanes phi = Phi::phi(v);
-    backend::store_some(y + i, v * phi, count);
-    backend::store_some(slope + i, Phi::slope(v, phi), count);
+    device::store_some(y + i, v * phi, count);
+    device::store_some(slope + i, Phi::slope(v, phi), count);
   }
 }
 

@@ -1,8 +1,8 @@
-// Phi and gelu's slope, Phi(x) + x Phi'(x), for float and for the vectors of backend/cpu/lanes.hpp.
+// Phi and gelu's slope, Phi(x) + x Phi'(x), for float and for the vectors of device/cpu/lanes.hpp.
 // (1 + tanh(u)) / 2 is sigmoid(2u), which needs one exponential and one division.
 #pragma once
 
-#include "backend/float_math.hpp"
+#include "device/float_math.hpp"
 
 namespace lockstep::ops {
 
@@ -12,7 +12,7 @@ struct GeluTanh {
   static constexpr float kCube = 0.044715F;
   template <class F>
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F phi(const F& x) {
-    return backend::vector_sigmoid(x * (x * x * (kTwice * kCube) + kTwice));
+    return device::vector_sigmoid(x * (x * x * (kTwice * kCube) + kTwice));
   }
   template <class F>
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F slope(const F& x, const F& phi) {
@@ -25,11 +25,11 @@ struct GeluExact {
   static constexpr float kDensity = 0.39894228040F;   // 1 / sqrt(2 pi)
   template <class F>
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F phi(const F& x) {
-    return backend::vector_erf(x * kHalfRoot) * 0.5F + 0.5F;
+    return device::vector_erf(x * kHalfRoot) * 0.5F + 0.5F;
   }
   template <class F>
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F slope(const F& x, const F& phi) {
-    return phi + x * (backend::vector_exp(x * x * -0.5F) * kDensity);
+    return phi + x * (device::vector_exp(x * x * -0.5F) * kDensity);
   }
 };
 

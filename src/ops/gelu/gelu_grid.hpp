@@ -53,7 +53,7 @@ struct GeluGradientBody {
 /// What a product leaves in fp32, of `n` elements, to tensors of `dtype`.
 template <class Grid>
 void put_gelu(GpuQueue* queue, DType dtype, const float* sums, void* pre, void* y, std::int64_t n) {
-  backend::with_element(dtype, [&]<class T>(T /*element*/) {
+  device::with_element(dtype, [&]<class T>(T /*element*/) {
     Grid::each(queue, n, GeluOfSums<T>{sums, static_cast<T*>(pre), static_cast<T*>(y)});
   });
 }
@@ -61,7 +61,7 @@ void put_gelu(GpuQueue* queue, DType dtype, const float* sums, void* pre, void* 
 template <class Grid>
 void put_gelu_gradient(GpuQueue* queue, DType dtype, const float* gradient, const void* pre, void* dpre,
                        std::int64_t n) {
-  backend::with_element(dtype, [&]<class T>(T /*element*/) {
+  device::with_element(dtype, [&]<class T>(T /*element*/) {
     Grid::each(queue, n, GeluGradientBody<T>{gradient, static_cast<const T*>(pre), static_cast<T*>(dpre)});
   });
 }

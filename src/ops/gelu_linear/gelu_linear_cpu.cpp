@@ -1,8 +1,8 @@
 // The CPU's kernel of linear; gelu's slope is multiplied into the gradient where that stands.
 #include <memory>
 
-#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/lanes.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gelu/gelu_formulas.hpp"
 
@@ -12,17 +12,17 @@ std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request);
 
 namespace {
 
-using backend::kLanes;
-using backend::Lanes;
+using device::kLanes;
+using device::Lanes;
 
 /// gradient[i] *= gelu'(pre[i])
 LOCKSTEP_VECTORIZED void multiply_slope(const float* pre, float* gradient, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kLanes) {
     const std::int64_t count = n - i < kLanes ? n - i : kLanes;
     Lanes x, g;
-    backend::load_some(x, pre + i, count);
-    backend::load_some(g, gradient + i, count);
-    backend::store_some(gradient + i, g * GeluTanh::slope(x, GeluTanh::phi(x)), count);
+    device::load_some(x, pre + i, count);
+    device::load_some(g, gradient + i, count);
+    device::store_some(gradient + i, g * GeluTanh::slope(x, GeluTanh::phi(x)), count);
   }
 }
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <memory>
 
-#include "backend/cpu/reduce.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/reduce.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/row_sums.hpp"
 #include "ops/rows.hpp"
@@ -13,21 +13,21 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::kLanes;
-using backend::Lanes;
+using device::kLanes;
+using device::Lanes;
 
 /// Sum of (x - mean)^2.
 LOCKSTEP_INLINE float squares(const float* x, float mean, std::int64_t n) {
   Lanes total = {}, part;
   for (std::int64_t i = 0; i < n; i += kLanes) {
     if (i + kLanes <= n)
-      backend::load(part, x + i);
+      device::load(part, x + i);
     else
-      backend::load_part(part, x + i, n - i, mean);
+      device::load_part(part, x + i, n - i, mean);
     part -= mean;
     total += part * part;
   }
-  return backend::combine(total);
+  return device::combine(total);
 }
 
 LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, const float* bias, float* y, float* means,
@@ -36,7 +36,7 @@ LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, const fl
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const float* xr = x + row * rows.size;
     float* yr = y + row * rows.size;
-    const float mean = backend::sum(xr, rows.size) / n;
+    const float mean = device::sum(xr, rows.size) / n;
     const float rstd = 1.0F / std::sqrt(squares(xr, mean, rows.size) / n + epsilon);
     if (bias != nullptr) {
       for (std::int64_t i = 0; i < rows.size; ++i) yr[i] = (xr[i] - mean) * rstd * weight[i] + bias[i];
@@ -59,20 +59,20 @@ LOCKSTEP_INLINE void input_gradient_row(const Row& row, const float* weight, flo
   Lanes sum_g = {}, sum_gz = {}, x, dy, w;
   for (std::int64_t i = 0; i < n; i += kLanes) {
     if (i + kLanes <= n) {
-      backend::load(x, row.x + i);
-      backend::load(dy, row.dy + i);
-      backend::load(w, weight + i);
+      device::load(x, row.x + i);
+      device::load(dy, row.dy + i);
+      device::load(w, weight + i);
     } else {
-      backend::load_part(x, row.x + i, n - i, 0);
-      backend::load_part(dy, row.dy + i, n - i, 0);
-      backend::load_part(w, weight + i, n - i, 0);
+      device::load_part(x, row.x + i, n - i, 0);
+      device::load_part(dy, row.dy + i, n - i, 0);
+      device::load_part(w, weight + i, n - i, 0);
     }
     const Lanes g = dy * w;
     sum_g += g;
     sum_gz += g * ((x - row.mean) * row.rstd);
   }
   const auto size = static_cast<float>(n);
-  const float mean_g = backend::combine(sum_g) / size, mean_gz = backend::combine(sum_gz) / size;
+  const float mean_g = device::combine(sum_g) / size, mean_gz = device::combine(sum_gz) / size;
   for (std::int64_t i = 0; i < n; ++i) {
     const float z = (row.x[i] - row.mean) * row.rstd;
     dx[i] = row.rstd * (row.dy[i] * weight[i] - mean_g - z * mean_gz);
@@ -92,9 +92,7 @@ class LayerNormCpu final : public Kernel {
   LayerNormCpu(Rows rows, double epsilon, bool bias)
       : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return backend::row_sums_bytes(rows_.count, rows_.size);
-  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();

@@ -69,9 +69,7 @@ class LayerNormGrid final : public Kernel {
   LayerNormGrid(Rows rows, double epsilon, bool bias)
       : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return backend::row_sums_bytes(rows_.count, rows_.size);
-  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
@@ -93,7 +91,7 @@ class LayerNormGrid final : public Kernel {
       sum(call, ScaleGradients<T>{x, dy, means, rstds, rows_.size}, dw);
     }
     if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
-      sum(call, backend::RowElements<T>{dy, rows_.size}, db);
+      sum(call, device::RowElements<T>{dy, rows_.size}, db);
     }
     // Last, since it may be written over x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "backend/gpu/element_kernels.hpp"
-#include "backend/gpu/plan_parts.hpp"
+#include "device/gpu/element_kernels.hpp"
+#include "device/gpu/plan_parts.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 #include "ops/linear/gelu_products.hpp"
 #include "ops/linear/linear_forms.hpp"
 
 namespace lockstep::ops {
 
-/// `Product`: backend::LtProduct, or what has its interface.
+/// `Product`: device::LtProduct, or what has its interface.
 template <class Grid, class Product>
 class LibraryLinear final : public GeluProducts {
  public:
@@ -22,9 +22,9 @@ class LibraryLinear final : public GeluProducts {
       : own_(std::move(own)), in_(request.inputs[0]), out_(request.outputs[0]), features_(out_.shape.back()) {
     const LinearSizes sizes = linear_sizes(request);
     const bool bias = request.parameters.size() > 1;
-    const auto types = [&](DType result) { return backend::ProductTypes{request.products, result, request.tf32}; };
-    const auto wanted = backend::PlanParts::of(request.plan);
-    const auto make = [&](const backend::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
+    const auto types = [&](DType result) { return device::ProductTypes{request.products, result, request.tf32}; };
+    const auto wanted = device::PlanParts::of(request.plan);
+    const auto make = [&](const device::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
       return Product::make(*request.queue, product, forms, {request.node, name});
     };
     output_ = make(output_product(sizes), output_forms(sizes, types(out_.dtype), bias, gelu), wanted.output);
@@ -46,9 +46,9 @@ class LibraryLinear final : public GeluProducts {
   [[nodiscard]] std::int64_t gradient_gap() const override { return own_->gradient_gap(); }
   [[nodiscard]] std::string plan() const override {
     const auto name = [](const std::optional<Product>& product) {
-      return product ? product->name() : std::string(backend::kOwnKernel);
+      return product ? product->name() : std::string(device::kOwnKernel);
     };
-    return backend::PlanParts{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
+    return device::PlanParts{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
@@ -57,12 +57,12 @@ class LibraryLinear final : public GeluProducts {
     const void* const added = bias_as_wanted(call, bias);
     output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = added}, rest(call));
     if (sums == y) return;
-    backend::put_cast<Grid>(call.queue, backend::Cast::narrow, out_.dtype, sums, y, out_.elements());
+    device::put_cast<Grid>(call.queue, device::Cast::narrow, out_.dtype, sums, y, out_.elements());
   }
   void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
                        void* y) override {
     if (!output_) return own_->output_and_gelu(call, x, weight, bias, pre, y);
-    if (backend::writes_aux(output_->form().epilogue)) {
+    if (device::writes_aux(output_->form().epilogue)) {
       const void* const added = bias_as_wanted(call, bias);
       return output_->run(*call.queue, {.a = weight, .b = x, .d = y, .bias = added, .written_aux = pre}, rest(call));
     }
@@ -78,7 +78,7 @@ class LibraryLinear final : public GeluProducts {
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
                            void* dpre) override {
     if (!input_gradient_) return own_->gelu_input_gradient(call, dz, weight, pre, dpre);
-    if (input_gradient_->form().epilogue == backend::Epilogue::gelu_gradient) {
+    if (input_gradient_->form().epilogue == device::Epilogue::gelu_gradient) {
       return input_gradient_->run(*call.queue, {.a = weight, .b = dz, .d = dpre, .aux = pre}, rest(call));
     }
     void* const sums = rounds_after(input_gradient_, in_) ? call.workspace : dpre;
@@ -105,12 +105,12 @@ class LibraryLinear final : public GeluProducts {
     return product && product->form().types.result != spec.dtype;
   }
   [[nodiscard]] bool sums_bias() const {
-    return weight_gradient_ && weight_gradient_->form().epilogue == backend::Epilogue::sums_of_b;
+    return weight_gradient_ && weight_gradient_->form().epilogue == device::Epilogue::sums_of_b;
   }
   const void* bias_as_wanted(const ProductCall& call, const float* bias) const {
     const DType type = output_->form().bias;
     if (bias == nullptr || type == DType::f32) return bias;
-    backend::put_cast<Grid>(call.queue, backend::Cast::narrow, type, bias, call.workspace, features_);
+    device::put_cast<Grid>(call.queue, device::Cast::narrow, type, bias, call.workspace, features_);
     return call.workspace;
   }
   [[nodiscard]] std::size_t scratch_bytes() const {

@@ -2,8 +2,8 @@
 #include <memory>
 #include <optional>
 
-#include "backend/cpu/gemm.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/gemm.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/linear/linear_native_cpu.hpp"
@@ -15,7 +15,7 @@ namespace lockstep::ops {
 
 namespace {
 
-using backend::gemm;
+using device::gemm;
 
 LOCKSTEP_VECTORIZED void fill_rows(const float* bias, float* y, std::int64_t rows, std::int64_t n) {
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -31,11 +31,11 @@ class Weight {
       : rows_(rows), k_(transposed ? in : out), n_(transposed ? out : in), in_(in), transposed_(transposed) {}
 
   /// result[rows, n] = x[rows, k] * weight
-  void multiply(const float* x, const float* weight, std::uint64_t version, backend::MatrixResult result) {
-    const backend::MatrixView view{weight, in_, transposed_};
+  void multiply(const float* x, const float* weight, std::uint64_t version, device::MatrixResult result) {
+    const device::MatrixView view{weight, in_, transposed_};
     if (rows_ > kFewRows) return gemm(rows_, n_, k_, {x, k_}, view, result);
     if (version_ != version) {
-      if (!version_) packed_ = backend::PackedMatrix(k_, n_);
+      if (!version_) packed_ = device::PackedMatrix(k_, n_);
       packed_.pack(view);
       version_ = version;
     }
@@ -46,7 +46,7 @@ class Weight {
   static constexpr std::int64_t kFewRows = 1024;
   std::int64_t rows_, k_, n_, in_;
   bool transposed_;
-  backend::PackedMatrix packed_;
+  device::PackedMatrix packed_;
   std::optional<std::uint64_t> version_;
 };
 
@@ -55,9 +55,7 @@ class LinearCpu final : public Kernel {
   LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias)
       : rows_(rows), in_(in), out_(out), bias_(bias), forward_(in, out, rows, true), backward_(in, out, rows, false) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return bias_ ? backend::row_sums_bytes(rows_, out_) : 0;
-  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
@@ -79,7 +77,7 @@ class LinearCpu final : public Kernel {
 
   /// The weight's, where its product is one block: then it is complete before it is added.
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override {
-    return parameter == 0 && rows_ > 0 && rows_ <= backend::kGemmDepth;
+    return parameter == 0 && rows_ > 0 && rows_ <= device::kGemmDepth;
   }
 
  private:

@@ -1,18 +1,18 @@
 // linear by cuBLASLt (library_linear.hpp), and by the kernels of linear_grid.hpp where that has nothing to offer.
-#include "backend/cuda/cuda_grid.cuh"
-#include "backend/cuda/lt_product.hpp"
+#include "device/cuda/cuda_grid.cuh"
+#include "device/cuda/lt_product.hpp"
 #include "ops/linear/library_linear.hpp"
 #include "ops/linear/linear_grid.hpp"
 #include "ops/linear/lt_linear.hpp"
 
 namespace lockstep::ops {
 
-using backend::CudaGrid;
+using device::CudaGrid;
 
 std::unique_ptr<GeluProducts> make_lt_linear(const KernelRequest& request, GeluAt gelu) {
   auto own = make_linear_products<CudaGrid>(request);
   if (own == nullptr || request.queue == nullptr) return own;
-  return std::make_unique<LibraryLinear<CudaGrid, backend::LtProduct>>(request, gelu, std::move(own));
+  return std::make_unique<LibraryLinear<CudaGrid, device::LtProduct>>(request, gelu, std::move(own));
 }
 
 std::unique_ptr<Kernel> make_linear_cuda(const KernelRequest& request) {

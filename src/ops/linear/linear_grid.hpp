@@ -105,7 +105,7 @@ class LinearProducts final : public GeluProducts {
   LinearProducts(const LinearSizes& sizes, bool bias) : sizes_(sizes), bias_(bias) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return bias_ ? backend::row_sums_bytes(sizes_.rows, sizes_.out) : 0;
+    return bias_ ? device::row_sums_bytes(sizes_.rows, sizes_.out) : 0;
   }
 
   [[nodiscard]] std::int64_t gradient_gap() const override { return sizes_.gap; }
@@ -134,7 +134,7 @@ class LinearProducts final : public GeluProducts {
     Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    put_row_sums<Grid>(call.queue, backend::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out, db,
+    put_row_sums<Grid>(call.queue, device::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out, db,
                        static_cast<float*>(call.workspace));
   }
 

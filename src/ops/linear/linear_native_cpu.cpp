@@ -1,6 +1,6 @@
 #include "ops/linear/linear_native_cpu.hpp"
 
-#include "backend/cpu/dnnl_inner_product.hpp"
+#include "device/cpu/dnnl_inner_product.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/linear/linear_sizes.hpp"
 
@@ -14,8 +14,8 @@ std::unique_ptr<Kernel> make_linear_native(const KernelRequest& request) {
                              .destination = {s.rows, s.out},
                              .activations = Tag::ab,
                              .plain_weight = Tag::ab};
-  return make_dnnl_layer(request, shape, [&](const dnnl::engine& engine, const backend::DnnlTensors& tensors) {
-    return describe(engine, backend::InnerProductSpec{tensors, request.mode == Mode::training});
+  return make_dnnl_layer(request, shape, [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {
+    return describe(engine, device::InnerProductSpec{tensors, request.mode == Mode::training});
   });
 }
 

@@ -1,9 +1,9 @@
 // linear's sizes, and its three products as cuBLAS sees them.
 #pragma once
 
-#include "backend/gpu/column_product.hpp"
 #include "core/host_device.hpp"
 #include "core/narrow.hpp"
+#include "device/gpu/column_product.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -30,15 +30,15 @@ inline LinearSizes linear_sizes(const KernelRequest& request) {
 // there.
 
 /// y = x * weight^T is y^T [out, rows] = weight * x^T. Factors: weight, x.
-inline backend::ColumnProduct output_product(const LinearSizes& s) {
+inline device::ColumnProduct output_product(const LinearSizes& s) {
   return {{s.in, s.out, true}, {s.in, s.rows, false}};
 }
 /// dx = dy * weight is dx^T [in, rows] = weight^T * dy^T. Factors: weight, dy.
-inline backend::ColumnProduct input_gradient_product(const LinearSizes& s) {
+inline device::ColumnProduct input_gradient_product(const LinearSizes& s) {
   return {{s.in, s.out, false}, {s.out, s.rows, false, s.gap}};
 }
 /// dw = dy^T * x is dw^T [in, out] = x^T * dy. Factors: x, dy.
-inline backend::ColumnProduct weight_gradient_product(const LinearSizes& s) {
+inline device::ColumnProduct weight_gradient_product(const LinearSizes& s) {
   return {{s.in, s.rows, false}, {s.out, s.rows, true, s.gap}};
 }
 

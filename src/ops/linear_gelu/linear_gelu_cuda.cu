@@ -1,11 +1,11 @@
-#include "backend/cuda/cuda_grid.cuh"
+#include "device/cuda/cuda_grid.cuh"
 #include "ops/linear/lt_linear.hpp"
 #include "ops/linear_gelu/linear_gelu_grid.hpp"
 
 namespace lockstep::ops {
 
 std::unique_ptr<Kernel> make_linear_gelu_cuda(const KernelRequest& request) {
-  return make_linear_gelu_layer<backend::CudaGrid>(request, make_lt_linear(request, GeluAt::output));
+  return make_linear_gelu_layer<device::CudaGrid>(request, make_lt_linear(request, GeluAt::output));
 }
 
 }  // namespace lockstep::ops

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/pool_shape.hpp"

@@ -1,31 +1,31 @@
 // A sample's loss is the sum over its elements; its count is their number. The gradient is 2 * (x - t).
 #include <memory>
 
-#include "backend/cpu/reduce.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/reduce.hpp"
 #include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using backend::kLanes;
-using backend::Lanes;
+using device::kLanes;
+using device::Lanes;
 
 LOCKSTEP_VECTORIZED float squared_difference(const float* x, const float* t, std::int64_t n) {
   Lanes total = {}, a, b;
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    backend::load(a, x + i);
-    backend::load(b, t + i);
+    device::load(a, x + i);
+    device::load(b, t + i);
     total += (a - b) * (a - b);
   }
   if (i < n) {
-    backend::load_part(a, x + i, n - i, 0);
-    backend::load_part(b, t + i, n - i, 0);
+    device::load_part(a, x + i, n - i, 0);
+    device::load_part(b, t + i, n - i, 0);
     total += (a - b) * (a - b);
   }
-  return backend::combine(total);
+  return device::combine(total);
 }
 
 LOCKSTEP_VECTORIZED void gradient(const float* x, const float* t, float* dx, std::int64_t n) {

@@ -43,7 +43,7 @@ class PositionEmbeddingGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     const T* dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr)
-      Grid::each(call.queue, batch_ * used_, backend::CopyBody<T>{dy, dx});
+      Grid::each(call.queue, batch_ * used_, device::CopyBody<T>{dy, dx});
     float* dw = call.parameter_gradients[0];
     if (dw != nullptr) Grid::each(call.queue, size_, PositionEmbeddingGradientBody<T>{dy, dw, batch_, used_});
   }

@@ -56,9 +56,7 @@ class RmsNormGrid final : public Kernel {
  public:
   RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return backend::row_sums_bytes(rows_.count, rows_.size);
-  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     Grid::rows(call.queue, rows_.count,

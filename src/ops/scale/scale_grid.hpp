@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "backend/gpu/grid.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 

@@ -1,15 +1,15 @@
-#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/lanes.hpp"
 #include "ops/activation.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using backend::Lanes;
+using device::Lanes;
 
 LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
-  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return backend::vector_sigmoid(v); });
+  device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return device::vector_sigmoid(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward(const float* y, const float* dy, float* dx, std::int64_t n) {

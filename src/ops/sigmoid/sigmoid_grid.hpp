@@ -1,13 +1,13 @@
 // sigmoid over a Grid.
 #pragma once
 
-#include "backend/float_math.hpp"
+#include "device/float_math.hpp"
 #include "ops/elementwise_grid.hpp"
 
 namespace lockstep::ops {
 
 struct SigmoidForward {
-  static LOCKSTEP_HOST_DEVICE float of(float x) { return backend::vector_sigmoid(x); }
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return device::vector_sigmoid(x); }
 };
 struct SigmoidGradient {
   static LOCKSTEP_HOST_DEVICE float of(float y, float dy) { return dy * (y * (1.0F - y)); }

@@ -1,20 +1,20 @@
-#include "backend/cpu/lanes.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/lanes.hpp"
 #include "ops/activation.hpp"
 
 namespace lockstep::ops {
 
 namespace {
 
-using backend::Lanes;
+using device::Lanes;
 
 LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
-  backend::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * backend::vector_sigmoid(v); });
+  device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * device::vector_sigmoid(v); });
 }
 
 LOCKSTEP_VECTORIZED void backward(const float* x, const float* dy, float* dx, std::int64_t n) {
-  backend::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
-    const Lanes s = backend::vector_sigmoid(v);
+  device::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
+    const Lanes s = device::vector_sigmoid(v);
     return dv * (s + v * s * (1.0F - s));
   });
 }

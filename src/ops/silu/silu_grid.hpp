@@ -1,17 +1,17 @@
 // silu over a Grid.
 #pragma once
 
-#include "backend/float_math.hpp"
+#include "device/float_math.hpp"
 #include "ops/elementwise_grid.hpp"
 
 namespace lockstep::ops {
 
 struct SiluForward {
-  static LOCKSTEP_HOST_DEVICE float of(float x) { return x * backend::vector_sigmoid(x); }
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return x * device::vector_sigmoid(x); }
 };
 struct SiluGradient {
   static LOCKSTEP_HOST_DEVICE float of(float x, float dy) {
-    const float s = backend::vector_sigmoid(x);
+    const float s = device::vector_sigmoid(x);
     return dy * (s + x * s * (1.0F - s));
   }
 };

@@ -1,8 +1,8 @@
 // dx = y * (dy - sum(y * dy)).
 #include <memory>
 
-#include "backend/cpu/softmax.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/softmax.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/rows.hpp"
 
@@ -12,14 +12,14 @@ namespace {
 
 LOCKSTEP_VECTORIZED void softmax(const float* x, float* y, Rows rows) {
   for (std::int64_t at = 0; at < rows.count * rows.size; at += rows.size) {
-    const float scale = 1.0F / backend::exponentials(x + at, y + at, rows.size, backend::maximum(x + at, rows.size));
+    const float scale = 1.0F / device::exponentials(x + at, y + at, rows.size, device::maximum(x + at, rows.size));
     for (std::int64_t i = 0; i < rows.size; ++i) y[at + i] *= scale;
   }
 }
 
 LOCKSTEP_VECTORIZED void softmax_gradient(const float* y, const float* dy, float* dx, Rows rows) {
   for (std::int64_t at = 0; at < rows.count * rows.size; at += rows.size) {
-    const float mean = backend::dot(y + at, dy + at, rows.size);
+    const float mean = device::dot(y + at, dy + at, rows.size);
     for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = y[at + i] * (dy[at + i] - mean);
   }
 }

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "backend/float_math.hpp"
-#include "backend/gpu/grid.hpp"
+#include "device/float_math.hpp"
+#include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/rows.hpp"
@@ -21,7 +21,7 @@ struct SoftmaxBody {
     const T* xr = x + row * size;
     T* yr = y + row * size;
     const float largest = group.maximum(size, [=](std::int64_t i) { return xr[i]; });
-    const auto exponential = [=](std::int64_t i) { return backend::vector_exp(xr[i] - largest); };
+    const auto exponential = [=](std::int64_t i) { return device::vector_exp(xr[i] - largest); };
     const float scale = 1.0F / group.sum(size, exponential);
     group.each(size, [=](std::int64_t i) { yr[i] = exponential(i) * scale; });
   }

@@ -1,13 +1,13 @@
 // tanh over a Grid.
 #pragma once
 
-#include "backend/float_math.hpp"
+#include "device/float_math.hpp"
 #include "ops/elementwise_grid.hpp"
 
 namespace lockstep::ops {
 
 struct TanhForward {
-  static LOCKSTEP_HOST_DEVICE float of(float x) { return backend::vector_tanh(x); }
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return device::vector_tanh(x); }
 };
 struct TanhGradient {
   static LOCKSTEP_HOST_DEVICE float of(float y, float dy) { return dy * (1.0F - y * y); }

@@ -1,0 +1,91 @@
+#include "comm/reduce/region.hpp"
+
+#include <new>
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::int64_t kLineFloats = 16;
+
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+static_assert(Flag::is_always_lock_free, "flags are shared between processes");
+
+}  // namespace
+
+// Every bucket starts on a cache line.
+Region::Places Region::places(const RegionShape& shape) {
+  Places p;
+  const std::size_t count = shape.bucket_elements.size();
+  for (const std::int64_t elements : shape.bucket_elements) {
+    p.bucket_start.push_back(p.partial_elements);
+    p.partial_elements += (elements + kLineFloats - 1) / kLineFloats * kLineFloats;
+  }
+  std::size_t slices = 0;
+  for (const int in_bucket : shape.slices) {
+    p.first_slice.push_back(slices);
+    slices += static_cast<std::size_t>(in_bucket);
+  }
+  const std::size_t vector_bytes = static_cast<std::size_t>(p.partial_elements) * sizeof(float);
+  const auto slots = [](std::size_t doubles) { return 2 * rounded(doubles * sizeof(double)); };
+  p.scalars = rounded(sizeof(Header));
+  p.partial_flags = p.scalars + slots(shape.scalars);
+  p.partials = p.partial_flags + rounded(count * static_cast<std::size_t>(shape.partials) * sizeof(Flag));
+  p.all_scalars = p.partials + static_cast<std::size_t>(shape.partials) * vector_bytes;
+  p.counters = p.all_scalars + slots(shape.all_scalars);
+  p.slice_flags = p.counters + rounded(shape.slices.size() * sizeof(Flag));
+  p.sums = p.slice_flags + rounded(slices * sizeof(Flag));
+  p.end = p.sums + (shape.slices.empty() ? 0 : vector_bytes);
+  return p;
+}
+
+std::size_t Region::bytes(const RegionShape& shape, bool is_first) {
+  const Places p = places(shape);
+  return is_first ? p.end : p.all_scalars;
+}
+
+Region::Region(std::byte* block, const RegionShape& shape)
+    : block_(block), places_(places(shape)), scalar_count_(shape.scalars), all_scalar_count_(shape.all_scalars) {}
+
+void Region::construct(bool is_first) {
+  const auto clear = [this](std::size_t from, std::size_t to) {
+    for (; from < to; from += sizeof(Flag)) new (block_ + from) Flag(0);
+  };
+  new (block_) Header();
+  clear(places_.partial_flags, places_.partials);
+  if (is_first) clear(places_.counters, places_.sums);
+}
+
+double* Region::scalars(std::uint64_t number) const {
+  return reinterpret_cast<double*>(block_ + places_.scalars + (number % 2) * rounded(scalar_count_ * sizeof(double)));
+}
+
+double* Region::all_scalars(std::uint64_t number) const {
+  return reinterpret_cast<double*>(block_ + places_.all_scalars +
+                                   (number % 2) * rounded(all_scalar_count_ * sizeof(double)));
+}
+
+Flag& Region::partial_ready(int root, int bucket) const {
+  return flags(places_.partial_flags)[static_cast<std::size_t>(root) * buckets() + static_cast<std::size_t>(bucket)];
+}
+
+float* Region::partial(int root, int bucket) const {
+  auto* first = reinterpret_cast<float*>(block_ + places_.partials);
+  return first + root * places_.partial_elements + places_.bucket_start[static_cast<std::size_t>(bucket)];
+}
+
+Flag& Region::slice_ready(int slice, int bucket) const {
+  return flags(
+      places_.slice_flags)[places_.first_slice[static_cast<std::size_t>(bucket)] + static_cast<std::size_t>(slice)];
+}
+
+float* Region::sums(int bucket) const {
+  auto* first = reinterpret_cast<float*>(block_ + places_.sums);
+  return first + places_.bucket_start[static_cast<std::size_t>(bucket)];
+}
+
+}  // namespace lockstep::comm

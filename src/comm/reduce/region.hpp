@@ -1,0 +1,89 @@
+// The layout of a rank's block of host memory, as the exchange uses it. Peers of the same host find everything
+// by the same shape.
+//
+//   doorbell | begun | own scalars | partial flags | partial sums
+//
+// The first rank of a host has what its ranks share behind it:
+//
+//   all scalars | slice counters | slice flags | sums
+//
+// Flags hold the number of the step (counted by the exchange, from 1) for which they were set last, and counters go on
+// from step to step, so nobody ever clears one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "comm/transport/doorbell.hpp"
+
+namespace lockstep::comm {
+
+using Flag = std::atomic<std::uint64_t>;
+
+struct RegionShape {
+  std::vector<std::int64_t> bucket_elements;
+  std::vector<int> slices;      ///< by bucket: in how many it is cut; empty: there are no sums
+  int partials = 0;             ///< partial sums that there is room for
+  std::size_t scalars = 0;      ///< doubles in a slot of a rank's own
+  std::size_t all_scalars = 0;  ///< doubles in a slot of those of all ranks
+};
+
+class Region {
+ public:
+  /// Counter `ready` says which exchange of scalars the slot holds.
+  struct ScalarSlot {
+    alignas(64) Flag ready{0};
+    std::uint32_t flags = 0;
+    std::atomic<int> waits_for{-1};  ///< of all ranks' scalars: the rank that the host's first rank waits for
+  };
+
+  Region(std::byte* block, const RegionShape& shape);
+  /// `is_first`: of a host.
+  [[nodiscard]] static std::size_t bytes(const RegionShape& shape, bool is_first);
+  /// Makes the header and flags; by the owner, before peers see the block.
+  void construct(bool is_first);
+
+  [[nodiscard]] Doorbell& doorbell() const { return header().doorbell; }
+  /// The step that this rank has begun: it no longer reads anything of the step before.
+  [[nodiscard]] Flag& begun() const { return header().begun; }
+  [[nodiscard]] ScalarSlot& scalar_slot(std::uint64_t number) const { return header().slots[number % 2]; }
+  [[nodiscard]] double* scalars(std::uint64_t number) const;
+  /// In the region of the host's first rank: those of all ranks of all hosts.
+  [[nodiscard]] ScalarSlot& all_scalar_slot(std::uint64_t number) const { return header().all_slots[number % 2]; }
+  [[nodiscard]] double* all_scalars(std::uint64_t number) const;
+  /// Root `root` of this rank's bucket stands in partial().
+  [[nodiscard]] Flag& partial_ready(int root, int bucket) const;
+  [[nodiscard]] float* partial(int root, int bucket) const;
+  /// In the region of the host's first rank: this slice of the bucket stands in sums().
+  [[nodiscard]] Flag& slice_ready(int slice, int bucket) const;
+  /// Beside it: how often a slice of the bucket became ready, since the region was made.
+  [[nodiscard]] Flag& slices_counted(int bucket) const { return flags(places_.counters)[bucket]; }
+  [[nodiscard]] float* sums(int bucket) const;
+
+ private:
+  struct Header {
+    alignas(64) Doorbell doorbell;
+    alignas(64) Flag begun{0};
+    std::array<ScalarSlot, 2> slots, all_slots;
+  };
+  struct Places {
+    std::size_t scalars = 0, partial_flags = 0, partials = 0, all_scalars = 0, counters = 0, slice_flags = 0, sums = 0,
+                end = 0;
+    std::int64_t partial_elements = 0;
+    std::vector<std::int64_t> bucket_start;
+    std::vector<std::size_t> first_slice;  ///< by bucket
+  };
+  [[nodiscard]] static Places places(const RegionShape& shape);
+  [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(block_); }
+  [[nodiscard]] Flag* flags(std::size_t place) const { return reinterpret_cast<Flag*>(block_ + place); }
+  [[nodiscard]] std::size_t buckets() const { return places_.bucket_start.size(); }
+
+  std::byte* block_;
+  Places places_;
+  std::size_t scalar_count_, all_scalar_count_;
+};
+
+}  // namespace lockstep::comm

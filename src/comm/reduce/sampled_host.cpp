@@ -1,0 +1,72 @@
+#include "comm/reduce/sampled_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "comm/reduce/hosts.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr int kGatherTag = kFirstInternalTag + 17;
+
+/// Zeros, written when they are looked for: a network would write them, not whoever posts the receive.
+class ZerosTransfer final : public Transfer {
+ public:
+  explicit ZerosTransfer(std::span<std::byte> bytes) : bytes_(bytes) {}
+  [[nodiscard]] bool done() override {
+    std::fill(bytes_.begin(), bytes_.end(), std::byte{0});
+    bytes_ = {};
+    return true;
+  }
+  void wait(const Operation&) override { (void)done(); }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transfer> SampledCommunicator::send(std::span<const std::byte> bytes, int to, int tag) {
+  if (here(to)) return ThreadCommunicator::send(bytes, to, tag);
+  network_bytes_ += bytes.size();
+  ++messages_;
+  return std::make_unique<SentTransfer>();
+}
+
+std::unique_ptr<Transfer> SampledCommunicator::receive(std::span<std::byte> bytes, int from, int tag,
+                                                       std::function<void()> notify) {
+  if (here(from)) return ThreadCommunicator::receive(bytes, from, tag, std::move(notify));
+  if (notify) notify();
+  return std::make_unique<ZerosTransfer>(bytes);
+}
+
+void SampledCommunicator::barrier(const Operation& operation) {
+  const std::array<std::byte, 1> token{};
+  std::vector<std::byte> heard(static_cast<std::size_t>(size()));
+  all_gather(token, heard, operation);
+}
+
+void SampledCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,
+                                     const Operation& operation) {
+  LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
+  std::fill(out.begin(), out.end(), std::byte{0});
+  for (const int peer : beside_) send(in, peer, kGatherTag)->wait(operation);
+  for (const int peer : beside_) {
+    receive(out.subspan(static_cast<std::size_t>(peer) * in.size(), in.size()), peer, kGatherTag, {})->wait(operation);
+  }
+}
+
+void run_sampled_host(const Topology& topology, int host, const std::function<void(SampledCommunicator&)>& body) {
+  ThreadWorld world(topology);
+  const auto ranks = Hosts(topology).ranks(host);
+  run_ranks(world, ranks, [&](int rank) {
+    SampledCommunicator communicator(world, rank, ranks);
+    body(communicator);
+  });
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,40 @@
+// One host of a cluster that is not there: its ranks run as threads of this process, with their real code, and ranks of
+// all other hosts are pretended. What is sent to those is counted and dropped, and what is awaited from them has come
+// at once: zeros. So the exchange of 16,384 ranks can be looked at on a laptop.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "comm/transport/thread_communicator.hpp"
+
+namespace lockstep::comm {
+
+class SampledCommunicator final : public ThreadCommunicator {
+ public:
+  /// `beside`: the ranks of its host, this one included.
+  SampledCommunicator(ThreadWorld& world, int rank, std::vector<int> beside)
+      : ThreadCommunicator(world, rank), beside_(std::move(beside)) {}
+  [[nodiscard]] const std::vector<int>& beside() const { return beside_; }
+  std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override;
+  std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
+                                    std::function<void()> notify) override;
+  /// Between the ranks of the host.
+  void barrier(const Operation& operation) override;
+  /// Blocks of other hosts' ranks are zeros.
+  void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override;
+  /// What went to other hosts.
+  [[nodiscard]] TrafficCounters traffic() const override { return {0, network_bytes_, messages_}; }
+
+ private:
+  [[nodiscard]] bool here(int other) const { return topology().same_host(rank(), other); }
+  std::vector<int> beside_;
+  std::atomic<std::uint64_t> network_bytes_{0}, messages_{0};
+};
+
+/// Runs `body` once for each rank of `host`, each in a thread of its own, and rethrows the first error.
+void run_sampled_host(const Topology& topology, int host, const std::function<void(SampledCommunicator&)>& body);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,57 @@
+#include "comm/transport/point_to_point.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "comm/transport/group_broadcast.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr int kBarrier = kFirstInternalTag, kBroadcast = kFirstInternalTag + 1, kAllGather = kFirstInternalTag + 2;
+
+}  // namespace
+
+// Dissemination: in round i every rank hears of the 2^i ranks before it.
+void PointToPointCommunicator::barrier(const Operation& operation) {
+  const std::array<std::byte, 1> token{};
+  std::array<std::byte, 1> heard{};
+  for (int distance = 1; distance < size(); distance *= 2) {
+    const auto sent = send(token, (rank() + distance) % size(), kBarrier);
+    receive(heard, (rank() - distance + size()) % size(), kBarrier)->wait(operation);
+    sent->wait(operation);
+  }
+}
+
+void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, const Operation& operation) {
+  LOCKSTEP_CHECK(root >= 0 && root < size(), "broadcast from a rank of the job");
+  std::vector<int> ranks(static_cast<std::size_t>(size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::rotate(ranks.begin(), ranks.begin() + root, ranks.end());
+  broadcast_in_group(*this, ranks, bytes, kBroadcast, operation);
+}
+
+void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,
+                                          const Operation& operation) {
+  LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
+  const std::size_t block = in.size(), ranks = static_cast<std::size_t>(size());
+  std::vector<std::byte> held(out.size());  // blocks of rank(), rank() + 1, ...: as many as were heard of
+  std::copy(in.begin(), in.end(), held.begin());
+  for (std::size_t have = 1; have < ranks; have *= 2) {
+    const std::size_t more = std::min(have, ranks - have);
+    const int distance = static_cast<int>(have);
+    const auto received =
+        receive(std::span(held).subspan(have * block, more * block), (rank() + distance) % size(), kAllGather);
+    const auto sent = send(std::span(held).first(more * block), (rank() - distance + size()) % size(), kAllGather);
+    received->wait(operation);
+    sent->wait(operation);
+  }
+  const auto wrapped = held.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block);
+  std::copy(wrapped, held.end(), out.begin());
+  std::copy(held.begin(), wrapped, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block));
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,107 @@
+// Shared memory: create, map, and say clearly what is wrong where it is too small.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "comm/transport/file_server.hpp"
+#include "comm/transport/host_memory.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw Error(ExitCode::infrastructure, what);
+}
+
+double mebibytes(double bytes) {
+  return bytes / (1024.0 * 1024.0);
+}
+
+void allocate(int descriptor, std::size_t bytes) {
+  int error = 0;
+  do {
+    error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error == 0) return;
+  struct statvfs space {};
+  const bool known = fstatvfs(descriptor, &space) == 0;
+  const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
+  fail(fmt::format(
+      "shared memory for the gradient exchange: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
+      "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
+      mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
+}
+
+// A file in /dev/shm that never has a name, so that nothing is left of it when its processes are gone.
+FileHandle nameless_file() {
+  FileHandle file({::open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600)});
+  if (file || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
+  // Not every kernel and file system knows O_TMPFILE. Here a name lives for a moment, and nothing is in the file yet.
+  std::random_device random;
+  const std::string name = fmt::format("/lockstep-{}-{:08x}{:08x}", getpid(), random(), random());
+  file.reset({shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600)});
+  if (file) shm_unlink(name.c_str());
+  return file;
+}
+
+std::byte* map(int descriptor, std::size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) fail(fmt::format("mmap of {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedSegment::~SharedSegment() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+SharedSegment SharedSegment::create(std::size_t bytes) {
+  SharedSegment segment;
+  segment.file_ = nameless_file();
+  if (!segment.file_) fail(fmt::format("cannot create shared memory in /dev/shm: {}", std::strerror(errno)));
+  allocate(segment.file_.get().number, bytes);
+  segment.data_ = map(segment.file_.get().number, bytes);
+  segment.bytes_ = bytes;
+  return segment;
+}
+
+SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, std::chrono::milliseconds timeout) {
+  FileHandle file;
+  try {
+    file = fetch_file(server, timeout);
+  } catch (const Error& error) {
+    fail(
+        fmt::format("cannot open a peer's shared memory: {}; ranks that call their host by one name must share its "
+                    "network namespace (containers: --network=host), or set LOCKSTEP_HOST_ID to a different name for "
+                    "each",
+                    error.what()));
+  }
+  struct stat status {};
+  if (fstat(file.get().number, &status) != 0 || status.st_size != static_cast<off_t>(bytes)) {
+    fail(fmt::format("a peer's shared memory has {} bytes, expected {}", status.st_size, bytes));
+  }
+  SharedSegment segment;
+  segment.data_ = map(file.get().number, bytes);
+  segment.bytes_ = bytes;
+  return segment;
+}
+
+}  // namespace lockstep::comm

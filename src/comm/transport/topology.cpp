@@ -1,0 +1,60 @@
+#include "comm/transport/topology.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+int Topology::local_rank(int rank) const {
+  int position = 0;
+  for (int r = 0; r < rank; ++r) position += same_host(r, rank) ? 1 : 0;
+  return position;
+}
+
+int Topology::local_size(int rank) const {
+  return static_cast<int>(std::count(host_of.begin(), host_of.end(), host_of.at(static_cast<std::size_t>(rank))));
+}
+
+}  // namespace lockstep
+
+namespace lockstep::comm {
+
+Topology make_topology(const std::vector<std::string>& host_of_rank) {
+  Topology topology;
+  std::unordered_map<std::string, int> hosts;
+  for (const std::string& name : host_of_rank) {
+    const auto [host, is_new] = hosts.emplace(name, static_cast<int>(topology.host_names.size()));
+    topology.host_of.push_back(host->second);
+    if (is_new) topology.host_names.push_back(name);
+  }
+  return topology;
+}
+
+std::string host_identity() {
+  if (const char* given = std::getenv("LOCKSTEP_HOST_ID"); given != nullptr && *given != '\0') return given;
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string describe(const Topology& topology, int rank) {
+  return fmt::format("rank {} (host {})", rank, topology.host_name(rank));
+}
+
+void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
+                    const std::string& missing) {
+  throw Error(
+      ExitCode::infrastructure,
+      fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
+                  "ended, hangs or is much slower than this one (then raise job.timeout)",
+                  rank, topology.host_name(rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
+                  operation.name, operation.step, missing.empty() ? "" : ": ", missing));
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,58 @@
+// Single-precision matrix product for kernels: row-major, single-threaded, the same bits on each call and on
+// each thread. An element is a chain of multiply-adds over k (fused where the instruction set has it), cut into blocks
+// of kGemmDepth; so a row of the result does not depend on how many rows there are, nor on packing.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::device {
+
+inline constexpr std::int64_t kGemmDepth = 256;
+
+/// A row-major matrix in memory; `transposed`: the product reads it as its transpose.
+struct MatrixView {
+  const float* data = nullptr;
+  std::int64_t stride = 0;  ///< elements from one row in memory to the next
+  bool transposed = false;
+};
+
+/// Where the product goes: c = scale * product, or c += scale * product.
+struct MatrixResult {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+  bool add = false;
+  float scale = 1;
+};
+
+/// A matrix of which row i has only columns j < i + visible. `left`: a as it lies in memory, the rest of it is 0.
+/// `result`: c, the rest of it is of no interest and may stay as it was. The rest is skipped where that is easy.
+struct Band {
+  enum class Of : std::uint8_t { nothing, left, result } of = Of::nothing;
+  std::int64_t visible = 0;
+};
+
+/// The right factor b[k, n] in the order in which gemm reads it, for one that is used many times.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  PackedMatrix(std::int64_t k, std::int64_t n);
+  void pack(MatrixView b);
+  [[nodiscard]] std::int64_t rows() const { return k_; }
+  [[nodiscard]] std::int64_t columns() const { return n_; }
+  /// The rows of one block of kGemmDepth from `row` on and the panel of columns from `column` on.
+  [[nodiscard]] const float* panel(std::int64_t row, std::int64_t column) const;
+
+ private:
+  [[nodiscard]] float* place(std::int64_t row, std::int64_t column) const;
+
+  std::int64_t k_ = 0, n_ = 0;
+  AlignedBytes bytes_;
+};
+
+/// c[m, n] = a[m, k] * b[k, n]. Sizes may be 0. c overlaps neither a nor b.
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, MatrixResult c, Band band = {});
+void gemm(std::int64_t m, MatrixView a, const PackedMatrix& b, MatrixResult c);
+
+}  // namespace lockstep::device

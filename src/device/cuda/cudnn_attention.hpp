@@ -1,0 +1,45 @@
+// CudnnAttention: softmax(scale * q k^T) v of fixed sizes in bf16 or fp16 by cuDNN's fused kernels (after Dao and
+// others, FlashAttention, 2022), which keep no matrix of scores, and its gradients; sums in fp32. The plan is chosen as
+// cudnn_plan.hpp says, the gradients' with the deterministic algorithm, which pays for it with workspace.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "device/cuda/cudnn_plan.hpp"
+#include "device/gpu/attention_layout.hpp"
+
+namespace lockstep::device {
+
+class CudnnAttention {
+ public:
+  enum class Direction : std::uint8_t { output, gradients };
+  struct Operands {
+    const void *q = nullptr, *k = nullptr, *v = nullptr;
+    void* out = nullptr;        ///< read by the gradients
+    float* log_sums = nullptr;  ///< [batch, heads, queries]; written by the output's direction, unless null
+    const void* dout = nullptr;
+    void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  };
+  /// Grows with the square of the positions: 8 samples of 12 heads of 1,024 positions and 64 channels want 201 MB.
+  static constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;  ///< bytes
+
+  /// `with_log_sums`: the output's direction leaves what gradients need. None where cuDNN has no such plan. Throws
+  /// Error(usage) where it does not propose the one that is wanted.
+  [[nodiscard]] static std::optional<CudnnAttention> make(const CudnnTarget& target, const GpuPlace& place,
+                                                          Direction direction, const AttentionLayout& layout,
+                                                          bool with_log_sums, const WantedPlan& wanted);
+
+  [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
+  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
+  [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
+  /// Puts it on the queue's stream.
+  void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
+
+ private:
+  explicit CudnnAttention(std::shared_ptr<const CudnnPlan> plan) : plan_(std::move(plan)) {}
+
+  std::shared_ptr<const CudnnPlan> plan_;
+};
+
+}  // namespace lockstep::device

@@ -1,0 +1,51 @@
+// CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32 and rounded once, after the
+// bias and relu, by a plan that is chosen as cudnn_plan.hpp says.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "device/cuda/cudnn_plan.hpp"
+#include "device/gpu/convolution_layout.hpp"
+#include "device/gpu/product_types.hpp"
+
+namespace lockstep::device {
+
+class CudnnConvolution {
+ public:
+  enum class Direction : std::uint8_t {
+    output,           ///< image, weight -> output
+    image_gradient,   ///< the output's gradient, weight -> the image's
+    weight_gradient,  ///< the output's gradient, image -> the weight's
+  };
+  struct Kind {
+    Direction direction = Direction::output;
+    bool bias = false;  ///< added to the output, a number for each filter
+    ProductTypes types;
+    bool relu = false;  ///< taken of the output, after the bias
+  };
+  struct Operands {
+    const void *first = nullptr, *second = nullptr;  ///< as the direction has them
+    const float* bias = nullptr;                     ///< [filters]; of an output with a bias only
+    void* result = nullptr;
+  };
+  static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
+
+  /// None where cuDNN has no such plan. Throws Error(usage) where it does not propose the one that is wanted.
+  [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
+                                                            const Kind& kind, const ConvolutionLayout& layout,
+                                                            const WantedPlan& wanted);
+
+  [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
+  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
+  [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
+  /// Puts it on the queue's stream.
+  void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
+
+ private:
+  explicit CudnnConvolution(std::shared_ptr<const CudnnPlan> plan) : plan_(std::move(plan)) {}
+
+  std::shared_ptr<const CudnnPlan> plan_;
+};
+
+}  // namespace lockstep::device

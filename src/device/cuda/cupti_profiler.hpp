@@ -1,0 +1,59 @@
+// CuptiProfiler: the GpuProfiler of device/gpu/gpu_profiler.hpp. Kernels, copies and fills come from CUPTI's activity
+// records, ranges go to NVTX (Nsight Systems shows them). libcupti is loaded by the first start() and never before, so
+// a run that nobody traces has nothing of it.
+#pragma once
+
+#include <cupti_activity.h>
+
+#include <mutex>
+#include <vector>
+
+#include "device/gpu/gpu_profiler.hpp"
+#include "device/gpu/shared_library.hpp"
+
+namespace lockstep::device {
+
+/// CUPTI's functions that are used here.
+struct Cupti {
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityFlushAll) flush = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
+  decltype(&cuptiGetTimestamp) timestamp = nullptr;
+  decltype(&cuptiGetResultString) result_text = nullptr;
+};
+
+/// Adds what the record tells of; those that tell of something else add nothing.
+void add_activity(const CUpti_Activity& record, std::vector<GpuActivity>& activities);
+
+class CuptiProfiler final : public GpuProfiler {
+ public:
+  CuptiProfiler() = default;
+  CuptiProfiler(const CuptiProfiler&) = delete;
+  CuptiProfiler& operator=(const CuptiProfiler&) = delete;
+  ~CuptiProfiler() override;
+  [[nodiscard]] std::string start() override;
+  [[nodiscard]] GpuRecording stop() override;
+  void begin(const std::string& name) override;
+  void end() override;
+
+  /// A buffer that CUPTI has filled. By a thread of CUPTI's.
+  void read(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes);
+
+ private:
+  [[nodiscard]] std::string load();
+  [[nodiscard]] std::string failed(const char* call, CUptiResult code) const;
+  [[nodiscard]] ClockPair clocks() const;
+  void disable() const;
+
+  SharedLibrary library_;
+  Cupti cupti_;
+  ClockPair first_;
+  std::mutex mutex_;                     // of the two below
+  std::vector<GpuActivity> activities_;  ///< since start()
+  std::size_t dropped_ = 0;              ///< records for which CUPTI had no room
+};
+
+}  // namespace lockstep::device

@@ -1,0 +1,45 @@
+// GpuQueue: what a GPU kernel is given with its call: the stream that it goes to, the libraries' handles, and the
+// place that errors name. One for each kernel stream of a rank; not used by two threads at once.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "device/cuda/cudnn_target.hpp"
+#include "device/cuda/handles.hpp"
+
+namespace lockstep {
+
+class GpuQueue {
+ public:
+  /// The current GPU of the calling thread is the rank's; the stream, which outlives the queue, is on it. `plans` are
+  /// those of all queues of this GPU.
+  GpuQueue(cudaStream_t stream, device::GpuPlace place, device::CudnnPlans& plans)
+      : place_(std::move(place)),
+        stream_(stream),
+        cublas_lt_(device::make_cublas_lt(place_)),
+        cudnn_(device::make_cudnn(stream_, place_)),
+        cudnn_plans_(plans) {}
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
+  [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
+  [[nodiscard]] device::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
+  [[nodiscard]] const device::GpuPlace& place() const { return place_; }
+  /// Before each op: what errors name from here on.
+  void enter(std::uint64_t step, const std::string& op) {
+    place_.step = step;
+    place_.op = op;
+  }
+  /// After a launch: a bad configuration shows here, what the kernel does wrong later.
+  void check_launch() const { device::check_gpu(cudaGetLastError(), "the launch of a kernel", place_); }
+
+ private:
+  device::GpuPlace place_;
+  cudaStream_t stream_;
+  device::CublasLt cublas_lt_;
+  device::Cudnn cudnn_;
+  device::CudnnPlans& cudnn_plans_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// The kernels that a Gpu itself has (device/gpu/gpu.hpp), over a Grid, for every type of element.
+#pragma once
+
+#include "core/divisor.hpp"
+#include "device/cast.hpp"
+#include "device/gpu/elements.hpp"
+#include "device/gpu/grid.hpp"
+
+namespace lockstep::device {
+
+/// to[i] = the value of T nearest to from[i]
+template <class T>
+struct RoundBody {
+  const float* from;
+  float* to;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
+    T rounded{};
+    rounded = from[i];
+    return rounded;
+  }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i] = value; }
+};
+
+/// Rows of `columns` elements, copied to where there is a gap behind each.
+template <class T>
+struct CopyRowsBody {
+  const float* from;
+  T* to;
+  Divisor columns;
+  std::int64_t gap;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return from[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i + i / columns * gap] = value; }
+};
+
+template <class Grid>
+void put_add(GpuQueue* queue, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
+  with_element(dtype, [&]<class T>(T /*element*/) {
+    Grid::each(queue, n, AddBody<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(out)});
+  });
+}
+
+template <class Grid>
+void put_cast(GpuQueue* queue, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
+  const auto* floats = static_cast<const float*>(from);
+  auto* to_floats = static_cast<float*>(to);
+  with_narrow(narrow, [&]<class T>(T /*element*/) {
+    switch (cast) {
+      case Cast::widen:
+        return Grid::each(queue, n, CopyBody<T, float>{static_cast<const T*>(from), to_floats});
+      case Cast::narrow:
+        return Grid::each(queue, n, CopyBody<float, T>{floats, static_cast<T*>(to)});
+      case Cast::round:
+        return Grid::each(queue, n, RoundBody<T>{floats, to_floats});
+    }
+  });
+}
+
+/// values[i] *= *factor
+struct ScaleBody {
+  float* values;
+  const float* factor;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return values[i] * *factor; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { values[i] = value; }
+};
+
+}  // namespace lockstep::device

@@ -1,0 +1,47 @@
+// Where on a GPU something happened, for errors: host, rank, GPU, step and op.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::device {
+
+struct GpuPlace {
+  std::string host;
+  int rank = 0;
+  std::string gpu;                         ///< "GPU 1 (NVIDIA H100 80GB HBM3, 0000:3b:00.0)"
+  std::optional<std::uint64_t> step = {};  ///< this and the op change as the run goes on; none: before the first
+  std::string op = {};                     ///< "layer_norm 'block3.norm1'"; empty: outside of any
+
+  /// "node7, rank 3, GPU 1 (...), step 120, layer_norm 'block3.norm1'"
+  [[nodiscard]] std::string text() const;
+};
+
+/// What each stream of a GPU was given last. A kernel's fault shows in any later call, for whatever stream and of
+/// whatever thread, so an error there names all that may have been at fault.
+class GpuTrail {
+ public:
+  explicit GpuTrail(GpuPlace place) : place_(std::move(place)) {}
+  void enter(int stream, std::uint64_t step, const std::string& op);
+  /// The latest step, and the ops of all streams that are in it: "conv 'stem' or layer_norm 'block3.norm1'".
+  [[nodiscard]] GpuPlace place() const;
+
+ private:
+  struct Entered {
+    std::uint64_t step = 0;
+    std::string op;
+  };
+  GpuPlace place_;
+  mutable std::mutex mutex_;
+  std::map<int, Entered> entered_;  ///< by stream
+};
+
+/// A call of a GPU library that failed: Error(infrastructure) with the place, the call, and what the library says.
+[[nodiscard]] Error gpu_error(const GpuPlace& place, const std::string& call, int code, const std::string& what);
+
+}  // namespace lockstep::device

@@ -1,0 +1,180 @@
+// Grids: how the body of a GPU kernel is spread over threads. A body is written once, as a function object; CudaGrid
+// (device/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same grid and
+// with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
+//
+//   Grid::each(queue, n, body)      body(i) for i = 0 ... n - 1, in any order; or body.put(i, body.value(i)), see below
+//   Grid::rows(queue, count, body)  body(group, row) for row = 0 ... count - 1; a group of kGroupLanes threads a row
+//
+// A group's lane l takes elements l, l + kGroupLanes, ... of its row. That and the order in which lanes are combined
+// are what device/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/host_device.hpp"
+
+namespace lockstep {
+
+class GpuQueue;
+
+namespace device {
+
+inline constexpr int kBlockThreads = 256;
+inline constexpr int kGroupLanes = 16;
+inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
+
+/// A body in two parts: value(i) reads, and put(i, value) writes what element i becomes, wherever that stands. What
+/// put(i) writes is read by no value() but value(i). A thread then reads kAhead elements before it writes the first: a
+/// compiler may not do so by itself, since what is written could be what is read next, and one read at a time leaves
+/// most of a GPU's memory bandwidth unused.
+template <class Body>
+concept ReadsAhead = requires(const Body& body, std::int64_t i) {
+  body.put(i, body.value(i));
+};
+inline constexpr int kAhead = 8;
+
+/// Elements that a thread of a grid over elements takes, kBlockThreads apart: neighboring threads read neighbors.
+template <class Body>
+inline constexpr int kElementsOfThread = ReadsAhead<Body> ? kAhead : 1;
+
+/// Blocks for n elements, or for n rows.
+template <class Body>
+constexpr std::int64_t blocks_of_elements(std::int64_t n) {
+  constexpr std::int64_t kElements = std::int64_t{kBlockThreads} * kElementsOfThread<Body>;
+  return (n + kElements - 1) / kElements;
+}
+constexpr std::int64_t blocks_of_rows(std::int64_t n) {
+  return (n + kBlockGroups - 1) / kBlockGroups;
+}
+
+// Bodies that several rooms need.
+
+/// to[i] = from[i]
+template <class From, class To = From>
+struct CopyBody {
+  const From* from;
+  To* to;
+  LOCKSTEP_HOST_DEVICE From value(std::int64_t i) const { return from[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, From value) const { to[i] = value; }
+};
+
+/// out[i] = left[i] + right[i]; out may be one of them.
+template <class T>
+struct AddBody {
+  const T *left, *right;
+  T* out;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return left[i] + right[i]; }
+  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { out[i] = value; }
+};
+
+/// What one thread of a grid over elements does.
+template <class Body>
+LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Body& body) {
+  constexpr std::int64_t kThreads = kBlockThreads;
+  const std::int64_t first = block * kThreads * kElementsOfThread<Body> + thread;
+  if constexpr (!ReadsAhead<Body>) {
+    if (first < n) body(first);
+  } else if (first + (kAhead - 1) * kThreads < n) {
+    decltype(body.value(first)) values[kAhead];
+    for (int k = 0; k < kAhead; ++k) values[k] = body.value(first + k * kThreads);
+    for (int k = 0; k < kAhead; ++k) body.put(first + k * kThreads, values[k]);
+  } else {
+    for (std::int64_t i = first; i < n && i < first + kAhead * kThreads; i += kThreads) body.put(i, body.value(i));
+  }
+}
+
+/// What the threads of one group of a grid over rows do.
+template <class Group, class Body>
+LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t count, Group& lanes, const Body& body) {
+  const std::int64_t row = block * kBlockGroups + group;
+  if (row < count) body(lanes, row);
+}
+
+/// function(i) for this lane's elements of a row of n, in order.
+template <class Function>
+LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Function& function) {
+  for (std::int64_t i = lane; i < n; i += kGroupLanes) function(i);
+}
+
+/// Sum of function(i) for this lane's elements of a row of n, in order. A lane reads several before it adds the first.
+template <class Function>
+LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function& function) {
+  constexpr std::int64_t kLanes = kGroupLanes;
+  float total = 0;
+  std::int64_t i = lane;
+  for (; i + (kAhead - 1) * kLanes < n; i += kAhead * kLanes) {
+    float terms[kAhead];
+    for (int k = 0; k < kAhead; ++k) terms[k] = function(i + k * kLanes);
+    for (int k = 0; k < kAhead; ++k) total += terms[k];
+  }
+  for (; i < n; i += kLanes) total += function(i);
+  return total;
+}
+
+/// One group after the other, lane after lane.
+class HostGroup {
+ public:
+  /// function(i) for each element of a row, by the lane that it belongs to.
+  template <class Function>
+  void each(std::int64_t n, const Function& function) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) for_lane(lane, n, function);
+  }
+  /// Sum of function(i) over a row of n; every lane gets it.
+  template <class Function>
+  float sum(std::int64_t n, const Function& function) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) {
+      lanes[static_cast<std::size_t>(lane)] = sum_for_lane(lane, n, function);
+    }
+    return combine(lanes, [](float a, float b) { return a + b; });
+  }
+  /// The largest function(i); -infinity for an empty row. A NaN is passed over.
+  template <class Function>
+  float maximum(std::int64_t n, const Function& function) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) {
+      float& best = lanes[static_cast<std::size_t>(lane)];
+      best = -__builtin_inff();
+      for_lane(lane, n, [&](std::int64_t i) { best = larger(function(i), best); });
+    }
+    return combine(lanes, larger);
+  }
+  /// What any lane has written before is there for every lane after it. Here the lanes of a call are done anyway.
+  void barrier() const {}
+  /// Calls function() in one lane only.
+  template <class Function>
+  void once(const Function& function) const {
+    function();
+  }
+
+ private:
+  static float larger(float a, float b) { return a > b ? a : b; }
+  // Lane l takes in lane l ^ 8, then 4, 2, 1: what a GPU's shuffles do in all lanes at once.
+  template <class Combine>
+  static float combine(std::array<float, kGroupLanes> lanes, const Combine& both) {
+    for (std::size_t distance = kGroupLanes / 2; distance > 0; distance /= 2) {
+      for (std::size_t lane = 0; lane < distance; ++lane) lanes[lane] = both(lanes[lane], lanes[lane + distance]);
+    }
+    return lanes[0];
+  }
+};
+
+struct HostGrid {
+  template <class Body>
+  static void each(GpuQueue* /*queue*/, std::int64_t n, const Body& body) {
+    for (std::int64_t block = 0; block < blocks_of_elements<Body>(n); ++block) {
+      for (int thread = 0; thread < kBlockThreads; ++thread) element_at(block, thread, n, body);
+    }
+  }
+  template <class Body>
+  static void rows(GpuQueue* /*queue*/, std::int64_t count, const Body& body) {
+    HostGroup lanes;
+    for (std::int64_t block = 0; block < blocks_of_rows(count); ++block) {
+      for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, body);
+    }
+  }
+};
+
+}  // namespace device
+}  // namespace lockstep

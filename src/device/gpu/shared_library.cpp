@@ -1,0 +1,22 @@
+#include "device/gpu/shared_library.hpp"
+
+#include <dlfcn.h>
+
+namespace lockstep::device {
+
+SharedLibrary SharedLibrary::open(const std::string& path, std::string& why) {
+  SharedLibrary library;
+  // RTLD_LOCAL: nothing of it may take the place of a function of ours.
+  library.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library.handle_ == nullptr) {
+    const char* message = dlerror();
+    why = message == nullptr ? path + ": cannot be opened" : message;
+  }
+  return library;
+}
+
+void* SharedLibrary::address(const char* name) const {
+  return handle_ == nullptr ? nullptr : dlsym(handle_, name);
+}
+
+}  // namespace lockstep::device

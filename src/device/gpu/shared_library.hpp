@@ -1,0 +1,27 @@
+// A library opened at run time: the CUDA module, the driver.
+#pragma once
+
+#include <string>
+
+namespace lockstep::device {
+
+/// Never closed again: CUDA's libraries leave threads and exit handlers behind, which must not lose their code.
+class SharedLibrary {
+ public:
+  SharedLibrary() = default;
+  /// Empty where the library cannot be opened; `why` is then the loader's message.
+  [[nodiscard]] static SharedLibrary open(const std::string& path, std::string& why);
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  /// Null where there is no such function.
+  template <class Function>
+  [[nodiscard]] Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(address(name));
+  }
+
+ private:
+  [[nodiscard]] void* address(const char* name) const;
+  void* handle_ = nullptr;
+};
+
+}  // namespace lockstep::device

@@ -1,0 +1,110 @@
+// How many blocks a grid has, and which element or row a thread gets where these are more than 32 bits count.
+#include "device/gpu/grid.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "device/gpu/grid_size.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::device {
+
+namespace {
+
+constexpr std::int64_t kMany = (std::int64_t{1} << 33) + 5;
+
+/// Which elements were read and written, in which order.
+struct Listed {
+  std::vector<std::int64_t>*read, *written;
+  std::int64_t value(std::int64_t i) const {
+    read->push_back(i);
+    return i;
+  }
+  void put(std::int64_t i, std::int64_t value) const {
+    EXPECT_EQ(i, value);
+    written->push_back(i);
+  }
+};
+static_assert(ReadsAhead<Listed>);
+
+}  // namespace
+
+TEST(Grid, ElementsBeyond32Bits) {
+  std::int64_t found = -1;
+  const auto body = [&](std::int64_t i) { found = i; };
+  const std::int64_t last = blocks_of_elements<decltype(body)>(kMany) - 1;
+  element_at(last, 4, kMany, body);
+  EXPECT_EQ(found, kMany - 1);
+  found = -1;
+  element_at(last, 5, kMany, body);
+  EXPECT_EQ(found, -1) << "a thread behind the last element";
+}
+
+TEST(Grid, ElementsReadAheadBeyond32Bits) {
+  std::vector<std::int64_t> read, written;
+  const Listed body{&read, &written};
+  const std::int64_t last = blocks_of_elements<Listed>(kMany) - 1;
+  element_at(last, 4, kMany, body);
+  EXPECT_EQ(written, std::vector{kMany - 1});
+  element_at(last, 5, kMany, body);
+  EXPECT_EQ(written.size(), 1U) << "a thread behind the last element";
+
+  read = written = {};
+  element_at(last - 1, 255, kMany, body);
+  std::vector<std::int64_t> expected;
+  for (std::int64_t k = 0; k < kAhead; ++k)
+    expected.push_back((last - 1) * kBlockThreads * kAhead + 255 + k * kBlockThreads);
+  EXPECT_EQ(read, expected);
+  EXPECT_EQ(written, expected);
+}
+
+TEST(Grid, EveryElementIsReadAndWrittenOnce) {
+  for (const std::int64_t n : {1, 255, 256, 257, 2047, 2048, 2049, 5000}) {
+    std::vector<std::int64_t> read, written, all(static_cast<std::size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    HostGrid::each(nullptr, n, Listed{&read, &written});
+    std::ranges::sort(read);
+    std::ranges::sort(written);
+    EXPECT_EQ(read, all);
+    EXPECT_EQ(written, all);
+  }
+}
+
+TEST(Grid, ALaneAddsInOrder) {
+  for (const std::int64_t n : {0, 3, 16, 127, 128, 129, 1000}) {
+    for (int lane = 0; lane < kGroupLanes; ++lane) {
+      const auto term = [](std::int64_t i) { return 1.0F / (static_cast<float>(i) + 0.3F); };
+      float expected = 0;
+      for_lane(lane, n, [&](std::int64_t i) { expected += term(i); });
+      EXPECT_EQ(sum_for_lane(lane, n, term), expected) << n << ", lane " << lane;
+    }
+  }
+}
+
+TEST(Grid, RowsBeyond32Bits) {
+  const std::int64_t last = blocks_of_rows(kMany) - 1;
+  HostGroup lanes;
+  std::int64_t found = -1;
+  const auto body = [&](HostGroup& /*group*/, std::int64_t row) { found = row; };
+  row_at(last, 4, kMany, lanes, body);
+  EXPECT_EQ(found, kMany - 1);
+  found = -1;
+  row_at(last, 5, kMany, lanes, body);
+  EXPECT_EQ(found, -1) << "a group behind the last row";
+}
+
+TEST(Grid, NoMoreBlocksThanALaunchTakes) {
+  const auto blocks = [](std::int64_t n) { return blocks_of_elements<void (*)(std::int64_t)>(n); };
+  EXPECT_EQ(grid_size(blocks(1)), 1U);
+  EXPECT_EQ(grid_size(blocks(kMostBlocks * kBlockThreads)), 0x7fffffffU);
+  EXPECT_THROW(grid_size(blocks(kMostBlocks * kBlockThreads + 1)), Error);
+  EXPECT_EQ(grid_size(blocks_of_rows(kMostBlocks * kBlockGroups)), 0x7fffffffU);
+  EXPECT_THROW(grid_size(blocks_of_rows(kMostBlocks * kBlockGroups + 1)), Error);
+  EXPECT_THROW(grid_size(0), Error) << "nothing is launched for nothing";
+}
+
+}  // namespace lockstep::device
