@@ -14,7 +14,7 @@
 #include "core/spans.hpp"
 #include "exec/thread_counts.hpp"
 #include "telemetry/text.hpp"
-#include "train/agreed_plans.hpp"
+#include "train/agreed_algorithms.hpp"
 #include "train/bad_samples.hpp"
 #include "train/device_choice.hpp"
 #include "train/evaluation.hpp"

@@ -1,4 +1,4 @@
-// Casts between float32 and a narrow type (core/narrow.hpp) of whole tensors.
+// Casts between float32 and a narrow type (core/low_precision.hpp) of whole tensors.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 #include "device/gpu/gpu.hpp"
 #include "device/gpu/gpu_block.hpp"
 #include "exec/gpu_memory.hpp"
-#include "exec/narrow_copies.hpp"
+#include "exec/low_precision_weights.hpp"
 #include "exec/parameters.hpp"
 
 namespace lockstep::exec {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "core/spans.hpp"
 #include "core/vectorize.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
-#include "ops/widening.hpp"
+#include "ops/upcast.hpp"
 
 namespace lockstep::exec {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "device/cpu/cpu_info.hpp"
 #include "device/cpu/dnnl_call.hpp"
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 
 namespace lockstep::ops {
 

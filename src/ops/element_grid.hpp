@@ -1,5 +1,5 @@
 // Which kernel over a Grid a request gets, by the type of its elements. One whose body reads and writes narrow elements
-// is made by make_for_elements(); what an op has none for is widened around the kernel for float32 (ops/widening.hpp).
+// is made by make_for_elements(); what an op has none for is widened around the kernel for float32 (ops/upcast.hpp).
 #pragma once
 
 #include <memory>

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ops {

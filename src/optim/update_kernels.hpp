@@ -9,7 +9,7 @@
 
 #include "core/filter_sizes.hpp"
 #include "core/host_device.hpp"
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "device/float_math.hpp"
 #include "device/gpu/grid.hpp"
 #include "device/row_blocks.hpp"

@@ -8,7 +8,7 @@
 #include "comm/reduce/assignment.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
-#include "train/agreed_plans.hpp"
+#include "train/agreed_algorithms.hpp"
 
 namespace lockstep::train {
 

@@ -15,7 +15,7 @@
 #include "lockstep/error.hpp"
 #include "optim/cpu_updater.hpp"
 #include "optim/loss_scaling.hpp"
-#include "train/agreed_plans.hpp"
+#include "train/agreed_algorithms.hpp"
 #include "train/balance_record.hpp"
 #include "train/device_choice.hpp"
 #include "train/first_shard.hpp"

@@ -7,7 +7,7 @@
 #include "exec/gpu_worker.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
-#include "train/agreed_plans.hpp"
+#include "train/agreed_algorithms.hpp"
 
 namespace lockstep::train {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "cuda/described_gpu.hpp"
 #include "cuda/numerical_notes.hpp"
 #include "device/cuda/cudnn_attention.hpp"

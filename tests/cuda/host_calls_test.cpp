@@ -6,7 +6,7 @@
 #include "cuda/host_gpu.hpp"
 #include "cuda/refusal.hpp"
 #include "device/cuda/cuda_gpu.hpp"
-#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/gpu_stream.hpp"
 #include "device/cuda/lt_product.hpp"
 #include "device/gpu/driver.hpp"
 #include "lockstep/error.hpp"

@@ -15,7 +15,7 @@
 #include "cuda/refusal.hpp"
 #include "cuda/scripted_nccl.hpp"
 #include "device/cuda/cudnn_plans.hpp"
-#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/gpu_stream.hpp"
 #include "lockstep/error.hpp"
 #include "seeds.hpp"
 

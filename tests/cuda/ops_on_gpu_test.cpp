@@ -13,7 +13,7 @@
 #include "cuda/kernel_on_gpu.hpp"
 #include "cuda/this_gpu.hpp"
 #include "ops/gpu_kernels.hpp"
-#include "ops/narrow_problem.hpp"
+#include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
 #include "ops/relu_after.hpp"
 #include "ops/reordered.hpp"
@@ -238,7 +238,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
   EXPECT_GT(compared, 100);
 }
 
-// Those that have a kernel for it: others are widened around the one for fp32 (tests/ops/widening_test.cpp).
+// Those that have a kernel for it: others are widened around the one for fp32 (tests/ops/upcast_test.cpp).
 TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   RealGpu gpu;
   if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;

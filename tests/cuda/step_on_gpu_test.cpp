@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "cuda/this_gpu.hpp"
 #include "device/gpu/gpu_block.hpp"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 
 namespace lockstep::device {
 

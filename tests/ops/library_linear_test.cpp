@@ -11,7 +11,7 @@
 
 #include "ops/gelu_linear/gelu_linear_grid.hpp"
 #include "ops/linear_gelu/linear_gelu_grid.hpp"
-#include "ops/narrow_problem.hpp"
+#include "ops/low_precision_problem.hpp"
 #include "ops/played_product.hpp"
 #include "ops/registry.hpp"
 

@@ -9,7 +9,7 @@
 #include "device/cpu/cpu_info.hpp"
 #include "device/device.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
-#include "ops/narrow_problem.hpp"
+#include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
 
 namespace lockstep::ops {

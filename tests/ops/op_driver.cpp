@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "device/threads.hpp"
 #include "lockstep/error.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "device/gpu/elements.hpp"
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 #include "device/gpu/product_form.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gelu/gelu_grid.hpp"

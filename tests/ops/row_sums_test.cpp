@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "device/gpu/elements.hpp"
 #include "ops/rows_grid.hpp"

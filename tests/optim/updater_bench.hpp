@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "device/gpu/gpu_block.hpp"
 #include "graph/lowering/lower.hpp"

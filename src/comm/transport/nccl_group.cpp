@@ -9,7 +9,7 @@
 
 #include "comm/transport/agreement.hpp"
 #include "comm/transport/nccl_check.hpp"
-#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/gpu_stream.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/cuda/cudnn_plans.hpp"
-#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/gpu_stream.hpp"
 #include "device/cuda/handles.hpp"
 #include "device/gpu/gpu.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "device/cuda/gpu_queue.hpp"
+#include "device/cuda/gpu_stream.hpp"
 #include "device/gpu/grid.hpp"
 #include "device/gpu/grid_size.hpp"
 

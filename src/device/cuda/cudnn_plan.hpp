@@ -15,8 +15,8 @@
 
 #include "device/cuda/cudnn_plans.hpp"
 #include "device/cuda/cudnn_target.hpp"
-#include "device/cuda/gpu_queue.hpp"
-#include "device/gpu/plan_parts.hpp"
+#include "device/cuda/gpu_stream.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 
 namespace cudnn_frontend::graph {
 class Graph;

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "device/cuda/gpu_queue.hpp"
-#include "device/gpu/plan_parts.hpp"
+#include "device/cuda/gpu_stream.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 #include "device/gpu/product_form.hpp"
 
 namespace lockstep::device {

@@ -5,12 +5,12 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device {
 
-/// `Narrow`: one of core/narrow.hpp.
+/// `Narrow`: one of core/low_precision.hpp.
 template <class Narrow>
 struct Element {
   std::uint16_t bits;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 #include "ops/attention/attention_grid.hpp"
 #include "ops/product_layer_grid.hpp"
 

@@ -4,7 +4,7 @@
 #include "device/cpu/dnnl_convolution.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
-#include "ops/widening.hpp"
+#include "ops/upcast.hpp"
 
 namespace lockstep::ops {
 

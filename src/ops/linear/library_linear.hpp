@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "device/gpu/element_kernels.hpp"
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 #include "ops/linear/gelu_products.hpp"
 #include "ops/linear/linear_forms.hpp"

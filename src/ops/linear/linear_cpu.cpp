@@ -9,7 +9,7 @@
 #include "ops/linear/linear_native_cpu.hpp"
 #include "ops/linear/linear_sizes.hpp"
 #include "ops/row_sums.hpp"
-#include "ops/widening.hpp"
+#include "ops/upcast.hpp"
 
 namespace lockstep::ops {
 

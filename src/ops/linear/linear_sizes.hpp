@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/host_device.hpp"
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "device/gpu/column_product.hpp"
 #include "lockstep/op.hpp"
 

@@ -1,13 +1,13 @@
 // Every layer's kernel in mixed precision: what it makes of bfloat16 and of float16 is, bit by bit, what the float32
 // kernel makes of the same values, rounded.
-#include "ops/widening.hpp"
+#include "ops/upcast.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <set>
 
-#include "ops/narrow_problem.hpp"
+#include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
 
 namespace lockstep::ops {

@@ -1,4 +1,4 @@
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 
 #include "lockstep/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "device/gpu/plan_parts.hpp"
+#include "device/gpu/layer_algorithms.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 #include "ops/op_driver.hpp"
 
 namespace lockstep::ops {

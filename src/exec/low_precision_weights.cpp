@@ -1,4 +1,4 @@
-#include "exec/narrow_copies.hpp"
+#include "exec/low_precision_weights.hpp"
 
 namespace lockstep::exec {
 

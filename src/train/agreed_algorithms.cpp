@@ -1,4 +1,4 @@
-#include "train/agreed_plans.hpp"
+#include "train/agreed_algorithms.hpp"
 
 #include <sstream>
 

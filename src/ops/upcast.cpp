@@ -1,10 +1,10 @@
-#include "ops/widening.hpp"
+#include "ops/upcast.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 
-#include "core/narrow.hpp"
+#include "core/low_precision.hpp"
 
 namespace lockstep::ops {
 
