@@ -48,7 +48,7 @@ OpDef make_leaky_relu() {
   slope.name = "slope";
   slope.kind = AttributeKind::number;
   slope.doc = "what negative values are multiplied by";
-  slope.fallback = 0.01;
+  slope.default_value = 0.01;
   op.attributes = {slope};
   op.shorthand = "slope";  // `leaky_relu: 0.1` in a list of layers
   op.backward_reads = {.inputs = true, .outputs = false};

@@ -33,7 +33,7 @@ AugmentDef make_salt() {
   share.name = "share";
   share.kind = AttributeKind::number;
   share.doc = "of all pixels";
-  share.fallback = 0.01;
+  share.default_value = 0.01;
   share.minimum = 0;
   share.maximum = 1;
   def.attributes = {share};

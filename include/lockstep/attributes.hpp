@@ -20,7 +20,7 @@ struct AttributeSpec {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
   std::string doc;
-  std::optional<Attribute> fallback = {};            ///< absent: the attribute is required, unless `optional`
+  std::optional<Attribute> default_value = {};       ///< absent: the attribute is required, unless `optional`
   bool optional = false;                             ///< may be absent and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
   bool below_maximum = false;                        ///< the maximum itself is out of range
@@ -49,7 +49,7 @@ class Attributes {
   std::map<std::string, Attribute> values_;
 };
 
-/// Adds the fallbacks that are missing; throws Error(configuration) for an unknown name, a wrong kind or a
+/// Adds the defaults that are missing; throws Error(configuration) for an unknown name, a wrong kind or a
 /// value out of range (`what` names the owner: "op 'conv'"). For code that builds graphs in C++.
 [[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what);
 

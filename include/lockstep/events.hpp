@@ -2,7 +2,7 @@
 //
 // Events and their fields (a listener shows fields that it does not know, too):
 //   start       job, ranks, threads, hosts, shards, batch_size, parameters, steps, epochs, device, exactness, version;
-//               plans: what a GPU's kernels chose of the libraries' algorithms, a layer a line
+//               algorithms: what a GPU's kernels chose of the libraries' algorithms, a layer a line
 //   step        step, epoch (from 1), loss, learning_rate, samples_per_second, seconds (since the run's start),
 //               data_wait_seconds (since the step event before)
 //   eval        step, set, loss, metrics

@@ -57,11 +57,11 @@ struct Node {
   std::vector<ValueId> parameters;  ///< in the order of the op's signature; may be shared (tied)
   std::vector<ValueId> states;
   std::vector<ValueId> outputs;
-  std::vector<TensorSpec> saved;    ///< scratch kept from forward to backward
-  DType products = DType::f32;      ///< what enters a product of matrices is rounded to this
-  bool tf32 = false;                ///< a GPU's libraries may round what enters a product to TF32
-  bool narrow_parameters = false;   ///< those that enter a product are read as copies in that type
-  const OpDef* epilogue = nullptr;  ///< set by lowering: the node's own kernel also applies this op to its output
+  std::vector<TensorSpec> saved;       ///< scratch kept from forward to backward
+  DType compute_type = DType::f32;     ///< what enters a product of matrices is rounded to this
+  bool tf32 = false;                   ///< a GPU's libraries may round what enters a product to TF32
+  bool low_precision_weights = false;  ///< those that enter a product are read as copies in that type
+  const OpDef* epilogue = nullptr;     ///< set by lowering: the node's own kernel also applies this op to its output
 };
 
 struct Graph {

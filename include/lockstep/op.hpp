@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-class GpuQueue;  // of the CUDA module
+class GpuStream;  // of the CUDA module
 
 enum class Mode : std::uint8_t { training, inference };
 
@@ -68,14 +68,14 @@ struct KernelRequest {
   const Attributes* attributes = nullptr;
   Mode mode = Mode::training;
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
-  std::string epilogue;         ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
-  DType products = DType::f32;  ///< of Node
-  bool tf32 = false;            ///< of Node
-  bool channels_last = false;   ///< of parameter 0, and so of its gradient (Value); `parameters` has the model's shape
-  /// Of a GPU: plan() of the first rank's kernel: to be taken here, too, or refused by Error(usage). Empty: any.
-  std::string plan;
+  std::string epilogue;             ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
+  DType compute_type = DType::f32;  ///< of Node
+  bool tf32 = false;                ///< of Node
+  bool channels_last = false;  ///< of parameter 0, and so of its gradient (Value); `parameters` has the model's shape
+  /// Of a GPU: algorithms() of the first rank's kernel: to be taken here, too, or refused by Error(usage). Empty: any.
+  std::string algorithms;
   /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
-  GpuQueue* queue = nullptr;
+  GpuStream* stream = nullptr;
 };
 
 struct ForwardCall {
@@ -84,7 +84,7 @@ struct ForwardCall {
   std::span<void*const> outputs, saved;
   void* workspace = nullptr;
   const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
-  GpuQueue* queue = nullptr;          ///< where a GPU's kernel is put, after those before it; null on the CPU
+  GpuStream* stream = nullptr;        ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 struct BackwardCall {
@@ -95,7 +95,7 @@ struct BackwardCall {
   std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
   void* workspace = nullptr;
   const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
-  GpuQueue* queue = nullptr;          ///< where a GPU's kernel is put, after those before it; null on the CPU
+  GpuStream* stream = nullptr;        ///< where a GPU's kernel is put, after those before it; null on the CPU
 };
 
 /// One node's code on one worker, made once for fixed shapes; called for shard after shard, never by two
@@ -105,14 +105,14 @@ class Kernel {
   virtual ~Kernel() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   /// What it chose of a library's algorithms, for the record of a run; empty: there was nothing to choose.
-  [[nodiscard]] virtual std::string plan() const { return ""; }
+  [[nodiscard]] virtual std::string algorithms() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
   /// Makes output 0 again, with forward's bits, from the inputs and what forward saved; there are no statistics. So it
   /// need not be kept for backward.
-  virtual void remake(const ForwardCall& call);  ///< default: throws
+  virtual void recompute(const ForwardCall& call);  ///< default: throws
   /// Whether it can, and for less than the memory is worth: no products of matrices, no second look at all samples.
-  [[nodiscard]] virtual bool remakes() const { return false; }
+  [[nodiscard]] virtual bool can_recompute() const { return false; }
   /// Whether backward can add the gradient of parameter i to what stands in its place, with the bits of writing it
   /// elsewhere and adding it after: each element is rounded to float32 before it is added, once.
   [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
@@ -168,9 +168,9 @@ class OpDef {
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 
   std::map<DeviceKind, KernelFactory> kernels;
-  /// Whose factories are given requests with narrow tensors (bf16, f16), too, and return null for those that they have
-  /// no kernel for. All others are given float32 only, and what is narrow is cast before and after.
-  std::set<DeviceKind> takes_narrow;
+  /// Whose factories are given requests with low-precision tensors (bf16, f16), too, and return null for those that
+  /// they have no kernel for. All others are given float32 only, and what is in low precision is cast before and after.
+  std::set<DeviceKind> takes_low_precision;
   /// Whose kernels would rather have parameter 0, a weight [f, c, h, w], and its gradient with channels last, and take
   /// both ways.
   std::set<DeviceKind> channels_last;
@@ -185,8 +185,8 @@ class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
   /// Instead of the op's own for that device, if it has one: with no epilogues, and weights in the model's order.
-  /// `takes_narrow`: see OpDef. Throws as at().
-  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow = false);
+  /// `takes_low_precision`: see OpDef. Throws as at().
+  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false);
   [[nodiscard]] const OpDef* find(const std::string& name) const;
   [[nodiscard]] const OpDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
   [[nodiscard]] std::vector<const OpDef*> all() const;           ///< by name

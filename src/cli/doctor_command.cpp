@@ -47,7 +47,7 @@ void examine_processor(Report& report) {
   report.fact("system", system_name());
   report.fact("processor", cpu.model);
   report.fact("instructions", fmt::format("{} (what oneDNN uses)", cpu.isa));
-  report.fact("bf16", cpu.multiplies_bf16 ? "multiplied by oneDNN itself" : "widened to fp32, and slower than that");
+  report.fact("bf16", cpu.multiplies_bf16 ? "multiplied by oneDNN itself" : "upcast to fp32, and slower than that");
   const double quota = cores_by_quota();
   report.fact("cores", fmt::format("{} used ({} in the machine, {} by affinity, {})", device::available_cores(),
                                    cores_of_machine(), cores_by_affinity(),

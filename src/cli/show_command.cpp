@@ -54,7 +54,7 @@ void print_memory(const Graph& graph) {
   const auto bytes = [&](Mode mode, bool in_place, bool recompute) {
     const exec::KernelSet kernels(graph, mode, exec::cpu_device());
     CompileOptions options{.in_place = in_place};
-    if (recompute) options.remakes = [&](std::int32_t node) { return kernels.at(node)->remakes(); };
+    if (recompute) options.can_recompute = [&](std::int32_t node) { return kernels.at(node)->can_recompute(); };
     return compile(
                graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options)
         .arena_bytes;

@@ -110,12 +110,12 @@ Is<Attributes> attribute(const AttributeSpec& spec) {
   return {std::make_shared<WordOrIntegersRule>(spec.name, spec.choices, std::move(integers.rule))};
 }
 
-void set_fallbacks(const NamedAttributes& declared, Attributes& attributes) {
+void set_defaults(const NamedAttributes& declared, Attributes& attributes) {
   for (const auto& spec : declared.attributes) {
-    if (!spec.fallback) continue;
-    const auto* integer = std::get_if<std::int64_t>(&*spec.fallback);
-    const bool widen = spec.kind == AttributeKind::number && integer != nullptr;
-    attributes.set(spec.name, widen ? Attribute(static_cast<double>(*integer)) : *spec.fallback);
+    if (!spec.default_value) continue;
+    const auto* integer = std::get_if<std::int64_t>(&*spec.default_value);
+    const bool as_number = spec.kind == AttributeKind::number && integer != nullptr;
+    attributes.set(spec.name, as_number ? Attribute(static_cast<double>(*integer)) : *spec.default_value);
   }
 }
 

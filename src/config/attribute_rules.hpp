@@ -13,7 +13,7 @@ namespace lockstep::config {
 [[nodiscard]] Is<Attributes> attribute(const AttributeSpec& spec);
 
 /// Sets the declared defaults that are not given.
-void set_fallbacks(const NamedAttributes& declared, Attributes& attributes);
+void set_defaults(const NamedAttributes& declared, Attributes& attributes);
 
 /// The settings of one catalogue entry, as a section over the struct that holds its attributes.
 template <class T>
@@ -30,11 +30,11 @@ Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*at
   Section<T> section;
   section.initially([declared, attributes](T& whole) {
     whole.*attributes = {};
-    set_fallbacks(declared, whole.*attributes);
+    set_defaults(declared, whole.*attributes);
   });
   for (const auto& spec : declared.attributes) {
     section.part(spec.name, member_of(attributes, attribute(spec)), spec.doc);
-    if (!spec.fallback && !spec.optional) section.required();
+    if (!spec.default_value && !spec.optional) section.required();
   }
   if (!declared.shorthand.empty()) section.shorthand(declared.shorthand);
   return section;

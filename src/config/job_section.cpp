@@ -143,7 +143,7 @@ void set_defaults(Job& job, const Catalogue& catalogue) {
   job.name.clear();  // the file's
   job.batch_size = 64;
   for (const auto& loss : catalogue.losses) {
-    if (loss.name == job.loss.kind) set_fallbacks(loss, job.loss.attributes);
+    if (loss.name == job.loss.kind) set_defaults(loss, job.loss.attributes);
   }
 }
 

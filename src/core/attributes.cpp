@@ -103,8 +103,8 @@ Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, c
   }
   for (const auto& spec : specs) {
     if (given.has(spec.name) || spec.optional) continue;
-    if (!spec.fallback) throw Error(ExitCode::configuration, fmt::format("{}: {} is missing", what, spec.name));
-    given.set(spec.name, *spec.fallback);
+    if (!spec.default_value) throw Error(ExitCode::configuration, fmt::format("{}: {} is missing", what, spec.name));
+    given.set(spec.name, *spec.default_value);
   }
   return given;
 }

@@ -7,17 +7,17 @@ namespace lockstep {
 namespace {
 
 bool is_half(DType type) {
-  LOCKSTEP_CHECK(is_narrow(type), "bf16 or f16");
+  LOCKSTEP_CHECK(is_low_precision(type), "bf16 or f16");
   return type == DType::f16;
 }
 
 }  // namespace
 
-void narrow(DType to_type, const float* from, std::uint16_t* to, std::int64_t n) {
+void downcast(DType to_type, const float* from, std::uint16_t* to, std::int64_t n) {
   is_half(to_type) ? to_float16(from, to, n) : to_bfloat16(from, to, n);
 }
 
-void widen(DType from_type, const std::uint16_t* from, float* to, std::int64_t n) {
+void upcast(DType from_type, const std::uint16_t* from, float* to, std::int64_t n) {
   is_half(from_type) ? from_float16(from, to, n) : from_bfloat16(from, to, n);
 }
 
@@ -25,7 +25,7 @@ void round_to(DType type, const float* from, float* to, std::int64_t n) {
   is_half(type) ? round_to_float16(from, to, n) : round_to_bfloat16(from, to, n);
 }
 
-void add_narrow(DType type, const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n) {
+void add_low_precision(DType type, const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n) {
   is_half(type) ? add_float16(a, b, sum, n) : add_bfloat16(a, b, sum, n);
 }
 

@@ -65,7 +65,7 @@ class ColorJitter final : public AugmentStep {
 };
 
 AttributeSpec spread(const char* name, const char* doc) {
-  return {.name = name, .kind = AttributeKind::number, .doc = doc, .fallback = 0.0, .minimum = 0, .maximum = 10};
+  return {.name = name, .kind = AttributeKind::number, .doc = doc, .default_value = 0.0, .minimum = 0, .maximum = 10};
 }
 
 }  // namespace

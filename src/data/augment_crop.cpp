@@ -30,7 +30,7 @@ AugmentDef make_crop() {
   def.attributes = {{.name = "padding",
                      .kind = AttributeKind::integer,
                      .doc = "pixels added on each side",
-                     .fallback = std::int64_t{4},
+                     .default_value = std::int64_t{4},
                      .minimum = 0,
                      .maximum = 1024}};
   def.shorthand = "padding";

@@ -28,7 +28,7 @@ AugmentDef make_flip() {
   def.attributes = {{.name = "probability",
                      .kind = AttributeKind::number,
                      .doc = "how often",
-                     .fallback = 0.5,
+                     .default_value = 0.5,
                      .minimum = 0,
                      .maximum = 1}};
   def.shorthand = "probability";

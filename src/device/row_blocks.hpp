@@ -77,7 +77,7 @@ struct RowElements {
 /// One level, a thread a column of a block. Neighbors read neighboring columns; a thread reads kRowsAhead rows before
 /// it adds the first, so that it waits for memory once for all of them.
 template <class Terms, class T>
-struct SumBlocksBody {
+struct SumBlocksFunctor {
   Terms terms;
   RowBlocks blocks;
   std::int64_t columns = 0;
@@ -99,8 +99,8 @@ struct SumBlocksBody {
 /// One level on the CPU, one sum after the other: for levels that have few of them.
 template <class T>
 void sum_level(const T* from, const RowBlocks& blocks, std::int64_t columns, T* to) {
-  const SumBlocksBody<RowElements<T>, T> body{{from, columns}, blocks, columns, to};
-  for (std::int64_t i = 0; i < blocks.count() * columns; ++i) body(i);
+  const SumBlocksFunctor<RowElements<T>, T> functor{{from, columns}, blocks, columns, to};
+  for (std::int64_t i = 0; i < blocks.count() * columns; ++i) functor(i);
 }
 
 }  // namespace lockstep::device

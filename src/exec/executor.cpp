@@ -49,20 +49,20 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
       device_(std::move(device)),
       pool_(pool),
       seed_(seed) {
-  if (device_.is_gpu()) read_narrow_copies(graph_);
+  if (device_.is_gpu()) use_low_precision_weights(graph_);
   std::vector<KernelSet> sets;
   for (int i = 0; i < pool_.size(); ++i) {
-    sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.plans);
+    sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.algorithms);
   }
   CompileOptions compiled{.in_place = options.lowered};
   if (options.recompute) {
-    compiled.remakes = [&](std::int32_t node) { return sets.front().at(node)->remakes(); };
+    compiled.can_recompute = [&](std::int32_t node) { return sets.front().at(node)->can_recompute(); };
   }
   program_ = compile(
       graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); }, compiled);
-  plans_ = sets.front().plans();
+  algorithms_ = sets.front().algorithms();
   for (const KernelSet& set : sets) {
-    LOCKSTEP_CHECK(set.plans() == plans_, "a library proposes one plan for the same sizes on one GPU");
+    LOCKSTEP_CHECK(set.algorithms() == algorithms_, "a library proposes one algorithm for the same sizes on one GPU");
   }
   workers_.resize(sets.size());
   if (device_.is_gpu()) {
@@ -77,7 +77,7 @@ Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& poo
 void Executor::use(const ModelValues& model) {
   parameters_.clear();
   states_.clear();
-  narrow_.clear();
+  low_precision_.clear();
   if (device_.is_gpu()) {
     gpu_parameters_ = model.on_gpu ? model.on_gpu : copy_to_gpu(model);
     return use_gpu();
@@ -104,7 +104,7 @@ void Executor::use_gpu() {
                    "a GPU keeps weights as its kernels read them");
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i));
-  for (std::size_t i = 0; i < parameters.size(); ++i) narrow_.push_back(gpu_parameters_->copies().at(i));
+  for (std::size_t i = 0; i < parameters.size(); ++i) low_precision_.push_back(gpu_parameters_->copies().at(i));
   for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i));
   if (gpu_kernels_.empty()) return;
   device_.lanes->gpu().make_current();
@@ -136,7 +136,7 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
 ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) const {
   return {.inputs = inputs,
           .parameters = parameters_,
-          .narrow = narrow_,
+          .low_precision = low_precision_,
           .states = states_,
           .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : device::Gpu::Event{},
           .step = step};

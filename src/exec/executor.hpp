@@ -58,8 +58,8 @@ struct ModelValues {
 
 struct ExecutorOptions {
   bool lowered = true;
-  bool recompute = false;               ///< activations that are cheap to make again are not kept for backward
-  std::vector<std::string> plans = {};  ///< of KernelSet
+  bool recompute = false;                    ///< activations that are cheap to make again are not kept for backward
+  std::vector<std::string> algorithms = {};  ///< of KernelSet
 };
 
 /// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
@@ -71,8 +71,8 @@ class Executor {
   [[nodiscard]] const Program& program() const { return program_; }
   /// As it is computed: lowered. Its parameters and states are those of the graph that it was made of.
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  /// KernelSet::plans(), the same on all workers.
-  [[nodiscard]] const std::vector<std::string>& plans() const { return plans_; }
+  /// KernelSet::algorithms(), the same on all workers.
+  [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
   void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }
   /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet,
@@ -128,13 +128,13 @@ class Executor {
   WorkerPool& pool_;
   std::uint64_t seed_;
   Program program_;
-  std::vector<std::string> plans_;
+  std::vector<std::string> algorithms_;
   std::shared_ptr<const InputFiller> filler_;  ///< null: inputs are copied
   std::vector<KernelSet> gpu_kernels_;         ///< until use() has made the workers of a GPU
   std::vector<Worker> workers_;
   std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
   std::vector<const float*> parameters_, states_;  ///< where kernels read them
-  std::vector<const void*> narrow_;                ///< of a GPU: the parameters' narrow copies
+  std::vector<const void*> low_precision_;         ///< of a GPU: the low-precision weights
   std::uint64_t version_ = 0;
   float loss_scale_ = 1;
   TraceRecorder* trace_ = nullptr;

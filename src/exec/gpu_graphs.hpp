@@ -3,8 +3,8 @@
 //
 // A graph holds the addresses that its kernels were given. Those of leaves differ from shard to shard, so there is a
 // graph for each set of them that turned up (a handful: comm/local_sums.hpp uses memory again); when any other has
-// moved, all graphs are made anew. What is put for the first time is put as it is, which lets libraries load what they
-// need.
+// moved, all graphs are made anew. What is launched for the first time is launched as it is, which lets libraries load
+// what they need.
 #pragma once
 
 #include <map>
@@ -27,16 +27,17 @@ class GpuGraphs {
   /// Before a shard's parts: all addresses that its kernels are given, but those of leaves. The stream is done.
   void begin(std::vector<const void*> addresses);
 
-  /// Puts a part of the program on the stream, by put() or as a graph of what put() puts. Errors name the `step`, and
-  /// name() where it is a graph.
-  template <class Put, class Name>
-  void run(std::size_t part, std::span<const comm::Leaf> leaves, std::uint64_t step, const Put& put, const Name& name) {
+  /// Enqueues a part of the program on the stream, by launch() or as a graph of what launch() enqueues. Errors name the
+  /// `step`, and name() where it is a graph.
+  template <class Launch, class Name>
+  void run(std::size_t part, std::span<const comm::Leaf> leaves, std::uint64_t step, const Launch& launch,
+           const Name& name) {
     Recorded& recorded = at(part, leaves);
     if (std::exchange(recorded.seen, true) && recorded.graph == nullptr) {
-      recorded.graph = gpu_.capture(stream_, put);
+      recorded.graph = gpu_.capture(stream_, launch);
       recorded.name = name();
     }
-    if (recorded.graph == nullptr) return put();
+    if (recorded.graph == nullptr) return launch();
     gpu_.enter(stream_, step, recorded.name);
     recorded.graph->launch();
   }

@@ -108,7 +108,7 @@ GpuParameters::GpuParameters(Gpu& gpu, const Graph& graph, const TensorBlock& pa
     : gpu_(gpu),
       stream_(gpu.make_kernel_stream()),
       changed_(gpu.make_event()),
-      copies_(gpu, parameters, narrow_copies(graph)),
+      copies_(gpu, parameters, low_precision_weights(graph)),
       parameters_(gpu, stream_, parameters, kept_channels_last(graph)),
       states_(gpu, stream_, states) {
   upload(parameters, states);
@@ -134,7 +134,7 @@ std::vector<MemoryNeed> GpuParameters::needs(const Graph& graph, const TensorBlo
                                              const TensorBlock& states) {
   std::vector<MemoryNeed> needs = {
       {"parameters and states", GpuTensors::bytes(parameters) + GpuTensors::bytes(states)}};
-  if (const std::size_t bytes = NarrowCopies::bytes(parameters, narrow_copies(graph)); bytes > 0) {
+  if (const std::size_t bytes = LowPrecisionWeights::bytes(parameters, low_precision_weights(graph)); bytes > 0) {
     needs.push_back({"parameters in 2 bytes", bytes});
   }
   return needs;

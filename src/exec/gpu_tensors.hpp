@@ -62,8 +62,8 @@ class GpuTensors {
 /// The parameters and states that kernels read.
 class GpuParameters {
  public:
-  /// What the host has, as the graph's device keeps it: its narrow copies (graph/precision.hpp), the order of its
-  /// weights (graph/weight_order.hpp). The Gpu outlives it.
+  /// What the host has, as the graph's device keeps it: its low-precision weights (graph/precision.hpp), the order of
+  /// its weights (graph/weight_order.hpp). The Gpu outlives it.
   GpuParameters(device::Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states);
   /// What uses it is done.
   ~GpuParameters() = default;
@@ -76,7 +76,7 @@ class GpuParameters {
   [[nodiscard]] GpuTensors& parameters() { return parameters_; }
   [[nodiscard]] GpuTensors& states() { return states_; }
   /// Whoever changes parameters changes their copies, too.
-  [[nodiscard]] const NarrowCopies& copies() const { return copies_; }
+  [[nodiscard]] const LowPrecisionWeights& copies() const { return copies_; }
   /// Where what changes them is put. Who reads them on another stream waits for changed().
   [[nodiscard]] device::Gpu::Stream stream() const { return stream_; }
   [[nodiscard]] device::Gpu::Event changed() const { return changed_; }
@@ -88,7 +88,7 @@ class GpuParameters {
   device::Gpu& gpu_;
   device::Gpu::Stream stream_;
   device::Gpu::Event changed_;
-  NarrowCopies copies_;  // before the others, whose destructors wait for the stream
+  LowPrecisionWeights copies_;  // before the others, whose destructors wait for the stream
   GpuTensors parameters_, states_;
 };
 

@@ -96,7 +96,7 @@ const float* GpuWorker::result(const Location& location) const {
   return found == results_.end() ? nullptr : reinterpret_cast<const float*>(found->pinned);
 }
 
-void GpuWorker::put_inputs(const ShardCall& call) {
+void GpuWorker::launch_inputs(const ShardCall& call) {
   parts_.clear();
   for (std::size_t i = 0; i + 2 < part_bytes_.size(); ++i) {
     parts_.emplace_back(static_cast<const std::byte*>(call.inputs.tensors[i]), part_bytes_[i]);
@@ -121,15 +121,15 @@ std::vector<const void*> GpuWorker::addresses(const ShardCall& call, const std::
   std::vector<const void*> addresses = {arena, step_, loss_scale_};
   addresses.insert(addresses.end(), inputs_.begin(), inputs_.end());
   addresses.insert(addresses.end(), call.parameters.begin(), call.parameters.end());
-  addresses.insert(addresses.end(), call.narrow.begin(), call.narrow.end());
+  addresses.insert(addresses.end(), call.low_precision.begin(), call.low_precision.end());
   addresses.insert(addresses.end(), call.states.begin(), call.states.end());
   return addresses;
 }
 
-void GpuWorker::put_program(const ShardCall& call) {
+void GpuWorker::launch_program(const ShardCall& call) {
   const ShardBinding binding{.inputs = inputs_,
                              .parameters = call.parameters,
-                             .narrow = call.narrow,
+                             .low_precision = call.low_precision,
                              .states = call.states,
                              .slots = buckets_.slots,
                              .step = &call.step,
@@ -147,11 +147,11 @@ void GpuWorker::put_program(const ShardCall& call) {
     for (std::size_t i = first; i < last; ++i) {
       walk.before(i, [&](const comm::Leaf& leaf) { gpu_.wait(lane_.compute, leaf.free); });
     }
-    const auto put = [&] {
+    const auto launch = [&] {
       for (std::size_t i = first; i < last; ++i) runner_.run(i, binding);
     };
     const auto name = [&] { return runner_.label(first) + " ... " + runner_.label(last - 1); };
-    graphs ? graphs_.run(first, walk.open_leaves(), call.step.step, put, name) : put();
+    graphs ? graphs_.run(first, walk.open_leaves(), call.step.step, launch, name) : launch();
     for (std::size_t i = first; i < last; ++i) {
       walk.after(i, [&](const comm::Leaf& leaf) { gpu_.record(leaf.written, lane_.compute); });
     }
@@ -161,9 +161,9 @@ void GpuWorker::put_program(const ShardCall& call) {
 void GpuWorker::run(const ShardCall& call) {
   gpu_.make_current();
   runner_.tell_ops(call.ranges);
-  put_inputs(call);
+  launch_inputs(call);
   gpu_.wait(lane_.compute, call.parameters_there);
-  put_program(call);
+  launch_program(call);
   stage_.release();
   for (const Result& result : results_) {
     gpu_.copy_out(lane_.compute, result.pinned, reinterpret_cast<const std::byte*>(runner_.result(result.location)),

@@ -46,11 +46,11 @@ class GpuWorker final : public ShardWorker {
   };
   void want_result(const Location& location, std::size_t bytes);
   /// Sets inputs_, step_ and loss_scale_.
-  void put_inputs(const ShardCall& call);
+  void launch_inputs(const ShardCall& call);
   /// All that a shard's kernels are given, but leaves.
   [[nodiscard]] std::vector<const void*> addresses(const ShardCall& call, const std::byte* arena) const;
   /// All kernels of the shard, part by part: a part ends where a bucket does.
-  void put_program(const ShardCall& call);
+  void launch_program(const ShardCall& call);
 
   const Program& program_;
   device::GpuLane& lane_;

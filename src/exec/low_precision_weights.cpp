@@ -18,18 +18,19 @@ std::size_t lay_out(const TensorBlock& parameters, const std::vector<DType>& typ
 
 }  // namespace
 
-std::size_t NarrowCopies::bytes(const TensorBlock& parameters, const std::vector<DType>& types) {
+std::size_t LowPrecisionWeights::bytes(const TensorBlock& parameters, const std::vector<DType>& types) {
   std::vector<std::size_t> starts;
   return lay_out(parameters, types, starts);
 }
 
-NarrowCopies::NarrowCopies(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types)
+LowPrecisionWeights::LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& parameters,
+                                         const std::vector<DType>& types)
     : gpu_(gpu), types_(types), device_(gpu, lay_out(parameters, types, starts_)) {}
 
-void NarrowCopies::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
-                        std::int64_t elements) const {
+void LowPrecisionWeights::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
+                               std::int64_t elements) const {
   if (std::byte* const copy = at(parameter); copy != nullptr) {
-    gpu_.cast(stream, device::Cast::narrow, type(parameter), from, copy, elements);
+    gpu_.cast(stream, device::Cast::downcast, type(parameter), from, copy, elements);
   }
 }
 

@@ -1,6 +1,6 @@
-// NarrowCopies: of a model's parameters on a GPU, those that enter products of matrices in a narrow type, rounded to
-// it. They are made when parameters come from the host, and written by the update together with the parameters
-// themselves.
+// LowPrecisionWeights: of a model's parameters on a GPU, those that enter products of matrices in a low-precision type,
+// rounded to it. They are made when parameters come from the host, and written by the update together with the
+// parameters themselves.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace lockstep::exec {
 
-class NarrowCopies {
+class LowPrecisionWeights {
  public:
   /// `types`: for each parameter; f32: it has no copy. The Gpu outlives it.
-  NarrowCopies(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types);
+  LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types);
 
-  /// Puts it on the stream; nothing, where the parameter has no copy.
+  /// Enqueues it on the stream; nothing, where the parameter has no copy.
   void make(std::size_t parameter, device::Gpu::Stream stream, const float* from, std::int64_t elements) const;
 
   [[nodiscard]] DType type(std::size_t parameter) const { return types_.at(parameter); }

@@ -87,7 +87,7 @@ ops::KernelMaker maker_of(const OpDef& op, const Device& device, const std::stri
   for (const OpDef* from : {&op, of_module}) {
     if (from == nullptr) continue;
     const auto found = from->kernels.find(device.kind());
-    if (found != from->kernels.end()) return {found->second, from->takes_narrow.contains(device.kind())};
+    if (found != from->kernels.end()) return {found->second, from->takes_low_precision.contains(device.kind())};
   }
   throw Error(ExitCode::configuration,
               fmt::format("{}: expected a kernel of op '{}' for {}, found none; {}", label, op.name,
@@ -96,17 +96,17 @@ ops::KernelMaker maker_of(const OpDef& op, const Device& device, const std::stri
 }
 
 /// What stands behind "LABEL: "; empty where nothing does.
-std::string plan_of(const std::vector<std::string>& plans, const std::string& label) {
+std::string algorithms_of(const std::vector<std::string>& algorithms, const std::string& label) {
   const std::string begin = label + ": ";
-  const auto found =
-      std::find_if(plans.begin(), plans.end(), [&](const auto& plan) { return plan.starts_with(begin); });
-  return found == plans.end() ? "" : found->substr(begin.size());
+  const auto found = std::find_if(algorithms.begin(), algorithms.end(),
+                                  [&](const auto& of_layer) { return of_layer.starts_with(begin); });
+  return found == algorithms.end() ? "" : found->substr(begin.size());
 }
 
 std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
   std::vector<TensorSpec> specs = specs_of(graph, node.parameters);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (node.narrow_parameters && enters_narrow(graph, node, i)) specs[i].dtype = node.products;
+    if (node.low_precision_weights && is_low_precision_weight(graph, node, i)) specs[i].dtype = node.compute_type;
   }
   return specs;
 }
@@ -115,8 +115,8 @@ std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
 class GpuCasts final : public ops::Casts {
  public:
   explicit GpuCasts(device::GpuLane& lane) : lane_(lane) {}
-  void cast(device::Cast cast, DType narrow, const void* from, void* to, std::int64_t n) const override {
-    lane_.gpu.cast(lane_.compute, cast, narrow, from, to, n);
+  void cast(device::Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
+    lane_.gpu.cast(lane_.compute, cast, type, from, to, n);
   }
 
  private:
@@ -126,13 +126,13 @@ class GpuCasts final : public ops::Casts {
 }  // namespace
 
 KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker,
-                     const std::vector<std::string>& plans) {
-  GpuQueue* queue = nullptr;
+                     const std::vector<std::string>& algorithms) {
+  GpuStream* stream = nullptr;
   std::shared_ptr<const ops::Casts> casts = ops::cpu_casts();
   if (device.is_gpu()) {
     device::GpuLane& lane = device.lanes->at(worker);
-    lane.gpu.make_current();  // kernels may ask its libraries for plans
-    queue = lane.gpu.queue(lane.compute);
+    lane.gpu.make_current();  // kernels may ask its libraries for algorithms
+    stream = lane.gpu.kernel_stream(lane.compute);
     casts = std::make_shared<GpuCasts>(lane);
   }
   for (const Node& node : graph.nodes) {
@@ -141,7 +141,7 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     if (node.op->kind == OpKind::loss) {
       for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
     }
-    scales_loss_ = scales_loss_ || node.products == DType::f16;
+    scales_loss_ = scales_loss_ || node.compute_type == DType::f16;
     if (node.op->view) {
       kernels_.emplace_back();
       continue;
@@ -156,11 +156,11 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     request.outputs = specs_of(graph, node.outputs);
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
-    request.products = node.products;
+    request.compute_type = node.compute_type;
     request.tf32 = node.tf32;
     request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
-    request.queue = queue;
-    request.plan = plan_of(plans, labels_.back());
+    request.stream = stream;
+    request.algorithms = algorithms_of(algorithms, labels_.back());
     kernels_.push_back(ops::make_kernel(maker_of(*node.op, device, labels_.back()), request, casts));
   }
 }
@@ -170,13 +170,13 @@ std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
   return kernel == nullptr ? 0 : kernel->workspace_bytes();
 }
 
-std::vector<std::string> KernelSet::plans() const {
-  std::vector<std::string> plans;
+std::vector<std::string> KernelSet::algorithms() const {
+  std::vector<std::string> of_layers;
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
-    const std::string plan = kernels_[i] == nullptr ? "" : kernels_[i]->plan();
-    if (!plan.empty()) plans.push_back(fmt::format("{}: {}", labels_[i], plan));
+    const std::string chosen = kernels_[i] == nullptr ? "" : kernels_[i]->algorithms();
+    if (!chosen.empty()) of_layers.push_back(fmt::format("{}: {}", labels_[i], chosen));
   }
-  return plans;
+  return of_layers;
 }
 
 std::size_t ShardRunner::arena_bytes(const Program& program) {
@@ -200,8 +200,8 @@ void ShardRunner::add(DType dtype, const void* left, const void* right, void* su
   if (dtype == DType::f32) {
     add_on_cpu(static_cast<const float*>(left), static_cast<const float*>(right), static_cast<float*>(sum), n);
   } else {
-    add_narrow(dtype, static_cast<const std::uint16_t*>(left), static_cast<const std::uint16_t*>(right),
-               static_cast<std::uint16_t*>(sum), n);
+    add_low_precision(dtype, static_cast<const std::uint16_t*>(left), static_cast<const std::uint16_t*>(right),
+                      static_cast<std::uint16_t*>(sum), n);
   }
 }
 
@@ -217,8 +217,8 @@ void* ShardRunner::pointer(const Location& location, const ShardBinding& binding
       return const_cast<void*>(binding.inputs[index]);
     case Space::parameter:
       return const_cast<float*>(binding.parameters[index]);
-    case Space::narrow:
-      return const_cast<void*>(binding.narrow[index]);
+    case Space::low_precision:
+      return const_cast<void*>(binding.low_precision[index]);
     case Space::state:
       return const_cast<float*>(binding.states[index]);
     case Space::slot:
@@ -283,9 +283,9 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
   bind(instruction.inputs, binding, inputs_);
   bind(instruction.outputs, binding, outputs_);
   const TraceRange range(ranges_, label(number));
-  GpuQueue* queue = nullptr;
+  GpuStream* stream = nullptr;
   if (lane_ != nullptr) {
-    queue = lane_->gpu.queue(lane_->compute);
+    stream = lane_->gpu.kernel_stream(lane_->compute);
     lane_->gpu.enter(lane_->compute, binding.step->step, label(number));
   }
   if (instruction.kind == Instruction::Kind::add) {
@@ -297,11 +297,11 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
   bind(instruction.saved, binding, saved_);
   void* workspace = pointer(instruction.workspace, binding);
   Kernel& kernel = *kernels_.at(instruction.node);
-  if (instruction.kind == Instruction::Kind::forward || instruction.kind == Instruction::Kind::remake) {
+  if (instruction.kind == Instruction::Kind::forward || instruction.kind == Instruction::Kind::recompute) {
     bind(instruction.statistics, binding, statistics_);
     set_aside(instruction.statistics, binding, nullptr, statistics_);
     const KernelTimer timer(kernel_seconds_);
-    const auto run = instruction.kind == Instruction::Kind::forward ? &Kernel::forward : &Kernel::remake;
+    const auto run = instruction.kind == Instruction::Kind::forward ? &Kernel::forward : &Kernel::recompute;
     (kernel.*run)({.inputs = constant(inputs_),
                    .parameters = constant(parameters_),
                    .states = constant(states_),
@@ -310,7 +310,7 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
                    .saved = saved_,
                    .workspace = workspace,
                    .step = binding.step_of_kernels,
-                   .queue = queue});
+                   .stream = stream});
     add_aside();
     return;
   }
@@ -330,7 +330,7 @@ void ShardRunner::run(std::size_t number, const ShardBinding& binding) {
                    .add_to = add_to,
                    .workspace = workspace,
                    .step = binding.step_of_kernels,
-                   .queue = queue});
+                   .stream = stream});
   scale_loss(instruction.node, binding);
   add_aside();
 }

@@ -1,5 +1,5 @@
 // ShardRunner: one worker's copy of a compiled program: kernels and an arena, run for one shard at a time. On a GPU all
-// pointers are to its memory, and to run is to put the kernels on a stream.
+// pointers are to its memory, and to run is to launch the kernels on a stream.
 #pragma once
 
 #include <functional>
@@ -27,9 +27,10 @@ struct SlotMemory {
 struct ShardBinding {
   std::span<const void* const> inputs;       ///< per Graph::inputs
   std::span<const float* const> parameters;  ///< per Graph::parameters
-  std::span<const void* const> narrow;       ///< per Graph::parameters: its narrow copy on a GPU, null where none is
-  std::span<const float* const> states;      ///< per Graph::states
-  std::span<const SlotMemory> slots;         ///< per Program::slots; filled by `before` before first use
+  std::span<const void* const>
+      low_precision;                     ///< per Graph::parameters: its low-precision copy on a GPU, null where none is
+  std::span<const float* const> states;  ///< per Graph::states
+  std::span<const SlotMemory> slots;     ///< per Program::slots; filled by `before` before first use
   const StepContext* step = nullptr;
   const StepContext* step_of_kernels = nullptr;  ///< the same, where the kernels can read it
   float loss_scale = 1;                          ///< a power of two
@@ -39,14 +40,14 @@ struct ShardBinding {
 /// Kernels of every node for one worker.
 class KernelSet {
  public:
-  /// Throws Error(configuration) for an op that has none for this device. `plans`: what plans() said on the rank whose
-  /// algorithms are to be taken; throws Error(usage) where they cannot be.
+  /// Throws Error(configuration) for an op that has none for this device. `algorithms`: what algorithms() said on the
+  /// rank whose algorithms are to be taken; throws Error(usage) where they cannot be.
   KernelSet(const Graph& graph, Mode mode, const Device& device, std::size_t worker = 0,
-            const std::vector<std::string>& plans = {});
+            const std::vector<std::string>& algorithms = {});
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
   /// What kernels chose of a library's algorithms, by layer: "linear 'head': ..."; empty on the CPU.
-  [[nodiscard]] std::vector<std::string> plans() const;
+  [[nodiscard]] std::vector<std::string> algorithms() const;
   /// For errors: "conv 'stem'".
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
   /// Elements of each input of a loss, whose gradients are scaled; empty for all others.

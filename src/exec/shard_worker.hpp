@@ -22,9 +22,9 @@ class BucketSink {
 };
 
 struct ShardCall {
-  const ShardInputs& inputs;                 ///< the host's memory
-  std::span<const float* const> parameters;  ///< per Graph::parameters, where the worker's kernels can read them
-  std::span<const void* const> narrow;       ///< of a GPU: ShardBinding::narrow
+  const ShardInputs& inputs;                   ///< the host's memory
+  std::span<const float* const> parameters;    ///< per Graph::parameters, where the worker's kernels can read them
+  std::span<const void* const> low_precision;  ///< of a GPU: ShardBinding::low_precision
   std::span<const float* const> states;
   device::Gpu::Event parameters_there{};  ///< on a GPU: when both may be read
   const StepContext& step;

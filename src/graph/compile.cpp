@@ -68,7 +68,7 @@ class Compiler {
   std::vector<Location> parameter_places(const Node& node) {
     std::vector<Location> list = places(node.parameters);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (node.narrow_parameters && enters_narrow(graph_, node, i)) list[i].space = Space::narrow;
+      if (node.low_precision_weights && is_low_precision_weight(graph_, node, i)) list[i].space = Space::low_precision;
     }
     return list;
   }
@@ -105,7 +105,7 @@ class Compiler {
     for (const auto& spec : node.saved) saved_[static_cast<std::size_t>(index)].push_back(new_tensor(spec.bytes()));
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     if (program_.mode == Mode::training) {
-      if (can_be_remade(node, index)) producer_[static_cast<std::size_t>(node.outputs[0])] = index;
+      if (can_be_recomputed(node, index)) producer_[static_cast<std::size_t>(node.outputs[0])] = index;
       for (const ValueId id : node.states) {
         instruction.statistics.push_back(
             new_slot(Slot::Kind::statistic, place_at(id).index, graph_.at(id).spec.elements()));
@@ -115,19 +115,19 @@ class Compiler {
   }
 
   // Its inputs are kept in any case, for its own backward.
-  bool can_be_remade(const Node& node, std::int32_t index) const {
-    return options_.remakes && node.op->backward_reads.inputs && options_.remakes(index);
+  bool can_be_recomputed(const Node& node, std::int32_t index) const {
+    return options_.can_recompute && node.op->backward_reads.inputs && options_.can_recompute(index);
   }
 
   // Where backward is to read it.
-  Location kept_or_remade(ValueId id) {
+  Location kept_or_recomputed(ValueId id) {
     const std::int32_t index = std::exchange(producer_[static_cast<std::size_t>(id)], -1);
     if (index < 0) return place_at(id);
     const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
     Instruction instruction;
-    instruction.kind = Instruction::Kind::remake;
+    instruction.kind = Instruction::Kind::recompute;
     instruction.node = index;
-    for (const ValueId input : node.inputs) instruction.inputs.push_back(kept_or_remade(input));
+    for (const ValueId input : node.inputs) instruction.inputs.push_back(kept_or_recomputed(input));
     instruction.parameters = places(node.parameters);
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
@@ -137,9 +137,9 @@ class Compiler {
     emit(std::move(instruction));
     return place_at(id);
   }
-  std::vector<Location> kept_or_remade(const std::vector<ValueId>& ids) {
+  std::vector<Location> kept_or_recomputed(const std::vector<ValueId>& ids) {
     std::vector<Location> list;
-    for (const ValueId id : ids) list.push_back(kept_or_remade(id));
+    for (const ValueId id : ids) list.push_back(kept_or_recomputed(id));
     return list;
   }
 
@@ -234,9 +234,9 @@ class Compiler {
     instruction.states = places(node.states);
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     instruction.inputs =
-        node.op->backward_reads.inputs ? kept_or_remade(node.inputs) : std::vector<Location>(node.inputs.size());
+        node.op->backward_reads.inputs ? kept_or_recomputed(node.inputs) : std::vector<Location>(node.inputs.size());
     const bool reads_outputs = node.op->backward_reads.outputs || node.epilogue != nullptr;
-    instruction.outputs = reads_outputs ? kept_or_remade(node.outputs) : std::vector<Location>(node.outputs.size());
+    instruction.outputs = reads_outputs ? kept_or_recomputed(node.outputs) : std::vector<Location>(node.outputs.size());
   }
 
   void find_results() {

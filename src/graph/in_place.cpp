@@ -23,7 +23,7 @@ std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
     return pairs;
   }
   const InPlace& in_place = graph.nodes[static_cast<std::size_t>(instruction.node)].op->in_place;
-  if (instruction.kind == Instruction::Kind::remake) return pairs;  // its backward reads the inputs
+  if (instruction.kind == Instruction::Kind::recompute) return pairs;  // its backward reads the inputs
   if (instruction.kind == Instruction::Kind::forward) {
     if (in_place.forward) over_inputs();
     return pairs;

@@ -30,7 +30,7 @@ class Rounding {
       if (!exact_[id]) graph_.values[id].spec.dtype = precision;
     }
     for (Node& node : graph_.nodes) {
-      if (node.op->multiplies) node.products = precision;
+      if (node.op->multiplies) node.compute_type = precision;
     }
   }
 
@@ -62,15 +62,15 @@ class Rounding {
 
 }  // namespace
 
-bool enters_narrow(const Graph& graph, const Node& node, std::size_t i) {
-  return node.products != DType::f32 && graph.at(node.parameters[i]).spec.shape.size() > 1;
+bool is_low_precision_weight(const Graph& graph, const Node& node, std::size_t i) {
+  return node.compute_type != DType::f32 && graph.at(node.parameters[i]).spec.shape.size() > 1;
 }
 
-std::vector<DType> narrow_copies(const Graph& graph) {
+std::vector<DType> low_precision_weights(const Graph& graph) {
   std::map<ValueId, DType> types;
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.parameters.size(); ++i) {
-      if (enters_narrow(graph, node, i)) types[node.parameters[i]] = node.products;
+      if (is_low_precision_weight(graph, node, i)) types[node.parameters[i]] = node.compute_type;
     }
   }
   std::vector<DType> list;
@@ -78,8 +78,8 @@ std::vector<DType> narrow_copies(const Graph& graph) {
   return list;
 }
 
-void read_narrow_copies(Graph& graph) {
-  for (Node& node : graph.nodes) node.narrow_parameters = node.products != DType::f32;
+void use_low_precision_weights(Graph& graph) {
+  for (Node& node : graph.nodes) node.low_precision_weights = node.compute_type != DType::f32;
 }
 
 void allow_tf32(Graph& graph) {

@@ -1,6 +1,6 @@
 // Mixed precision: which values are kept in bfloat16 or float16, and whose products take it.
 //
-// What layers make for one another is of that narrow type, and so are the gradients of that. Everything else is
+// What layers make for one another is of that low-precision type, and so are the gradients of that. Everything else is
 // float32: the model's output and whatever losses and metrics read, parameters (the masters that the optimizer
 // updates), their gradients and the sums of them over shards, states and statistics, and what ops save for backward.
 // Inside, ops compute in float32; only what enters a product of matrices is rounded first, weights too (Micikevicius
@@ -13,15 +13,15 @@
 
 namespace lockstep {
 
-/// Whether parameter `i` of the node enters a product of matrices narrower than it is kept: it is rounded to
-/// `node.products` first. Those of one dimension (biases) never are.
-[[nodiscard]] bool enters_narrow(const Graph& graph, const Node& node, std::size_t i);
+/// Whether parameter `i` of the node enters a matrix product in less precision than it is kept in: it is rounded to
+/// `node.compute_type` first. Those of one dimension (biases) never are.
+[[nodiscard]] bool is_low_precision_weight(const Graph& graph, const Node& node, std::size_t i);
 
-/// The type of each narrow copy that a GPU keeps beside Graph::parameters; f32: none.
-[[nodiscard]] std::vector<DType> narrow_copies(const Graph& graph);
+/// The type of each low-precision weight that a GPU keeps beside Graph::parameters; f32: none.
+[[nodiscard]] std::vector<DType> low_precision_weights(const Graph& graph);
 
 /// For a device that keeps such copies: nodes read them.
-void read_narrow_copies(Graph& graph);
+void use_low_precision_weights(Graph& graph);
 
 /// `precision`: f32, which changes nothing, bf16 or f16. Before lowering.
 void set_precision(Graph& graph, DType precision);

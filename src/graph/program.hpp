@@ -14,13 +14,13 @@
 namespace lockstep {
 
 enum class Space : std::uint8_t {
-  none,       ///< not wanted
-  arena,      ///< index: byte offset
-  input,      ///< index into Graph::inputs
-  parameter,  ///< index into Graph::parameters
-  narrow,     ///< the same, of the parameter's narrow copy
-  state,      ///< index into Graph::states
-  slot,       ///< index into Program::slots: this shard's gradient or statistic
+  none,           ///< not wanted
+  arena,          ///< index: byte offset
+  input,          ///< index into Graph::inputs
+  parameter,      ///< index into Graph::parameters
+  low_precision,  ///< the same, of the its low-precision copy
+  state,          ///< index into Graph::states
+  slot,           ///< index into Program::slots: this shard's gradient or statistic
 };
 
 struct Location {
@@ -37,14 +37,14 @@ struct Slot {
 };
 
 struct Instruction {
-  enum class Kind : std::uint8_t { forward, backward, add, remake } kind = Kind::forward;  ///< remake: as forward
+  enum class Kind : std::uint8_t { forward, backward, add, recompute } kind = Kind::forward;  ///< recompute: as forward
   std::int32_t node = -1;
   std::vector<Location> inputs, parameters, states, outputs, saved;
   std::vector<Location> statistics;                                              ///< forward in training
   std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
   Location workspace;
   std::int64_t elements = 0;    ///< add: outputs[0] = inputs[0] + inputs[1]
-  DType dtype = DType::f32;     ///< of the add: f32, or a narrow one, added in f32 and rounded
+  DType dtype = DType::f32;     ///< of the add: f32, or a low-precision one, added in f32 and rounded
   std::int32_t slots_done = 0;  ///< slots 0 ... slots_done - 1 are complete after this instruction
 };
 
@@ -71,7 +71,7 @@ struct CompileOptions {
   bool in_place = true;  ///< kernels write over what they are the last to read, where their op says that they may
   /// Nodes whose kernel makes output 0 again before backward first reads it, instead of keeping it since forward;
   /// empty: none.
-  std::function<bool(std::int32_t node)> remakes = {};
+  std::function<bool(std::int32_t node)> can_recompute = {};
 };
 
 [[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of,

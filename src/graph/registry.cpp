@@ -3,7 +3,7 @@
 
 namespace lockstep {
 
-void Kernel::remake(const ForwardCall& /*call*/) {
+void Kernel::recompute(const ForwardCall& /*call*/) {
   throw Error(ExitCode::internal, "this kernel cannot make its output again");
 }
 
@@ -19,17 +19,17 @@ OpDef& OpRegistry::add(OpDef op) {
   return reference;
 }
 
-void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_narrow) {
+void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision) {
   const auto found = ops_.find(op);
   LOCKSTEP_CHECK(found != ops_.end(), "no op '" + op + "'");
   OpDef& def = *found->second;
   def.kernels[device] = std::move(factory);
   def.epilogues.erase(device);
   def.channels_last.erase(device);
-  if (takes_narrow) {
-    def.takes_narrow.insert(device);
+  if (takes_low_precision) {
+    def.takes_low_precision.insert(device);
   } else {
-    def.takes_narrow.erase(device);
+    def.takes_low_precision.erase(device);
   }
 }
 

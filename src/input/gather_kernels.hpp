@@ -1,5 +1,5 @@
-// What makes a shard's inputs of a data set that lies on the GPU: the bodies of the kernels, and who runs them. Images
-// are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so to its bits.
+// What makes a shard's inputs of a data set that lies on the GPU: the functors of the kernels, and who runs them.
+// Images are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so to its bits.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace lockstep::input {
 
 /// A pixel of a shard's images, with all its channels: where the sample's moves, from the last to the first, find it.
-struct GatherImagesBody {
+struct GatherImagesFunctor {
   const std::uint8_t* images;     ///< [samples, height, width, channels]
   const std::int64_t* ids;        ///< [b]
   const PixelMove* moves;         ///< [b, steps]
@@ -36,7 +36,7 @@ struct GatherImagesBody {
 };
 
 /// A byte of anything else, as it is.
-struct GatherBytesBody {
+struct GatherBytesFunctor {
   const std::byte* samples;  ///< [samples, bytes]
   const std::int64_t* ids;   ///< [b]
   std::byte* out;            ///< [b, bytes]
@@ -45,7 +45,7 @@ struct GatherBytesBody {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = samples[ids[i / bytes] * bytes + i % bytes]; }
 };
 
-/// Puts them on a queue: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+/// Puts them on a stream: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
 class GatherKernels {
  public:
   GatherKernels() = default;
@@ -53,17 +53,21 @@ class GatherKernels {
   GatherKernels& operator=(const GatherKernels&) = delete;
   virtual ~GatherKernels() = default;
 
-  /// body(i) for i = 0 ... n - 1
-  virtual void put(GpuQueue* queue, std::int64_t n, const GatherImagesBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const = 0;
+  /// functor(i) for i = 0 ... n - 1
+  virtual void launch(GpuStream* stream, std::int64_t n, const GatherImagesFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const GatherBytesFunctor& functor) const = 0;
 };
 
 /// By the grids of device/gpu/grid.hpp.
 template <class Grid>
 class GridGatherKernels final : public GatherKernels {
  public:
-  void put(GpuQueue* queue, std::int64_t n, const GatherImagesBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const override { Grid::each(queue, n, body); }
+  void launch(GpuStream* stream, std::int64_t n, const GatherImagesFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const GatherBytesFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
 };
 
 /// The function of the module that makes them: GatherKernels*().

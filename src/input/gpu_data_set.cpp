@@ -93,7 +93,7 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
   for (const std::size_t feature : features_of_inputs(graph, pipeline.stored())) {
     Input& input = inputs_.emplace_back(input_of(pipeline, feature, shard_samples));
     input.samples = device::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));
-    if (input.body.channels > 0) upload_scale(pipeline, input);
+    if (input.functor.channels > 0) upload_scale(pipeline, input);
   }
   upload(set, pipeline, pool);
   pinned_ = {};
@@ -109,10 +109,10 @@ GpuDataSet::Input GpuDataSet::input_of(const data::Pipeline& pipeline, std::size
   if (stored.kind != Feature::Kind::image) return input;
   const Shape &from = stored.spec.shape, &to = output.spec.shape;
   input.elements = to[0] * to[1] * shard_samples;
-  input.body.height = from[0], input.body.width = from[1], input.body.channels = from[2];
-  input.body.out_height = to[0], input.body.out_width = to[1];
-  input.body.steps = pipeline.drawn_steps();
-  if (input.body.steps == 0) return input;
+  input.functor.height = from[0], input.functor.width = from[1], input.functor.channels = from[2];
+  input.functor.out_height = to[0], input.functor.out_width = to[1];
+  input.functor.steps = pipeline.drawn_steps();
+  if (input.functor.steps == 0) return input;
   const auto drawn = pipeline.drawn();
   const auto moves =
       std::find_if(drawn.begin() + 1, drawn.end(), [&](const Feature& part) { return part.name == stored.name; });
@@ -122,13 +122,13 @@ GpuDataSet::Input GpuDataSet::input_of(const data::Pipeline& pipeline, std::size
 
 void GpuDataSet::upload_scale(const data::Pipeline& pipeline, Input& input) {
   const data::Pipeline::Scale& scale = pipeline.scale(input.feature);
-  const auto channels = static_cast<std::size_t>(input.body.channels);
-  std::vector<float> table(scale.factor.begin(), scale.factor.begin() + input.body.channels);
-  table.insert(table.end(), scale.shift.begin(), scale.shift.begin() + input.body.channels);
+  const auto channels = static_cast<std::size_t>(input.functor.channels);
+  std::vector<float> table(scale.factor.begin(), scale.factor.begin() + input.functor.channels);
+  table.insert(table.end(), scale.shift.begin(), scale.shift.begin() + input.functor.channels);
   input.scale = device::GpuBlock(gpu_, table.size() * sizeof(float));
   copy_in(input.scale.get(), std::as_bytes(std::span(table)));
-  input.body.factors = input.scale.as<float>();
-  input.body.shifts = input.scale.as<float>() + channels;
+  input.functor.factors = input.scale.as<float>();
+  input.functor.shifts = input.scale.as<float>() + channels;
 }
 
 void GpuDataSet::upload(const DataSet& set, const data::Pipeline& pipeline, exec::WorkerPool& pool) {
@@ -156,22 +156,22 @@ void GpuDataSet::copy_in(std::byte* device, std::span<const std::byte> bytes) {
 
 void GpuDataSet::fill(device::Gpu::Stream stream, std::span<const std::byte* const> parts,
                       std::span<std::byte* const> inputs) const {
-  GpuQueue* const queue = gpu_.queue(stream);
+  GpuStream* const kernel_stream = gpu_.kernel_stream(stream);
   const auto* const ids = reinterpret_cast<const std::int64_t*>(parts[0]);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const Input& input = inputs_[i];
-    if (input.body.channels == 0) {
-      kernels_->put(
-          queue, input.elements,
-          GatherBytesBody{input.samples.get(), ids, inputs[i], static_cast<std::int64_t>(input.sample_bytes)});
+    if (input.functor.channels == 0) {
+      kernels_->launch(
+          kernel_stream, input.elements,
+          GatherBytesFunctor{input.samples.get(), ids, inputs[i], static_cast<std::int64_t>(input.sample_bytes)});
       continue;
     }
-    GatherImagesBody body = input.body;
-    body.images = input.samples.as<std::uint8_t>();
-    body.ids = ids;
-    if (body.steps > 0) body.moves = reinterpret_cast<const PixelMove*>(parts[input.moves]);
-    body.out = reinterpret_cast<float*>(inputs[i]);
-    kernels_->put(queue, input.elements, body);
+    GatherImagesFunctor functor = input.functor;
+    functor.images = input.samples.as<std::uint8_t>();
+    functor.ids = ids;
+    if (functor.steps > 0) functor.moves = reinterpret_cast<const PixelMove*>(parts[input.moves]);
+    functor.out = reinterpret_cast<float*>(inputs[i]);
+    kernels_->launch(kernel_stream, input.elements, functor);
   }
 }
 

@@ -42,8 +42,8 @@ class GpuDataSet final : public exec::InputFiller {
     std::size_t sample_bytes = 0;
     std::int64_t elements = 0;  ///< of a shard: pixels, or bytes of what is no image
     device::GpuBlock samples, scale;
-    std::size_t moves = 0;    ///< its part; 0: nothing is drawn for it
-    GatherImagesBody body{};  ///< of an image: what is the same for all shards
+    std::size_t moves = 0;          ///< its part; 0: nothing is drawn for it
+    GatherImagesFunctor functor{};  ///< of an image: what is the same for all shards
   };
   [[nodiscard]] Input input_of(const data::Pipeline& pipeline, std::size_t feature, std::int64_t shard_samples) const;
   void upload_scale(const data::Pipeline& pipeline, Input& input);

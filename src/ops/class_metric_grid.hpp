@@ -13,7 +13,7 @@
 namespace lockstep::ops {
 
 /// 1 for a row whose target is among the `best` classes, else 0.
-struct ClassMetricBody {
+struct ClassMetricFunctor {
   ClassTarget target;
   const float* x;  ///< [rows, classes]
   float* right;    ///< [rows]
@@ -58,9 +58,9 @@ class ClassMetricGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const ClassTarget target(rows_, call.inputs[1]);
     auto* right = static_cast<float*>(call.workspace);
-    Grid::rows(call.queue, rows_.rows(), ClassMetricBody{target, input(call), right, best_});
-    Grid::rows(call.queue, rows_.batch,
-               SampleSumBody{target, right, output(call, 0), output(call, 1), rows_.per_sample});
+    Grid::rows(call.stream, rows_.rows(), ClassMetricFunctor{target, input(call), right, best_});
+    Grid::rows(call.stream, rows_.batch,
+               SampleSumFunctor{target, right, output(call, 0), output(call, 1), rows_.per_sample});
   }
 
  private:

@@ -28,44 +28,47 @@ Type type_of(DType dtype) {
 }
 
 DnnlTensors tensors_of(const KernelRequest& request, const DnnlLayerShape& s) {
-  const Type products = type_of(request.products);
+  const Type compute_type = type_of(request.compute_type);
   DnnlTensors t;
-  t.source = {s.source, products, s.activations};
-  t.weights = {s.weight, products, Tag::any};
+  t.source = {s.source, compute_type, s.activations};
+  t.weights = {s.weight, compute_type, Tag::any};
   if (request.parameters.size() > 1) t.bias = {request.parameters[1].shape, Type::f32, Tag::x};
   t.destination = {s.destination, type_of(request.outputs[0].dtype), s.activations};
   t.source_gradient = {s.source, type_of(request.inputs[0].dtype), s.activations};
   t.weight_gradient = {s.weight, Type::f32, Tag::any};
-  t.destination_gradient = {s.destination, products, s.activations};
+  t.destination_gradient = {s.destination, compute_type, s.activations};
   return t;
 }
 
-/// A tensor in the type of the products.
+/// A tensor in the compute type.
 class Operand {
  public:
   /// A copy, where one is needed, is in the workspace behind `at`, which moves behind it.
-  Operand(const TensorSpec& spec, DType products, std::size_t& at)
-      : products_(products), elements_(spec.elements()), start_(aligned(at)), copies_(spec.dtype != products) {
-    if (copies_) at = start_ + static_cast<std::size_t>(elements_) * size_of(products);
+  Operand(const TensorSpec& spec, DType compute_type, std::size_t& at)
+      : compute_type_(compute_type),
+        elements_(spec.elements()),
+        start_(aligned(at)),
+        copies_(spec.dtype != compute_type) {
+    if (copies_) at = start_ + static_cast<std::size_t>(elements_) * size_of(compute_type);
   }
   const void* read(const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
     auto* const copy = reinterpret_cast<std::uint16_t*>(static_cast<std::byte*>(workspace) + start_);
-    narrow(products_, static_cast<const float*>(tensor), copy, elements_);
+    downcast(compute_type_, static_cast<const float*>(tensor), copy, elements_);
     return copy;
   }
 
  private:
-  DType products_;
+  DType compute_type_;
   std::int64_t elements_;
   std::size_t start_;
   bool copies_;
 };
 
-/// The weight in the type of the products, rounded again when the parameters change.
+/// The weight in the compute type, rounded again when the parameters change.
 class RoundedWeight {
  public:
-  RoundedWeight(const TensorSpec& spec, DType products) : operand_(spec, products, size_), copy_(size_) {}
+  RoundedWeight(const TensorSpec& spec, DType compute_type) : operand_(spec, compute_type, size_), copy_(size_) {}
 
   const void* get(const void* weight, std::uint64_t version) {
     if (size_ == 0) return weight;
@@ -111,13 +114,13 @@ class DnnlLayer final : public Kernel {
       : context_(context),
         tensors_(tensors),
         directions_(std::move(directions)),
-        plain_(shape.weight, type_of(request.products), shape.plain_weight),
+        plain_(shape.weight, type_of(request.compute_type), shape.plain_weight),
         plain_gradient_(shape.weight, Type::f32, shape.plain_weight),
-        native_(request.products != DType::f32),
+        native_(request.compute_type != DType::f32),
         copies_(scratch_and_gradient_bytes()),
-        x_(request.inputs[0], request.products, copies_),
-        dy_(request.outputs[0], request.products, copies_),
-        weight_(request.parameters[0], request.products) {
+        x_(request.inputs[0], request.compute_type, copies_),
+        dy_(request.outputs[0], request.compute_type, copies_),
+        weight_(request.parameters[0], request.compute_type) {
     const auto& forward = directions_.forward;
     forward_call_ = call_of(forward, {{DNNL_ARG_SRC, tensors_.source},
                                       {DNNL_ARG_WEIGHTS, forward.weights_desc(0)},
@@ -129,13 +132,13 @@ class DnnlLayer final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_; }
 
   /// Only of bfloat16: float32's kernels are in the fingerprint.
-  [[nodiscard]] std::string plan() const override {
+  [[nodiscard]] std::string algorithms() const override {
     if (!native_) return "";
     const auto name = [](const dnnl::primitive_desc& direction) -> std::string {
       return direction ? direction.impl_info_str() : "";
     };
-    return device::PlanParts{name(directions_.forward), name(directions_.source_gradient),
-                             name(directions_.weight_gradient)}
+    return device::LayerAlgorithms{name(directions_.forward), name(directions_.source_gradient),
+                                   name(directions_.weight_gradient)}
         .text();
   }
 
@@ -279,7 +282,7 @@ std::optional<DnnlDirections> describe_native(const DnnlContext& context, const 
 
 bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa) {
   const auto fits = [](const TensorSpec& spec) { return spec.dtype == DType::f32 || spec.dtype == DType::bf16; };
-  return request.products == DType::bf16 && fits(request.inputs[0]) && fits(request.outputs[0]) &&
+  return request.compute_type == DType::bf16 && fits(request.inputs[0]) && fits(request.outputs[0]) &&
          device::multiplies_bf16(isa);
 }
 
@@ -288,8 +291,9 @@ std::unique_ptr<Kernel> make_dnnl_layer(const KernelRequest& request, const Dnnl
   if (request.outputs[0].elements() == 0) return std::make_unique<EmptyLayer>(request.parameters);
   const DnnlContext context;
   const DnnlTensors tensors = tensors_of(request, shape);
-  std::optional<DnnlDirections> directions =
-      request.products == DType::f32 ? describe(context.engine, tensors) : describe_native(context, tensors, describe);
+  std::optional<DnnlDirections> directions = request.compute_type == DType::f32
+                                                 ? describe(context.engine, tensors)
+                                                 : describe_native(context, tensors, describe);
   if (!directions) return nullptr;
   return std::make_unique<DnnlLayer>(request, shape, context, tensors, *std::move(directions));
 }

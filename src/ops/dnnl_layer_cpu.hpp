@@ -1,9 +1,9 @@
 // What linear and conv share where oneDNN computes them: three calls, weights packed into the layout that oneDNN picks
 // for each direction, once per version of the parameters, and the weight's gradient unpacked.
 //
-// In bfloat16 (KernelRequest::products) what stands in float32 is rounded first: x and dy in the workspace, the weight
-// once for each version. oneDNN adds in float32, and rounds y and dx once, y after the bias; the gradients of weight
-// and bias are float32.
+// In bfloat16 (KernelRequest::compute_type) what stands in float32 is rounded first: x and dy in the workspace, the
+// weight once for each version. oneDNN adds in float32, and rounds y and dx once, y after the bias; the gradients of
+// weight and bias are float32.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// Which kernel over a Grid a request gets, by the type of its elements. One whose body reads and writes narrow elements
-// is made by make_for_elements(); what an op has none for is widened around the kernel for float32 (ops/upcast.hpp).
+// Which kernel over a Grid a request gets, by the type of its elements. One whose functor reads and writes
+// low-precision elements is made by make_for_elements(); what an op has none for is upcast around the kernel for
+// float32 (ops/upcast.hpp).
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 namespace lockstep::ops {
 
 constexpr bool is_element(DType dtype) {
-  return dtype == DType::f32 || is_narrow(dtype);
+  return dtype == DType::f32 || is_low_precision(dtype);
 }
 
 /// The one type of all inputs and outputs that are not integers; none, where they differ.
@@ -27,7 +28,7 @@ inline std::optional<DType> common_element(const KernelRequest& request) {
   return common;
 }
 
-/// Of an op that takes its inputs one after the other and keeps what it has so far in its output: whether narrow
+/// Of an op that takes its inputs one after the other and keeps what it has so far in its output: whether low-precision
 /// elements would be rounded on the way there, not only at its end.
 inline bool rounds_between(const KernelRequest& request) {
   return request.inputs.size() > 2 && common_element(request) != DType::f32;
@@ -44,7 +45,7 @@ std::unique_ptr<Kernel> make_for_elements(const KernelRequest& request, const Ma
 /// The same where there is a kernel for float32 only.
 template <class Make>
 std::unique_ptr<Kernel> make_for_float32(const KernelRequest& request, const Make& make) {
-  if (common_element(request) != DType::f32 || request.products != DType::f32) return nullptr;
+  if (common_element(request) != DType::f32 || request.compute_type != DType::f32) return nullptr;
   return make();
 }
 

@@ -12,21 +12,21 @@ namespace lockstep::ops {
 
 /// y[i] = Function::of(x[i])
 template <class Function, class T>
-struct MapBody {
+struct MapFunctor {
   const T* x;
   T* y;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i]); }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
 /// z[i] = Function::of(x[i], y[i]); z may be x or y.
 template <class Function, class X, class Y = X>
-struct MapPairBody {
+struct MapPairFunctor {
   const X* x;
   const Y* y;
   X* z;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i], y[i]); }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { z[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { z[i] = value; }
 };
 
 struct Product {
@@ -39,12 +39,12 @@ class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, MapBody<Forward, T>{input<T>(call), output<T>(call)});
+    Grid::each(call.stream, n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const T* seen = kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
-    Grid::each(call.queue, n_, MapPairBody<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
+    Grid::each(call.stream, n_, MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
   }
 
  private:

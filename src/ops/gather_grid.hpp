@@ -1,4 +1,4 @@
-// Bodies that move elements and compute nothing. A Place has `std::int64_t of(std::int64_t i) const`: where element i
+// Functors that move elements and compute nothing. A Place has `std::int64_t of(std::int64_t i) const`: where element i
 // stands in the other tensor.
 #pragma once
 
@@ -10,22 +10,22 @@ namespace lockstep::ops {
 
 /// to[i] = from[place.of(i)]
 template <class Place, class T>
-struct GatherBody {
+struct GatherFunctor {
   const T* from;
   T* to;
   Place place;
   LOCKSTEP_HOST_DEVICE T value(std::int64_t i) const { return from[place.of(i)]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, T value) const { to[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, T value) const { to[i] = value; }
 };
 
 /// to[place.of(i)] = from[i]; no two elements have one place.
 template <class Place, class T>
-struct ScatterBody {
+struct ScatterFunctor {
   const T* from;
   T* to;
   Place place;
   LOCKSTEP_HOST_DEVICE T value(std::int64_t i) const { return from[i]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, T value) const { to[place.of(i)] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, T value) const { to[place.of(i)] = value; }
 };
 
 }  // namespace lockstep::ops

@@ -17,7 +17,7 @@ inline std::vector<AttributeSpec> initializer_attributes(const std::string& fall
        .kind = AttributeKind::text,
        .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see deviation), truncated_normal, "
               "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
-       .fallback = fallback,
+       .default_value = fallback,
        .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
                    "xavier_normal", "xavier_uniform", "zeros"}},
       {.name = "deviation",

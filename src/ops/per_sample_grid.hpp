@@ -30,7 +30,7 @@ struct ClassTarget {
 };
 
 /// A sample's rows that count: the sum of their values, in lanes, and how many they are. A group a sample.
-struct SampleSumBody {
+struct SampleSumFunctor {
   ClassTarget target;
   const float* values;  ///< [rows]
   float *sum, *count;   ///< [batch]

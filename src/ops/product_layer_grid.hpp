@@ -1,5 +1,5 @@
 // What linear and conv share on a Grid: y = x * weight + bias, each for their own product, and the three gradients. A
-// product's operands (x, weight, dy) are of the type KernelRequest::products; what stands in float32 although the
+// product's operands (x, weight, dy) are of the type KernelRequest::compute_type; what stands in float32 although the
 // product takes less is rounded to it in the workspace first. y and dx are of their own type, rounded once; biases and
 // gradients of parameters are float32.
 #pragma once
@@ -16,7 +16,7 @@ namespace lockstep::ops {
 
 /// Where a product is put, and its scratch.
 struct ProductCall {
-  GpuQueue* queue = nullptr;
+  GpuStream* stream = nullptr;
   void* workspace = nullptr;
 };
 
@@ -28,7 +28,7 @@ class LayerProducts {
   LayerProducts& operator=(const LayerProducts&) = delete;
   virtual ~LayerProducts() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
-  [[nodiscard]] virtual std::string plan() const { return ""; }  ///< of Kernel
+  [[nodiscard]] virtual std::string algorithms() const { return ""; }  ///< of Kernel
   /// Elements that they want between the rows of dy, where that is a copy.
   [[nodiscard]] virtual std::int64_t gradient_gap() const { return 0; }
   /// `bias`: null where there is none.
@@ -55,26 +55,27 @@ class ProductOperand {
  public:
   /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it. `changes`: one is, since
   /// the operand is not what stands in the tensor. `gap`: elements between the copy's rows, the last dimension.
-  ProductOperand(const TensorSpec& spec, DType products, std::size_t& at, bool changes = false, std::int64_t gap = 0)
-      : products_(products),
+  ProductOperand(const TensorSpec& spec, DType compute_type, std::size_t& at, bool changes = false,
+                 std::int64_t gap = 0)
+      : compute_type_(compute_type),
         elements_(spec.elements()),
         row_(spec.shape.back()),
         gap_(gap),
         start_(at),
-        copies_(changes || spec.dtype != products) {
+        copies_(changes || spec.dtype != compute_type) {
     LOCKSTEP_CHECK(gap == 0 || (copies_ && !changes), "gaps are made where fp32 is copied");
     const std::int64_t gaps = elements_ == 0 ? 0 : elements_ / row_ * gap_;
-    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_ + gaps) * size_of(products));
+    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_ + gaps) * size_of(compute_type));
   }
-  const void* read(GpuQueue* queue, const void* tensor, void* workspace) const {
+  const void* read(GpuStream* stream, const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
     void* const to = copy(workspace);
     if (gap_ == 0) {
-      device::put_cast<Grid>(queue, device::Cast::narrow, products_, tensor, to, elements_);
+      device::launch_cast<Grid>(stream, device::Cast::downcast, compute_type_, tensor, to, elements_);
     } else {
-      device::with_narrow(products_, [&]<class T>(T /*element*/) {
+      device::with_low_precision(compute_type_, [&]<class T>(T /*element*/) {
         const auto* from = static_cast<const float*>(tensor);
-        Grid::each(queue, elements_, device::CopyRowsBody<T>{from, static_cast<T*>(to), Divisor(row_), gap_});
+        Grid::each(stream, elements_, device::CopyRowsFunctor<T>{from, static_cast<T*>(to), Divisor(row_), gap_});
       });
     }
     return to;
@@ -82,7 +83,7 @@ class ProductOperand {
   [[nodiscard]] void* copy(void* workspace) const { return static_cast<std::byte*>(workspace) + start_; }
 
  private:
-  DType products_;
+  DType compute_type_;
   std::int64_t elements_, row_, gap_;
   std::size_t start_;
   bool copies_;
@@ -94,16 +95,16 @@ class ProductLayer : public Kernel {
  public:
   ProductLayer(const KernelRequest& request, std::unique_ptr<Products> products)
       : products_(std::move(products)),
-        x_(request.inputs[0], request.products, copies_),
-        dy_(request.outputs[0], request.products, copies_, !request.epilogue.empty(), products_->gradient_gap()),
+        x_(request.inputs[0], request.compute_type, copies_),
+        dy_(request.outputs[0], request.compute_type, copies_, !request.epilogue.empty(), products_->gradient_gap()),
         bias_(request.parameters.size() > 1) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
-  [[nodiscard]] std::string plan() const override { return products_->plan(); }
+  [[nodiscard]] std::string algorithms() const override { return products_->algorithms(); }
 
   void forward(const ForwardCall& call) override {
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    const void* x = x_.read(call.queue, call.inputs[0], call.workspace);
+    const void* x = x_.read(call.stream, call.inputs[0], call.workspace);
     make_output(rest(call), call, x, bias);
   }
 
@@ -114,7 +115,7 @@ class ProductLayer : public Kernel {
     float* const db = bias_ ? call.parameter_gradients[1] : nullptr;
     if (dw == nullptr && db != nullptr) products_->bias_gradient(rest(call), dy, db);
     if (dw == nullptr) return;
-    const void* x = x_.read(call.queue, call.inputs[0], call.workspace);
+    const void* x = x_.read(call.stream, call.inputs[0], call.workspace);
     if (db == nullptr) return products_->weight_gradient(rest(call), x, dy, dw);
     products_->weight_and_bias_gradients(rest(call), x, dy, dw, db);
   }
@@ -123,7 +124,7 @@ class ProductLayer : public Kernel {
   [[nodiscard]] Products& products() { return *products_; }
   /// The gradient of what the products made, as their operand. Where there is an epilogue, `dy` is a place for it.
   virtual const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) {
-    return dy.read(call.queue, call.output_gradients[0], call.workspace);
+    return dy.read(call.stream, call.output_gradients[0], call.workspace);
   }
 
  private:
@@ -136,7 +137,7 @@ class ProductLayer : public Kernel {
   }
   template <class Call>
   [[nodiscard]] ProductCall rest(const Call& call) const {
-    return {call.queue, static_cast<std::byte*>(call.workspace) + copies_};
+    return {call.stream, static_cast<std::byte*>(call.workspace) + copies_};
   }
 
   std::unique_ptr<Products> products_;
@@ -149,13 +150,13 @@ class ProductLayer : public Kernel {
 template <class Make>
 auto make_for_products(const KernelRequest& request, const Make& make) -> decltype(make(float{}, float{}, float{})) {
   using Made = decltype(make(float{}, float{}, float{}));
-  const DType products = request.products, in = request.inputs[0].dtype, out = request.outputs[0].dtype;
-  const auto fits = [&](DType dtype) { return dtype == products || dtype == DType::f32; };
-  if (request.parameters[0].dtype != products || !fits(in) || !fits(out)) return nullptr;
-  if (products == DType::f32) return make(float{}, float{}, float{});
-  return device::with_narrow(products, [&]<class T>(T narrow) -> Made {
-    if (in == DType::f32) return out == DType::f32 ? make(narrow, float{}, float{}) : make(narrow, float{}, narrow);
-    return out == DType::f32 ? make(narrow, narrow, float{}) : make(narrow, narrow, narrow);
+  const DType compute_type = request.compute_type, in = request.inputs[0].dtype, out = request.outputs[0].dtype;
+  const auto fits = [&](DType dtype) { return dtype == compute_type || dtype == DType::f32; };
+  if (request.parameters[0].dtype != compute_type || !fits(in) || !fits(out)) return nullptr;
+  if (compute_type == DType::f32) return make(float{}, float{}, float{});
+  return device::with_low_precision(compute_type, [&]<class T>(T low) -> Made {
+    if (in == DType::f32) return out == DType::f32 ? make(low, float{}, float{}) : make(low, float{}, low);
+    return out == DType::f32 ? make(low, low, float{}) : make(low, low, low);
   });
 }
 

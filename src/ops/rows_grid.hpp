@@ -10,15 +10,16 @@ namespace lockstep::ops {
 
 /// total[columns] = sum over rows of terms.of(row, column); scratch is [scratch_rows(rows), columns].
 template <class Grid, class T, class Terms>
-void put_row_sums(GpuQueue* queue, const Terms& terms, std::int64_t rows, std::int64_t columns, T* total, T* scratch) {
+void launch_row_sums(GpuStream* stream, const Terms& terms, std::int64_t rows, std::int64_t columns, T* total,
+                     T* scratch) {
   using device::RowBlocks;
-  const auto put = [&]<class Added>(const Added& added, const RowBlocks& blocks, T* to) {
-    Grid::each(queue, blocks.count() * columns, device::SumBlocksBody<Added, T>{added, blocks, columns, to});
+  const auto launch = [&]<class Added>(const Added& added, const RowBlocks& blocks, T* to) {
+    Grid::each(stream, blocks.count() * columns, device::SumBlocksFunctor<Added, T>{added, blocks, columns, to});
   };
   device::for_levels(
-      rows, columns, total, scratch, [&](const RowBlocks& blocks, T* to) { put(terms, blocks, to); },
+      rows, columns, total, scratch, [&](const RowBlocks& blocks, T* to) { launch(terms, blocks, to); },
       [&](const T* from, const RowBlocks& blocks, T* to) {
-        put(device::RowElements<T>{from, columns}, blocks, to);
+        launch(device::RowElements<T>{from, columns}, blocks, to);
       });
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 using device::Cast;
 
-constexpr std::size_t kAlignment = 256;  // of the workspace that the widened kernel gets, as of any other
+constexpr std::size_t kAlignment =
+    256;  // of the workspace that the kernel around which operands are cast gets, as of any other
 
 std::size_t up(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -21,10 +22,10 @@ std::size_t up(std::size_t bytes) {
 KernelRequest in_float32(KernelRequest request) {
   for (auto* list : {&request.inputs, &request.parameters, &request.outputs}) {
     for (TensorSpec& spec : *list) {
-      if (is_narrow(spec.dtype)) spec.dtype = DType::f32;
+      if (is_low_precision(spec.dtype)) spec.dtype = DType::f32;
     }
   }
-  request.products = DType::f32;
+  request.compute_type = DType::f32;
   return request;
 }
 
@@ -32,10 +33,10 @@ class CpuCasts final : public Casts {
  public:
   void cast(Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
     switch (cast) {
-      case Cast::widen:
-        return widen(type, static_cast<const std::uint16_t*>(from), static_cast<float*>(to), n);
-      case Cast::narrow:
-        return narrow(type, static_cast<const float*>(from), static_cast<std::uint16_t*>(to), n);
+      case Cast::upcast:
+        return upcast(type, static_cast<const std::uint16_t*>(from), static_cast<float*>(to), n);
+      case Cast::downcast:
+        return downcast(type, static_cast<const float*>(from), static_cast<std::uint16_t*>(to), n);
       case Cast::round:
         return round_to(type, static_cast<const float*>(from), static_cast<float*>(to), n);
     }
@@ -62,8 +63,8 @@ class Copies {
       const TensorSpec& spec = specs_[i];
       if (from[i] == nullptr || !copies(spec)) continue;
       std::byte* const copy = workspace + starts_[i];
-      if (is_narrow(spec.dtype)) {
-        casts_->cast(Cast::widen, spec.dtype, from[i], copy, spec.elements());
+      if (is_low_precision(spec.dtype)) {
+        casts_->cast(Cast::upcast, spec.dtype, from[i], copy, spec.elements());
       } else {
         casts_->cast(Cast::round, rounded_to_, from[i], copy, spec.elements());
       }
@@ -76,20 +77,20 @@ class Copies {
   std::span<void* const> write(std::span<void* const> to, std::byte* workspace) {
     write_.assign(to.begin(), to.end());
     for (std::size_t i = 0; i < write_.size(); ++i) {
-      if (to[i] != nullptr && is_narrow(specs_[i].dtype)) write_[i] = workspace + starts_[i];
+      if (to[i] != nullptr && is_low_precision(specs_[i].dtype)) write_[i] = workspace + starts_[i];
     }
     return write_;
   }
   void written(std::span<void* const> to) const {
     for (std::size_t i = 0; i < write_.size(); ++i) {
       if (write_[i] == to[i]) continue;
-      casts_->cast(Cast::narrow, specs_[i].dtype, write_[i], to[i], specs_[i].elements());
+      casts_->cast(Cast::downcast, specs_[i].dtype, write_[i], to[i], specs_[i].elements());
     }
   }
 
  private:
   [[nodiscard]] bool copies(const TensorSpec& spec) const {
-    return is_narrow(spec.dtype) || (is_narrow(rounded_to_) && spec.dtype == DType::f32);
+    return is_low_precision(spec.dtype) || (is_low_precision(rounded_to_) && spec.dtype == DType::f32);
   }
   const Casts* casts_ = nullptr;
   std::vector<TensorSpec> specs_;
@@ -104,9 +105,9 @@ class Copies {
 class RoundedParameters {
  public:
   RoundedParameters(const Casts& casts, const KernelRequest& request)
-      : casts_(casts), specs_(request.parameters), rounded_to_(request.products) {
+      : casts_(casts), specs_(request.parameters), rounded_to_(request.compute_type) {
     for (const TensorSpec& spec : specs_) {
-      const bool rounded = is_narrow(rounded_to_) && spec.dtype == DType::f32 && spec.shape.size() > 1;
+      const bool rounded = is_low_precision(rounded_to_) && spec.dtype == DType::f32 && spec.shape.size() > 1;
       copies_.emplace_back(rounded ? spec.bytes() : 0);
       rounds_ = rounds_ || rounded;
     }
@@ -136,26 +137,26 @@ class RoundedParameters {
   std::vector<const void*> pointers_;
 };
 
-class WideningKernel final : public Kernel {
+class UpcastKernel final : public Kernel {
  public:
-  WideningKernel(const KernelFactory& make, const KernelRequest& request, std::shared_ptr<const Casts> casts)
+  UpcastKernel(const KernelFactory& make, const KernelRequest& request, std::shared_ptr<const Casts> casts)
       : casts_(std::move(casts)), kernel_(make(in_float32(request))), rounded_(*casts_, request) {
     bytes_ = up(kernel_->workspace_bytes());
-    inputs_ = Copies(*casts_, request.inputs, request.products, bytes_);
+    inputs_ = Copies(*casts_, request.inputs, request.compute_type, bytes_);
     parameters_ = Copies(*casts_, request.parameters, DType::f32, bytes_);
     outputs_ = Copies(*casts_, request.outputs, DType::f32, bytes_);
-    output_gradients_ = Copies(*casts_, request.outputs, request.products, bytes_);
+    output_gradients_ = Copies(*casts_, request.outputs, request.compute_type, bytes_);
     input_gradients_ = Copies(*casts_, request.inputs, DType::f32, bytes_);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
-  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
+  [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
+  [[nodiscard]] bool can_recompute() const override { return kernel_->can_recompute(); }
 
   void forward(const ForwardCall& call) override { run(call, &Kernel::forward); }
-  void remake(const ForwardCall& call) override { run(call, &Kernel::remake); }
+  void recompute(const ForwardCall& call) override { run(call, &Kernel::recompute); }
 
   void backward(const BackwardCall& call) override {
     auto* const workspace = static_cast<std::byte*>(call.workspace);
@@ -193,22 +194,22 @@ std::shared_ptr<const Casts> cpu_casts() {
   return std::make_shared<CpuCasts>();
 }
 
-bool wants_widening(const KernelRequest& request) {
-  const auto is_narrow_one = [](const TensorSpec& spec) { return is_narrow(spec.dtype); };
-  return is_narrow(request.products) || std::any_of(request.inputs.begin(), request.inputs.end(), is_narrow_one) ||
-         std::any_of(request.outputs.begin(), request.outputs.end(), is_narrow_one);
+bool needs_upcast(const KernelRequest& request) {
+  const auto is_low = [](const TensorSpec& spec) { return is_low_precision(spec.dtype); };
+  return is_low_precision(request.compute_type) || std::any_of(request.inputs.begin(), request.inputs.end(), is_low) ||
+         std::any_of(request.outputs.begin(), request.outputs.end(), is_low);
 }
 
-std::unique_ptr<Kernel> make_widening(const KernelFactory& make, const KernelRequest& request,
-                                      const std::shared_ptr<const Casts>& casts) {
-  return std::make_unique<WideningKernel>(make, request, casts);
+std::unique_ptr<Kernel> make_upcast_kernel(const KernelFactory& make, const KernelRequest& request,
+                                           const std::shared_ptr<const Casts>& casts) {
+  return std::make_unique<UpcastKernel>(make, request, casts);
 }
 
 std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker, const KernelRequest& request,
                                     const std::shared_ptr<const Casts>& casts) {
-  if (!wants_widening(request)) return maker.make(request);
-  auto kernel = maker.takes_narrow ? maker.make(request) : nullptr;
-  return kernel != nullptr ? std::move(kernel) : make_widening(maker.make, request, casts);
+  if (!needs_upcast(request)) return maker.make(request);
+  auto kernel = maker.takes_low_precision ? maker.make(request) : nullptr;
+  return kernel != nullptr ? std::move(kernel) : make_upcast_kernel(maker.make, request, casts);
 }
 
 }  // namespace lockstep::ops

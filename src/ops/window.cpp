@@ -61,7 +61,8 @@ Window window_of(const std::string& op, const Attributes& attributes, bool strid
 }
 
 void require_image(const std::string& op, const TensorSpec& image) {
-  const bool is_image = image.dtype == DType::f32 || is_narrow(image.dtype);  // kernels may see it narrow
+  const bool is_image =
+      image.dtype == DType::f32 || is_low_precision(image.dtype);  // kernels may see it in low precision
   if (is_image && image.shape.size() == 4) return;
   throw Error(ExitCode::configuration,
               fmt::format("{}: expected images [batch, height, width, channels] of f32, found {} of {}", op,
@@ -87,7 +88,7 @@ AttributeSpec stride_attribute(bool stride_is_kernel) {
                      .doc = stride_is_kernel ? "step of the window; default: its size" : "step of the window",
                      .optional = stride_is_kernel,
                      .minimum = 1};
-  if (!stride_is_kernel) spec.fallback = Attribute(std::int64_t{1});
+  if (!stride_is_kernel) spec.default_value = Attribute(std::int64_t{1});
   return spec;
 }
 
@@ -97,7 +98,7 @@ AttributeSpec padding_attribute(const Attribute& fallback) {
           .doc =
               "pixels around the image: same (the output has the input's size divided by the stride, rounded up; as "
               "much before as after for odd kernels), valid (none), or an integer or [height, width] for each side",
-          .fallback = fallback,
+          .default_value = fallback,
           .minimum = 0,
           .choices = {"same", "valid"}};
 }

@@ -92,10 +92,10 @@ bool CpuUpdater::overflowed() const {
 
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
   optimizer_->begin_step(scalars);
-  const auto for_each_piece = [&](const auto& body) {
+  const auto for_each_piece = [&](const auto& functor) {
     pool_.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
       const std::size_t first = static_cast<std::size_t>(task) * kPiecesPerTask;
-      for (std::size_t i = first; i < std::min(pieces_.size(), first + kPiecesPerTask); ++i) body(i);
+      for (std::size_t i = first; i < std::min(pieces_.size(), first + kPiecesPerTask); ++i) functor(i);
     });
   };
   const auto apply = [&](std::size_t index) {

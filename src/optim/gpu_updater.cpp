@@ -89,8 +89,8 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = decays(p);
-      if (const exec::NarrowCopies& copies = parameters_->copies(); copies.at(p) != nullptr) {
-        part.narrow = copies.type(p);
+      if (const exec::LowPrecisionWeights& copies = parameters_->copies(); copies.at(p) != nullptr) {
+        part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
       }
       for (const std::size_t slot : uses_[p]) {
@@ -141,7 +141,7 @@ void GpuUpdater::make_tables() {
   }
   if (clip_norm_ <= 0) return;
   chunks_ = table(std::as_bytes(std::span(chunks)));
-  lanes_ = device::GpuBlock(gpu_, pieces_.size() * SquaresBody::kLanes * sizeof(double));
+  lanes_ = device::GpuBlock(gpu_, pieces_.size() * SquaresFunctor::kLanes * sizeof(double));
   squares_ = device::GpuBlock(gpu_, pieces_.size() * sizeof(double));
   square_ = device::GpuBlock(gpu_, sizeof(double));
   square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(std::ssize(pieces_), 1));
@@ -152,54 +152,54 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   if (parts_.get() == nullptr) make_tables();
   const device::Gpu::Stream stream = parameters_->stream();
   gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
-  GpuQueue* const queue = gpu_.queue(stream);
+  GpuStream* const kernel_stream = gpu_.kernel_stream(stream);
   gpu_.wait(stream, exchange_.whole());
   auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
   if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
-  kernels_->put(queue, device_gradient_->elements(),
-                GatherBody{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
-                           static_cast<float>(count * scalars.loss_scale), overflow});
-  if (clip_norm_ > 0) put_clipping(queue);
-  put_optimizer(queue, scalars);
-  kernels_->put(
-      queue, parameters_->states().elements(),
-      BlendBody{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
+  kernels_->launch(kernel_stream, device_gradient_->elements(),
+                   GatherFunctor{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
+                                 static_cast<float>(count * scalars.loss_scale), overflow});
+  if (clip_norm_ > 0) launch_clipping(kernel_stream);
+  launch_optimizer(kernel_stream, scalars);
+  kernels_->launch(
+      kernel_stream, parameters_->states().elements(),
+      BlendFunctor{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
   exchange_.release(stream);
   parameters_->record_change();
   gpu_.record(done_, stream);
   return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
 }
 
-void GpuUpdater::put_clipping(GpuQueue* queue) {
+void GpuUpdater::launch_clipping(GpuStream* stream) {
   const auto chunks = std::ssize(pieces_);
   auto* const squares = squares_.as<double>();
-  kernels_->put(queue, chunks,
-                SquaresBody{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
+  kernels_->launch(stream, chunks,
+                   SquaresFunctor{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
   const auto level = [&](const double* from, const device::RowBlocks& blocks, double* to) {
-    kernels_->put(queue, blocks.count(), SumSquaresBody{{from, 1}, blocks, 1, to});
+    kernels_->launch(stream, blocks.count(), SumSquaresFunctor{{from, 1}, blocks, 1, to});
   };
   auto* const square = square_.as<double>();
   device::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
-  kernels_->put(queue, 1, ClipBody{square, clip_norm_, verdict_.as<Verdict>()});
+  kernels_->launch(stream, 1, ClipFunctor{square, clip_norm_, verdict_.as<Verdict>()});
 }
 
-void GpuUpdater::put_optimizer(GpuQueue* queue, const UpdateScalars& scalars) {
+void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalars) {
   const UpdateOperands of{parts_.as<UpdatePart>(), parameters_->parameters().data(), device_gradient_->data(),
                           clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
                           scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
   const std::int64_t n = device_gradient_->elements();
   const auto state = [&](std::size_t i) { return optimizer_state_[i]->data(); };
   if (options_.kind != "sgd") {
-    kernels_->put(queue, n,
-                  AdamBody{of, state(0), state(1), adam_scalars(options_, scalars, true),
-                           adam_scalars(options_, scalars, false)});
+    kernels_->launch(stream, n,
+                     AdamFunctor{of, state(0), state(1), adam_scalars(options_, scalars, true),
+                                 adam_scalars(options_, scalars, false)});
     return;
   }
   const SgdScalars decayed = sgd_scalars(options_, scalars, true), plain = sgd_scalars(options_, scalars, false);
   if (optimizer_state_.empty()) {
-    kernels_->put(queue, n, SgdPlainBody{of, decayed, plain});
+    kernels_->launch(stream, n, SgdPlainFunctor{of, decayed, plain});
   } else {
-    kernels_->put(queue, n, SgdMomentumBody{of, state(0), decayed, plain});
+    kernels_->launch(stream, n, SgdMomentumFunctor{of, state(0), decayed, plain});
   }
 }
 

@@ -38,8 +38,8 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
-  void put_clipping(GpuQueue* queue);
-  void put_optimizer(GpuQueue* queue, const UpdateScalars& scalars);
+  void launch_clipping(GpuStream* stream);
+  void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
   [[nodiscard]] UpdateResult read_verdict();
 
   device::Gpu& gpu_;

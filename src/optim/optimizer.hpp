@@ -1,5 +1,5 @@
 // Optimizers: elementwise updates of a run of parameters. Contraction is off and every loop is plain, so SIMD
-// body and tail round alike and the cut into runs changes no bit.
+// functor and tail round alike and the cut into runs changes no bit.
 #pragma once
 
 #include <cstdint>

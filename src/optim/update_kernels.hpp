@@ -1,4 +1,4 @@
-// What an update on a GPU is made of: the bodies of its kernels, and who runs them. The model lies there as
+// What an update on a GPU is made of: the functors of its kernels, and who runs them. The model lies there as
 // exec::GpuTensors, so each kernel goes over all tensors at once, 64 floats of one tensor at a time (a part). The
 // formulas are the CPU's (updater.cpp, optimizer_formulas.hpp), element for element, and so are the bits.
 #pragma once
@@ -24,8 +24,8 @@ struct UpdatePart {
   std::int32_t uses = 0;      ///< 0: frozen
   std::int32_t elements = 0;  ///< of kPart; the rest is nobody's
   bool decay = false;
-  DType narrow = DType::f32;      ///< of the copy; f32: there is none
-  std::uint16_t* copy = nullptr;  ///< of its first element
+  DType low_precision = DType::f32;  ///< of the copy; f32: there is none
+  std::uint16_t* copy = nullptr;     ///< of its first element
 };
 
 /// Of the states' block: a running statistic.
@@ -57,7 +57,7 @@ LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
 
 /// gradient[i] = the sum over the uses of its parameter, in their order, divided once. Threads that find a gradient
 /// that is not finite set `overflow`.
-struct GatherBody {
+struct GatherFunctor {
   const float* const* uses;  ///< where a part's sum is, use by use
   const UpdatePart* parts;
   float* gradient;
@@ -87,7 +87,7 @@ struct NormChunk {
 };
 
 /// squares[c] = the squares of chunk c: eight lanes, added one after the other.
-struct SquaresBody {
+struct SquaresFunctor {
   static constexpr int kLanes = 8;
   const float* gradient;
   const NormChunk* chunks;
@@ -114,10 +114,10 @@ struct SquaresBody {
   }
 };
 
-using SumSquaresBody = device::SumBlocksBody<device::RowElements<double>, double>;
+using SumSquaresFunctor = device::SumBlocksFunctor<device::RowElements<double>, double>;
 
 /// The norm, and what gradients are multiplied by. One thread.
-struct ClipBody {
+struct ClipFunctor {
   const double* square;
   double most;
   Verdict* verdict;
@@ -143,9 +143,9 @@ struct UpdateOperands {
   }
   /// The parameter has a new value: its copy follows.
   LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
-    if (part.narrow == DType::f32) return;
+    if (part.low_precision == DType::f32) return;
     const float value = parameter[i];
-    part.copy[i % exec::GpuTensors::kPart] = part.narrow == DType::f16 ? to_float16(value) : to_bfloat16(value);
+    part.copy[i % exec::GpuTensors::kPart] = part.low_precision == DType::f16 ? to_float16(value) : to_bfloat16(value);
   }
   LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
     if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
@@ -153,7 +153,7 @@ struct UpdateOperands {
   }
 };
 
-struct SgdPlainBody {
+struct SgdPlainFunctor {
   UpdateOperands of;
   SgdScalars decayed, plain;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -164,7 +164,7 @@ struct SgdPlainBody {
   }
 };
 
-struct SgdMomentumBody {
+struct SgdMomentumFunctor {
   UpdateOperands of;
   float* momentum;
   SgdScalars decayed, plain;
@@ -177,7 +177,7 @@ struct SgdMomentumBody {
   }
 };
 
-struct AdamBody {
+struct AdamFunctor {
   UpdateOperands of;
   float *first, *second;
   AdamScalars decayed, plain;
@@ -190,7 +190,7 @@ struct AdamBody {
 };
 
 /// A running statistic, from the shards' sum.
-struct BlendBody {
+struct BlendFunctor {
   float* state;
   const StatePart* parts;
   float shards;
@@ -204,7 +204,7 @@ struct BlendBody {
   }
 };
 
-/// Puts them on a queue: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+/// Puts them on a stream: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
 class UpdateKernels {
  public:
   UpdateKernels() = default;
@@ -212,30 +212,46 @@ class UpdateKernels {
   UpdateKernels& operator=(const UpdateKernels&) = delete;
   virtual ~UpdateKernels() = default;
 
-  /// body(i) for i = 0 ... n - 1
-  virtual void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const = 0;
-  /// body(group, c) for c = 0 ... chunks - 1
-  virtual void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t sums, const SumSquaresBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const = 0;
-  virtual void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const = 0;
+  /// functor(i) for i = 0 ... n - 1
+  virtual void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const = 0;
+  /// functor(group, c) for c = 0 ... chunks - 1
+  virtual void launch(GpuStream* stream, std::int64_t chunks, const SquaresFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
 };
 
 /// By the grids of device/gpu/grid.hpp.
 template <class Grid>
 class GridUpdateKernels final : public UpdateKernels {
  public:
-  void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const SquaresBody& body) const override { Grid::rows(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const SumSquaresBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const ClipBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const override { Grid::each(queue, n, body); }
-  void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override { Grid::each(queue, n, body); }
+  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SquaresFunctor& functor) const override {
+    Grid::rows(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SumSquaresFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const ClipFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
 };
 
 /// The function of the module that makes them: UpdateKernels*().

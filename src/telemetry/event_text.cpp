@@ -43,7 +43,7 @@ std::string ranks_text(Fields& fields) {
 
 std::string start_text(Fields fields, const Palette& palette) {
   // For machines: what is of no use to who watches a run.
-  for (const char* name : {"arena_bytes", "states", "seconds", "fingerprint", "plans", "first_shard_seconds"})
+  for (const char* name : {"arena_bytes", "states", "seconds", "fingerprint", "algorithms", "first_shard_seconds"})
     fields.drop(name);
   const std::string exactness = fields.take("exactness");
   Line title;

@@ -1,5 +1,5 @@
 // One choice of algorithms for all ranks: what rank 0's kernels took of their libraries' proposals
-// (KernelSet::plans()).
+// (KernelSet::algorithms()).
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ namespace lockstep::train {
   return device.is_gpu() && job.exact == "required";
 }
 
-/// make(plans): an executor whose kernels take these plans; of none, the first that their libraries propose.
-using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::vector<std::string>& plans)>;
+/// make(algorithms): an executor whose kernels take these algorithms; of none, the first that their libraries propose.
+using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::vector<std::string>& algorithms)>;
 
 /// One whose kernels compute on every rank as rank 0's do. Every rank calls it, with a GPU. Throws Error(usage) where a
 /// library does not propose here what rank 0's took.

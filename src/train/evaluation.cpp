@@ -29,9 +29,10 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
 std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& communicator,
                                               const exec::Device& device, exec::WorkerPool& pool,
                                               const EvaluationOptions& options) {
-  const auto make = [&](const std::vector<std::string>& plans) {
-    return std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0,
-                                            exec::ExecutorOptions{.lowered = options.lowered, .plans = plans});
+  const auto make = [&](const std::vector<std::string>& algorithms) {
+    return std::make_unique<exec::Executor>(
+        graph, Mode::inference, device, pool, 0,
+        exec::ExecutorOptions{.lowered = options.lowered, .algorithms = algorithms});
   };
   return options.alike ? make_with_plans_of_first_rank(communicator, make) : make({});
 }

@@ -20,9 +20,9 @@ struct EvaluationOptions {
   std::int64_t cache_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
-  bool alike = false;                                    ///< all ranks compute by rank 0's plans (agreed_algorithms.hpp)
-  bool lowered = true;                                   ///< of exec::ExecutorOptions; as the model's GPU keeps it
-  bool once = false;                                     ///< nothing is loaded ahead for a second run()
+  bool alike = false;   ///< all ranks compute by rank 0's algorithms (agreed_algorithms.hpp)
+  bool lowered = true;  ///< of exec::ExecutorOptions; as the model's GPU keeps it
+  bool once = false;    ///< nothing is loaded ahead for a second run()
 };
 
 class Evaluation {

@@ -65,7 +65,7 @@ class ProbeSource final : public exec::InputSource {
   Tensor image_, label_;
 };
 
-// Only what oneDNN computes in bfloat16 itself has bits of its own there: where it is widened, float32's kernels do it.
+// Only what oneDNN computes in bfloat16 itself has bits of its own there: where it is upcast, float32's kernels do it.
 std::string hash_of_kernels(const exec::Device& device, DType precision) {
   OpRegistry ops;
   ops::add_built_in(ops);
@@ -80,7 +80,7 @@ std::string hash_of_kernels(const exec::Device& device, DType precision) {
 }  // namespace
 
 std::string Fingerprint::text() const {
-  const std::string chosen = plans.empty() ? "" : fmt::format("plans {}, ", plans);
+  const std::string chosen = algorithms.empty() ? "" : fmt::format("algorithms {}, ", algorithms);
   return fmt::format("kernels {}, {}{}, builds {}, lockstep {}", kernels, chosen, libraries,
                      sha256(builds).substr(0, 8), version);
 }
@@ -89,11 +89,11 @@ std::string Fingerprint::detail() const {
   return fmt::format("{}; {}", instructions, builds);
 }
 
-std::string digest_of(const std::vector<std::string>& plans) {
-  if (plans.empty()) return "";
+std::string digest_of(const std::vector<std::string>& algorithms) {
+  if (algorithms.empty()) return "";
   Sha256 hash;
-  for (const std::string& plan : plans) {
-    const std::string line = plan + "\n";
+  for (const std::string& algorithm : algorithms) {
+    const std::string line = algorithm + "\n";
     hash.add(std::as_bytes(std::span(line)));
   }
   return hash.hex().substr(0, 16);

@@ -16,7 +16,7 @@ struct Fingerprint {
   std::string libraries;     ///< "oneDNN 2.6.3"; of a GPU also its model
   std::string version;       ///< of lockstep
   std::string builds;        ///< library_builds()
-  std::string plans;         ///< digest_of() what a job's kernels chose; empty: there was nothing to choose
+  std::string algorithms;    ///< digest_of() what a job's kernels chose; empty: there was nothing to choose
   std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; told, but not compared
 
   /// "kernels 0123456789abcdef, oneDNN 2.6.3, builds 01234567, lockstep 0.1.0": what checkpoints keep and ranks
@@ -26,8 +26,8 @@ struct Fingerprint {
   [[nodiscard]] std::string detail() const;
 };
 
-/// 16 hexadecimal digits of Executor::plans(); empty for none.
-[[nodiscard]] std::string digest_of(const std::vector<std::string>& plans);
+/// 16 hexadecimal digits of Executor::algorithms(); empty for none.
+[[nodiscard]] std::string digest_of(const std::vector<std::string>& algorithms);
 
 /// Trains a small net for one step, on one worker; some milliseconds. `precision`: the job's. The net is trained in
 /// bf16 where the CPU multiplies it, else in float32, whose kernels compute all else.

@@ -27,9 +27,9 @@ void compare(const RunContext& run, const std::vector<StartFact>& facts, checkpo
 }  // namespace
 
 checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
-                                    const std::vector<std::string>& plans) {
+                                    const std::vector<std::string>& algorithms) {
   Fingerprint fingerprint = take_fingerprint(run.device, precision_of(run.job));
-  fingerprint.plans = digest_of(plans);
+  fingerprint.algorithms = digest_of(algorithms);
   checkpoint::Progress progress;
   progress.seed = run.job.seed;
   progress.shards = run.job.shards;

@@ -10,11 +10,11 @@
 
 namespace lockstep::train {
 
-/// The progress of a run that has done nothing yet. `plans`: what its kernels chose (Executor::plans()). Compares job,
-/// data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that differ. Where
-/// only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
+/// The progress of a run that has done nothing yet. `algorithms`: what its kernels chose (Executor::algorithms()).
+/// Compares job, data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that
+/// differ. Where only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
-                                                  const std::vector<std::string>& plans);
+                                                  const std::vector<std::string>& algorithms);
 
 /// Collective: compares one more thing that the bits depend on, `value` of at most 128 characters, in the same way.
 void compare_bits(const RunContext& run, const std::string& name, const std::string& value,

@@ -66,8 +66,9 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   ask_gpu();
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   make_executor();
-  progress_ = begin_progress(context_, data_, executor_->plans());
-  first_shard_seconds_ = compare_first_shard(context_, data_, graph_, how_to_execute(executor_->plans()), progress_);
+  progress_ = begin_progress(context_, data_, executor_->algorithms());
+  first_shard_seconds_ =
+      compare_first_shard(context_, data_, graph_, how_to_execute(executor_->algorithms()), progress_);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   exchange_layout_ = exec::exchange_layout(layout_, job.shards);
   exchange_layout_.spread_owners = !context_.device.is_gpu();
@@ -97,13 +98,14 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   }
 }
 
-exec::ExecutorOptions Training::how_to_execute(const std::vector<std::string>& plans) const {
-  return {.lowered = options_.lowered, .recompute = job_.recompute, .plans = plans};
+exec::ExecutorOptions Training::how_to_execute(const std::vector<std::string>& algorithms) const {
+  return {.lowered = options_.lowered, .recompute = job_.recompute, .algorithms = algorithms};
 }
 
 void Training::make_executor() {
-  const auto make = [&](const std::vector<std::string>& plans) {
-    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed, how_to_execute(plans));
+  const auto make = [&](const std::vector<std::string>& algorithms) {
+    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed,
+                                            how_to_execute(algorithms));
   };
   executor_ = computes_alike(job_, device_) ? make_with_plans_of_first_rank(communicator_, make) : make({});
 }

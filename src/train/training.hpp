@@ -43,7 +43,7 @@ class Training {
   TrainResult run();
 
  private:
-  [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& plans) const;
+  [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
   void make_executor();
   void make_step();
   void put_model();

@@ -55,8 +55,8 @@ void Training::emit_start() const {
                               {"arena_bytes", executor_->program().arena_bytes},
                               {"seconds", seconds_since(start_)},
                               {"version", std::string(version())}};
-  if (const auto& plans = executor_->plans(); !plans.empty()) {
-    record.emplace_back("plans", fmt::format("{}", fmt::join(plans, "\n")));
+  if (const auto& algorithms = executor_->algorithms(); !algorithms.empty()) {
+    record.emplace_back("algorithms", fmt::format("{}", fmt::join(algorithms, "\n")));
   }
   const auto shards = config::told_about_shards(job_, catalogue_of(registries_));
   if (!shards.empty()) record.emplace_back("shards_chosen", shards);

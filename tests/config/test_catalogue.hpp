@@ -7,14 +7,14 @@ namespace lockstep::config {
 
 inline AttributeSpec integer_attribute(const std::string& name, std::optional<std::int64_t> fallback, double minimum) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::integer, .doc = name};
-  if (fallback) spec.fallback = Attribute(*fallback);
+  if (fallback) spec.default_value = Attribute(*fallback);
   spec.minimum = minimum;
   return spec;
 }
 
 inline AttributeSpec number_attribute(const std::string& name, double fallback, double minimum, double maximum) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::number, .doc = name};
-  spec.fallback = Attribute(fallback);
+  spec.default_value = Attribute(fallback);
   spec.minimum = minimum;
   spec.maximum = maximum;
   return spec;
@@ -29,27 +29,27 @@ inline AttributeSpec optional_attribute(const std::string& name, AttributeKind k
 
 inline AttributeSpec choice_attribute(const std::string& name, std::vector<std::string> choices) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::text, .doc = name};
-  spec.fallback = Attribute(choices.front());
+  spec.default_value = Attribute(choices.front());
   spec.choices = std::move(choices);
   return spec;
 }
 
 inline AttributeSpec sizes_attribute(const std::string& name, std::optional<std::vector<std::int64_t>> fallback) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::integers, .doc = name};
-  if (fallback) spec.fallback = Attribute(*fallback);
+  if (fallback) spec.default_value = Attribute(*fallback);
   spec.minimum = 1;
   return spec;
 }
 
 inline AttributeSpec flag_attribute(const std::string& name, bool fallback) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::boolean, .doc = name};
-  spec.fallback = Attribute(fallback);
+  spec.default_value = Attribute(fallback);
   return spec;
 }
 
 inline AttributeSpec padding_attribute() {
   AttributeSpec spec{.name = "padding", .kind = AttributeKind::integers, .doc = "padding"};
-  spec.fallback = Attribute(std::string("same"));
+  spec.default_value = Attribute(std::string("same"));
   spec.choices = {"same", "valid"};
   spec.minimum = 0;
   return spec;

@@ -13,9 +13,13 @@ namespace {
 const std::vector<AttributeSpec>& specs() {
   static const std::vector<AttributeSpec> kSpecs = {
       {.name = "filters", .kind = AttributeKind::integer, .doc = "", .minimum = 1, .maximum = 4096},
-      {.name = "rate", .kind = AttributeKind::number, .doc = "", .fallback = 0.5, .minimum = 0, .maximum = 1},
-      {.name = "kernel", .kind = AttributeKind::integers, .doc = "", .fallback = std::int64_t{3}, .minimum = 1},
-      {.name = "padding", .kind = AttributeKind::text, .doc = "", .fallback = "same", .choices = {"same", "valid"}},
+      {.name = "rate", .kind = AttributeKind::number, .doc = "", .default_value = 0.5, .minimum = 0, .maximum = 1},
+      {.name = "kernel", .kind = AttributeKind::integers, .doc = "", .default_value = std::int64_t{3}, .minimum = 1},
+      {.name = "padding",
+       .kind = AttributeKind::text,
+       .doc = "",
+       .default_value = "same",
+       .choices = {"same", "valid"}},
       {.name = "tied", .kind = AttributeKind::text, .doc = "", .optional = true},
   };
   return kSpecs;

@@ -58,10 +58,10 @@ TEST(Bfloat16, ArraysAreAsTheirElements) {
   RandomStream random(2, 0);
   for (std::size_t i = 0; i < wide.size(); ++i) values.push_back(random.between(-1e3F, 1e3F));
   values[7] = kInfinity;
-  std::vector<std::uint16_t> narrow(values.size());
+  std::vector<std::uint16_t> low(values.size());
   const auto n = static_cast<std::int64_t>(values.size());
-  to_bfloat16(values.data(), narrow.data(), n);
-  from_bfloat16(narrow.data(), wide.data(), n);
+  to_bfloat16(values.data(), low.data(), n);
+  from_bfloat16(low.data(), wide.data(), n);
   round_to_bfloat16(values.data(), round.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(wide[i], rounded(values[i])) << i;

@@ -109,14 +109,14 @@ TEST(Float16, ArraysAreAsTheirElements) {
   RandomStream random(2, 0);
   for (std::size_t i = 0; i < wide.size(); ++i) values.push_back(std::ldexp(random.between(-1, 1), int(i % 45) - 27));
   values[7] = kInfinity;
-  std::vector<std::uint16_t> narrow(values.size()), sum(values.size());
+  std::vector<std::uint16_t> low(values.size()), sum(values.size());
   const auto n = static_cast<std::int64_t>(values.size());
-  to_float16(values.data(), narrow.data(), n);
-  from_float16(narrow.data(), wide.data(), n);
+  to_float16(values.data(), low.data(), n);
+  from_float16(low.data(), wide.data(), n);
   round_to_float16(values.data(), round.data(), n);
-  add_float16(narrow.data(), narrow.data(), sum.data(), n);
+  add_float16(low.data(), low.data(), sum.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_EQ(narrow[i], to_float16(values[i])) << i;
+    EXPECT_EQ(low[i], to_float16(values[i])) << i;
     EXPECT_EQ(wide[i], rounded(values[i])) << i;
     EXPECT_EQ(round[i], wide[i]) << i;
     EXPECT_EQ(sum[i], to_float16(wide[i] + wide[i])) << i;
@@ -130,19 +130,19 @@ TEST(Float16, StandsBesideBfloat16UnderOneName) {
     const float expected_wide = type == DType::f16 ? from_float16(expected) : from_bfloat16(expected);
     std::uint16_t half = 0, sum = 0;
     float wide = 0, round = 0;
-    narrow(type, &value, &half, 1);
-    widen(type, &half, &wide, 1);
+    downcast(type, &value, &half, 1);
+    upcast(type, &half, &wide, 1);
     round_to(type, &value, &round, 1);
-    add_narrow(type, &half, &half, &sum, 1);
+    add_low_precision(type, &half, &half, &sum, 1);
     EXPECT_EQ(half, expected);
     EXPECT_EQ(wide, expected_wide);
     EXPECT_EQ(round, expected_wide);
     float twice = 0;
-    widen(type, &sum, &twice, 1);
+    upcast(type, &sum, &twice, 1);
     EXPECT_EQ(twice, 2 * expected_wide);
   }
-  EXPECT_TRUE(is_narrow(Bfloat16::kType) && is_narrow(Float16::kType));
-  EXPECT_FALSE(is_narrow(DType::f32));
+  EXPECT_TRUE(is_low_precision(Bfloat16::kType) && is_low_precision(Float16::kType));
+  EXPECT_FALSE(is_low_precision(DType::f32));
 }
 
 }  // namespace lockstep

@@ -65,7 +65,7 @@ class Operations {
   void weight_gradient(const Operand& image) {
     const auto sums =
         shaped(graph_.conv_wgrad(this->image(), image, window<graphs::Conv_wgrad_attributes>()), weights_);
-    make(is_narrow(dtype_) ? graph_.pointwise(sums, mode(PointwiseMode_t::IDENTITY)) : sums, DType::f32);
+    make(is_low_precision(dtype_) ? graph_.pointwise(sums, mode(PointwiseMode_t::IDENTITY)) : sums, DType::f32);
   }
   Operand two(PointwiseMode_t what, const Operand& a, const Operand& b) { return graph_.pointwise(a, b, mode(what)); }
   Operand relu(const Operand& x) { return graph_.pointwise(x, mode(PointwiseMode_t::RELU_FWD)); }
@@ -130,7 +130,7 @@ struct Fusion {
   void (*put)(Operations& in);
 };
 
-const std::set<DType> kAll = {DType::f32, DType::bf16, DType::f16}, kNarrow = {DType::bf16, DType::f16};
+const std::set<DType> kAll = {DType::f32, DType::bf16, DType::f16}, kLowPrecision = {DType::bf16, DType::f16};
 
 const std::vector<Fusion> kFusions = {
     {"conv, bias", kAll,
@@ -144,7 +144,7 @@ const std::vector<Fusion> kFusions = {
        in.make(made);
        in.sums(made);
      }},
-    {"scale, offset, relu of a norm, then conv", kNarrow, [](Operations& in) { in.make(in.conv(in.norm())); }},
+    {"scale, offset, relu of a norm, then conv", kLowPrecision, [](Operations& in) { in.make(in.conv(in.norm())); }},
     {"scale, offset, relu, conv, sums for statistics",
      {DType::f16},
      [](Operations& in) {
@@ -168,12 +168,16 @@ class CudnnFusions : public testing::TestWithParam<std::tuple<device::DescribedG
   /// By the rules of the module, in any form; null: there is none.
   [[nodiscard]] std::shared_ptr<const device::CudnnPlan> plan(const Fusion& fusion, DType dtype) const {
     for (const Form& form : forms(dtype)) {
-      auto made = device::CudnnPlan::make(
-          {target_, kPlace, {"first", ""}, fusion.name, is_narrow(dtype), device::CudnnConvolution::kMostWorkspace},
-          [&](graphs::Graph& graph) {
-            Operations operations(graph, dtype, kernel_, form);
-            fusion.put(operations);
-          });
+      auto made = device::CudnnPlan::make({target_,
+                                           kPlace,
+                                           {"first", ""},
+                                           fusion.name,
+                                           is_low_precision(dtype),
+                                           device::CudnnConvolution::kMostWorkspace},
+                                          [&](graphs::Graph& graph) {
+                                            Operations operations(graph, dtype, kernel_, form);
+                                            fusion.put(operations);
+                                          });
       if (made != nullptr) return made;
     }
     return nullptr;
@@ -205,7 +209,7 @@ TEST_P(CudnnFusions, AreThoseOfTheTable) {
           << name_of(dtype) << ", for kernels of " << kernel_ << " x " << kernel_ << " on an " << gpu_.name
           << (expected ? "" : ": " + found->name()) << "; see the table of fusions in docs/gpu.md";
       if (found != nullptr) {
-        EXPECT_EQ(device::unwanted_notes(*found, is_narrow(dtype)), "") << fusion.name << ", " << name_of(dtype);
+        EXPECT_EQ(device::unwanted_notes(*found, is_low_precision(dtype)), "") << fusion.name << ", " << name_of(dtype);
       }
     }
   }

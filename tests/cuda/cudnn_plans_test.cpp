@@ -89,7 +89,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
       const auto layout = ops::convolution_layout(shape);
       if (!seen.emplace(layout.weight.sizes, layout.image.sizes).second) continue;
       const auto ask = [&](Direction direction, bool bias, DType result, const char* what, bool relu = false) {
-        all.push_back({node.name + what, {direction, bias, {node.products, result, node.tf32}, relu}, layout});
+        all.push_back({node.name + what, {direction, bias, {node.compute_type, result, node.tf32}, relu}, layout});
       };
       ask(Direction::output, shape.bias, out.dtype, ": output");
       if (node.epilogue != nullptr) ask(Direction::output, shape.bias, out.dtype, ": output, relu", true);
@@ -108,7 +108,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
     for (Question question : questions(net, precision)) {
       auto& kind = question.kind;
       const std::int64_t channels = question.layout.image.sizes[1];
-      if (kind.direction == Direction::weight_gradient && is_narrow(precision.dtype) && channels % 2 != 0) {
+      if (kind.direction == Direction::weight_gradient && is_low_precision(precision.dtype) && channels % 2 != 0) {
         EXPECT_FALSE(plan(question)) << question.name;
         kind.types = {DType::f32, DType::f32, true};
       }
@@ -121,7 +121,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
     const auto made = plan(question);
     ASSERT_TRUE(made) << what;
     const device::ProductTypes& types = question.kind.types;
-    EXPECT_EQ(device::unwanted_notes(made->plan(), is_narrow(types.factors) || types.tf32), "")
+    EXPECT_EQ(device::unwanted_notes(made->plan(), is_low_precision(types.factors) || types.tf32), "")
         << what << ", " << made->name();
   }
 
@@ -239,23 +239,23 @@ TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
   EXPECT_EQ(made.size(), 1U);
   (void)plan(all[1]);
   EXPECT_EQ(made.size(), 2U);
-  Question narrow = all[0];
-  narrow.kind.types = {DType::bf16, DType::bf16, false};
-  (void)plan(narrow);
+  Question low = all[0];
+  low.kind.types = {DType::bf16, DType::bf16, false};
+  (void)plan(low);
   EXPECT_EQ(made.size(), 3U);
 }
 
 // Whichever threads they ask on.
-TEST_P(CudnnPlans, TheQueuesOfAGpuShareItsPlans) {
-  constexpr int kQueues = 4;
+TEST_P(CudnnPlans, TheStreamsOfAGpuShareItsPlans) {
+  constexpr int kStreams = 4;
   device::CudnnPlans made;
   const Question question = questions(kResNet20, {DType::bf16}).back();
   const std::string unknown = "operations that cuDNN has no plan for";
   std::atomic<int> described = 0;
-  std::array<std::string, kQueues> names;
+  std::array<std::string, kStreams> names;
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < kQueues; ++i) {
+    for (int i = 0; i < kStreams; ++i) {
       threads.emplace_back([&, i] {
         device::CudnnTarget target = target_;
         target.made = &made;

@@ -45,7 +45,7 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
-        # A CPU that multiplies bfloat16 itself has other bits than what widens around kernels for float32.
+        # A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32.
         environment = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": module, "STAND_IN_GPUS": "3",
                        "STAND_IN_SAME": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", **settings}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
@@ -224,20 +224,21 @@ class Training(Place):
 
     def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):
         words = ("steps=1", "evaluate=never", "device=cuda", "data.train.digits.count=200", "--ranks", "2")
-        start = self.train(*words, module=CHECKED, STAND_IN_PLAN="the first")["start"]
-        self.assertIn("linear 'linear1': the first", start["plans"].splitlines())
-        self.assertRegex(start["fingerprint"], "^kernels [0-9a-f]{16}, plans [0-9a-f]{16}, Stand-in, ")
-        start = self.train(*words, module=CHECKED, STAND_IN_PLAN="that of rank %", STAND_IN_PLAN_TAKEN="1")["start"]
-        self.assertIn("linear 'linear1': that of rank 0", start["plans"].splitlines())
-        done = self.run_program("train", str(JOB), *words, module=CHECKED, STAND_IN_PLAN="that of rank %", code=64)
-        self.assertRegex(done.stderr, r"^lockstep: rank 1 on \S+: its fingerprint differs: expected kernels (\w{16}), plans "
-                         r"\w{16}, .* found kernels \1, plans \w{16}, ")
+        start = self.train(*words, module=CHECKED, STAND_IN_ALGORITHMS="the first")["start"]
+        self.assertIn("linear 'linear1': the first", start["algorithms"].splitlines())
+        self.assertRegex(start["fingerprint"], "^kernels [0-9a-f]{16}, algorithms [0-9a-f]{16}, Stand-in, ")
+        start = self.train(*words, module=CHECKED, STAND_IN_ALGORITHMS="that of rank %",
+                           STAND_IN_ALGORITHMS_TAKEN="1")["start"]
+        self.assertIn("linear 'linear1': that of rank 0", start["algorithms"].splitlines())
+        done = self.run_program("train", str(JOB), *words, module=CHECKED, STAND_IN_ALGORITHMS="that of rank %", code=64)
+        self.assertRegex(done.stderr, r"^lockstep: rank 1 on \S+: its fingerprint differs: expected kernels (\w{16}), "
+                         r"algorithms \w{16}, .* found kernels \1, algorithms \w{16}, ")
 
-    def test_evaluations_compute_by_the_plans_of_rank_0(self):
+    def test_evaluations_compute_by_the_algorithms_of_rank_0(self):
         """The stand-in ends a run whose evaluation does not."""
         words = ("steps=1", "evaluate.every=1 step", "device=cuda", "data.train.digits.count=200",
                  "data.validation.digits.count=100", "checkpoint.every=1 step", "run_directory=run")
-        of_rank = {"module": CHECKED, "STAND_IN_PLAN": "that of rank %", "STAND_IN_PLAN_TAKEN": "1"}
+        of_rank = {"module": CHECKED, "STAND_IN_ALGORITHMS": "that of rank %", "STAND_IN_ALGORITHMS_TAKEN": "1"}
         loss = self.train(*words, "--ranks", "2", **of_rank)["eval"]["loss"]
         line = self.run_program("eval", "run", "--ranks", "2", "--log", "json", **of_rank).stdout
         self.assertEqual(json.loads(line)["loss"], loss)

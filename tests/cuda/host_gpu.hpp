@@ -26,7 +26,7 @@ class HostGpu : public Gpu {
     while (!done(event)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   bool done(Event event) override { return stalls_.done(event); }
-  /// What is put on the stream from here on does not seem to end, until resume().
+  /// What is enqueued on the stream from here on does not seem to end, until resume().
   void stall(Stream stream) { stalls_.stall(stream); }
   void resume() { stalls_.resume(); }
   std::byte* allocate(std::size_t bytes) override {
@@ -49,17 +49,17 @@ class HostGpu : public Gpu {
     std::memcpy(to, from, bytes);
   }
   void clear(Stream /*stream*/, std::byte* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
-  GpuQueue* queue(Stream /*stream*/) override { return nullptr; }
+  GpuStream* kernel_stream(Stream /*stream*/) override { return nullptr; }
   void enter(Stream /*stream*/, std::uint64_t /*step*/, const std::string& /*op*/) override {}
   using Gpu::add;
   void add(Stream /*stream*/, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override {
-    put_add<HostGrid>(nullptr, dtype, left, right, out, n);
+    launch_add<HostGrid>(nullptr, dtype, left, right, out, n);
   }
-  void cast(Stream /*stream*/, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override {
-    put_cast<HostGrid>(nullptr, cast, narrow, from, to, n);
+  void cast(Stream /*stream*/, Cast cast, DType type, const void* from, void* to, std::int64_t n) override {
+    launch_cast<HostGrid>(nullptr, cast, type, from, to, n);
   }
   void scale(Stream /*stream*/, float* values, const float* factor, std::int64_t n) override {
-    HostGrid::each(nullptr, n, ScaleBody{values, factor});
+    HostGrid::each(nullptr, n, ScaleFunctor{values, factor});
   }
   std::size_t free_memory() override {
     const char* given = std::getenv("STAND_IN_FREE");

@@ -85,7 +85,7 @@ class Limits(unittest.TestCase):
     def test_the_flag_of_an_overflow_is_set_atomically(self):
         """By the kernel that gathers gradients (train/update_kernels.hpp), whose only integer in memory it is."""
         text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
-        kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim10GatherBody" in kernel.split("(")[0]]
+        kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim13GatherFunctor" in kernel.split("(")[0]]
         self.assertTrue(kernels)
         for kernel in kernels:
             self.assertRegex(kernel, r"\b(atom|red)\.(\w+\.)*global\.")

@@ -1,5 +1,5 @@
-// A GPU's kernel under the CPU's interface: operands are copied to the GPU, the kernel is put on a stream, and results
-// are copied back. So what is known to hold for kernels on the CPU can be asked of those on a GPU.
+// A GPU's kernel under the CPU's interface: operands are copied to the GPU, the kernel is enqueued on a stream, and
+// results are copied back. So what is known to hold for kernels on the CPU can be asked of those on a GPU.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ class KernelOnGpu final : public Kernel {
   /// The Gpu outlives it.
   KernelOnGpu(KernelRequest request, const KernelFactory& make, device::Gpu& gpu, device::Gpu::Stream stream)
       : request_(std::move(request)), gpu_(gpu), stream_(stream), done_(gpu.make_event()) {
-    request_.queue = gpu.queue(stream);
+    request_.stream = gpu.kernel_stream(stream);
     kernel_ = make(request_);
   }
 
   /// Whether the factory made a kernel of such a request.
   [[nodiscard]] bool is_there() const { return kernel_ != nullptr; }
-  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
+  [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
 
   void forward(const ForwardCall& call) override {
     Copies copies;
@@ -45,7 +45,7 @@ class KernelOnGpu final : public Kernel {
                       .saved = saved,
                       .workspace = workspace.get(),
                       .step = static_cast<const StepContext*>(step[0]),
-                      .queue = request_.queue});
+                      .stream = request_.stream});
     fetch(copies);
   }
 
@@ -72,7 +72,7 @@ class KernelOnGpu final : public Kernel {
                        .add_to = call.add_to,
                        .workspace = workspace.get(),
                        .step = static_cast<const StepContext*>(step[0]),
-                       .queue = request_.queue});
+                       .stream = request_.stream});
     fetch(copies);
   }
 

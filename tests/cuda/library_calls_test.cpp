@@ -98,7 +98,7 @@ TEST_F(LibraryCalls, AStreamNamesNoOpOfAnother) {
   CudaGpu gpu(1, kPlace);
   gpu.enter(gpu.make_kernel_stream(), 119, "relu 'a'");
   const auto later = gpu.make_kernel_stream();
-  EXPECT_EQ(gpu.queue(later)->place().text(), kWhere);
+  EXPECT_EQ(gpu.kernel_stream(later)->place().text(), kWhere);
 }
 
 TEST_F(LibraryCalls, AnEventThatIsNotDoneLeavesNoErrorBehind) {
@@ -117,7 +117,7 @@ class ScriptedProducts : public LibraryCalls {
  protected:
   std::optional<LtProduct> product(const std::string& wanted = "") const {
     const std::array forms = {ProductForm{.epilogue = Epilogue::bias}, ProductForm{}};
-    return LtProduct::make(*gpu.queue(stream), {{8, 16}, {16, 4}}, forms, {"linear 'head'", wanted});
+    return LtProduct::make(*gpu.kernel_stream(stream), {{8, 16}, {16, 4}}, forms, {"linear 'head'", wanted});
   }
   mutable CudaGpu gpu{1, kPlace};
   Gpu::Stream stream = gpu.make_kernel_stream();
@@ -134,8 +134,8 @@ TEST_F(ScriptedProducts, TakesTheFirstAlgorithmThatAddsInOneOrder) {
   ASSERT_TRUE(made);
   EXPECT_TRUE(made->name().starts_with("cuBLASLt algorithm 5, ")) << made->name();
   alignas(16) std::array<float, 128> memory{};
-  made->run(*gpu.queue(stream), {.a = memory.data(), .b = memory.data(), .d = memory.data(), .bias = memory.data()},
-            nullptr);
+  made->run(*gpu.kernel_stream(stream),
+            {.a = memory.data(), .b = memory.data(), .d = memory.data(), .bias = memory.data()}, nullptr);
   EXPECT_EQ(scripted_cuda().multiplied_by, 5);
 }
 

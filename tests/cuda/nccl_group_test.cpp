@@ -32,14 +32,14 @@ device::GpuPlace place_of(int rank) {
   return {.host = "node7", .rank = rank, .gpu = fmt::format("GPU {}", rank)};
 }
 
-/// The host, with a queue for streams, whose handles nothing uses.
-class QueueGpu final : public device::HostGpu {
+/// The host, with a stream for streams, whose handles nothing uses.
+class StreamGpu final : public device::HostGpu {
  public:
-  GpuQueue* queue(Stream /*stream*/) override { return &queue_; }
+  GpuStream* kernel_stream(Stream /*stream*/) override { return &stream_; }
 
  private:
   device::CudnnPlans plans_;
-  GpuQueue queue_{nullptr, {}, plans_};
+  GpuStream stream_{nullptr, {}, plans_};
 };
 
 class NcclGroupTest : public testing::Test {
@@ -50,7 +50,7 @@ class NcclGroupTest : public testing::Test {
   Strings run(int size, milliseconds timeout, const Body& body = {}) {
     Strings ends(static_cast<std::size_t>(size));
     run_in_threads(size, [&](Communicator& ranks) {
-      QueueGpu gpu;
+      StreamGpu gpu;
       try {
         NcclGroup group(ranks, gpu, place_of(ranks.rank()), timeout);
         if (body) body(ranks, group);
@@ -279,7 +279,7 @@ class NcclSide {
   void have_read() { exchange_.release({}); }
 
  private:
-  QueueGpu gpu_;
+  StreamGpu gpu_;
   GpuExchange exchange_;
 };
 

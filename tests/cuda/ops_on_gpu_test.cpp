@@ -97,8 +97,8 @@ std::unique_ptr<Kernel> cpu_kernel(const Problem& problem) {
 }
 
 /// Of what no library computed.
-bool is_own(const std::string& plan) {
-  return plan.find("cuDNN") == std::string::npos && plan.find("cuBLASLt") == std::string::npos;
+bool is_own(const std::string& algorithms) {
+  return algorithms.find("cuDNN") == std::string::npos && algorithms.find("cuBLASLt") == std::string::npos;
 }
 
 /// The kernels of the GPU that there is, each under the CPU's interface.
@@ -156,26 +156,26 @@ class OpsOnGpu : public testing::Test {
   }
 
   /// One case in bfloat16 or float16: what the executor gives a kernel there (graph/precision.hpp).
-  struct NarrowCase {
+  struct LowPrecisionCase {
     std::string name;
     DType type;
-    Problem wide, narrow;
+    Problem wide, low;
     double tolerance = 0;
 
-    [[nodiscard]] KernelRequest request(const KernelRequest& of_narrow) const {
-      return narrow_request(type, narrow, of_narrow);
+    [[nodiscard]] KernelRequest request(const KernelRequest& of_low) const {
+      return low_precision_request(type, low, of_low);
     }
     /// To our own kernel's bits, over the grid on the CPU, or to the CPU's kernel in fp32.
     [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
-      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(narrow, found), tolerance, 1e-3);
+      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(low, found), tolerance, 1e-3);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
-      const auto kernel = narrow.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
-      return difference(compute(narrow, *kernel), compute(narrow, found), 0);
+      const auto kernel = low.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
+      return difference(compute(low, *kernel), compute(low, found), 0);
     }
   };
 
   template <class Visit>
-  void for_narrow_cases(const Visit& visit, Which which = Which::all_but_timed) const {
+  void for_low_precision_cases(const Visit& visit, Which which = Which::all_but_timed) const {
     const auto in_two_bytes = [&](const OpCases& /*cases*/, const OpCase& one, const Problem& wide) {
       if (wide.op->kind != OpKind::layer && wide.op->kind != OpKind::fused) return;
       for (const DType type : {DType::bf16, DType::f16}) {
@@ -184,11 +184,11 @@ class OpsOnGpu : public testing::Test {
         round_all(type, rounded.inputs);
         round_all(type, rounded.output_gradients);
         if (wide.op->multiplies) round_all(type, rounded.parameters, true);
-        Problem narrow =
-            narrow_problem_of(type, rounded, one, {{}, true, wide.op->multiplies, true, true, wide.epilogue});
+        Problem low =
+            low_precision_problem_of(type, rounded, one, {{}, true, wide.op->multiplies, true, true, wide.epilogue});
         const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few of the type's own
-        visit(NarrowCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type, std::move(rounded),
-                         std::move(narrow), std::max(one.tolerance, rounding)});
+        visit(LowPrecisionCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type,
+                               std::move(rounded), std::move(low), std::max(one.tolerance, rounding)});
       }
     };
     for_cases(in_two_bytes, which);
@@ -208,10 +208,10 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     const KernelFactory* const made = gpu.find(cases.op);
     ASSERT_NE(made, nullptr) << cases.op << " has no kernel for GPUs";
     const auto on_gpu = problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, request); });
-    const bool own = is_own(on_gpu->plan()) && grids.contains(cases.op);
+    const bool own = is_own(on_gpu->algorithms()) && grids.contains(cases.op);
     const auto on_cpu = own ? problem.make_kernel(grids.at(cases.op)) : cpu_kernel(problem);
     EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), own ? 0 : one.tolerance), "")
-        << title(problem) << ", case " << one.name << ": " << on_gpu->plan();
+        << title(problem) << ", case " << one.name << ": " << on_gpu->algorithms();
     const Results first = compute(problem, *on_gpu);
     EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << title(problem) << ", " << one.name << ", again";
     ++compared;
@@ -219,12 +219,12 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
       const auto last = problem.make_kernel(
           with_channels_last([&](const KernelRequest& request) { return gpu.make(*made, request); }));
       EXPECT_EQ(difference(first, compute(problem, *last), 0), "")
-          << title(problem) << ", case " << one.name << ", channels last: " << last->plan();
+          << title(problem) << ", case " << one.name << ", channels last: " << last->algorithms();
     }
     if (own) return;
     // Another rank takes the algorithms by their names.
     const auto told = problem.make_kernel([&](KernelRequest request) {
-      request.plan = on_gpu->plan();
+      request.algorithms = on_gpu->algorithms();
       return gpu.make(*made, request);
     });
     EXPECT_EQ(difference(first, compute(problem, *told), 0), "") << title(problem) << ", " << one.name << ", told";
@@ -233,31 +233,31 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
       return gpu.make(*made, request);
     });
     EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *rounding), kTf32), "")
-        << title(problem) << ", case " << one.name << " in tf32: " << rounding->plan();
+        << title(problem) << ", case " << one.name << " in tf32: " << rounding->algorithms();
   });
   EXPECT_GT(compared, 100);
 }
 
-// Those that have a kernel for it: others are widened around the one for fp32 (tests/ops/upcast_test.cpp).
+// Those that have a kernel for it: others are upcast around the one for fp32 (tests/ops/upcast_test.cpp).
 TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   RealGpu gpu;
   if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
   int compared = 0;
   std::map<std::string, int> by_libraries;  // cases, by op
-  const auto compare = [&](const NarrowCase& one) {
+  const auto compare = [&](const LowPrecisionCase& one) {
     const KernelFactory* const made = gpu.find(one.wide.op->name);
     ASSERT_NE(made, nullptr) << one.name;
     const auto on_gpu =
-        one.narrow.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, one.request(request)); });
+        one.low.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, one.request(request)); });
     if (on_gpu == nullptr) return;
-    const bool own = is_own(on_gpu->plan());
-    EXPECT_EQ(one.difference_to(*on_gpu, own), "") << one.name << ": " << on_gpu->plan();
-    const Results first = compute(one.narrow, *on_gpu);
-    EXPECT_EQ(difference(first, compute(one.narrow, *on_gpu), 0), "") << one.name << ", again";
+    const bool own = is_own(on_gpu->algorithms());
+    EXPECT_EQ(one.difference_to(*on_gpu, own), "") << one.name << ": " << on_gpu->algorithms();
+    const Results first = compute(one.low, *on_gpu);
+    EXPECT_EQ(difference(first, compute(one.low, *on_gpu), 0), "") << one.name << ", again";
     ++compared;
     if (!own) ++by_libraries[one.wide.op->name];
   };
-  for_narrow_cases(compare, Which::with_timed_products);
+  for_low_precision_cases(compare, Which::with_timed_products);
   EXPECT_GT(compared, 200);
   if (gpu.is_stand_in()) return;
   for (const char* op : {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}) {
@@ -270,8 +270,8 @@ TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
   device::HostGpu gpu;
   const auto grids = host_grid_kernels();
   int compared = 0;
-  for_narrow_cases([&](const NarrowCase& one) {
-    const auto around = one.narrow.make_kernel([&](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+  for_low_precision_cases([&](const LowPrecisionCase& one) {
+    const auto around = one.low.make_kernel([&](const KernelRequest& request) -> std::unique_ptr<Kernel> {
       auto kernel =
           std::make_unique<KernelOnGpu>(one.request(request), grids.at(one.wide.op->name), gpu, gpu.make_stream());
       return kernel->is_there() ? std::move(kernel) : nullptr;
@@ -318,9 +318,9 @@ TEST(OpsOnGpuDifference, IsFound) {
   EXPECT_EQ(difference(floats(1, NAN), expected, 0), "output 0 has other bits");
   EXPECT_EQ(difference(expected, floats(1, NAN), 1e-3), "output 0, element 1: expected 2, found nan");
   const std::array<std::uint16_t, 2> halves = {0x3c00, 0x4001};  // 1 and 2.002 in float16
-  const Results narrow = results(DType::f16, std::as_bytes(std::span(halves)));
-  EXPECT_EQ(difference(expected, narrow, 1e-2), "");
-  EXPECT_EQ(difference(expected, narrow, 1e-4), "output 0, element 1: expected 2, found 2.001953125");
+  const Results low = results(DType::f16, std::as_bytes(std::span(halves)));
+  EXPECT_EQ(difference(expected, low, 1e-2), "");
+  EXPECT_EQ(difference(expected, low, 1e-4), "output 0, element 1: expected 2, found 2.001953125");
 }
 
 }  // namespace lockstep::ops

@@ -47,16 +47,16 @@ def judged(kind, text):
 
 class Judging(unittest.TestCase):
     OURS = ("========= Uninitialized __global__ memory read of size 4 bytes\n"
-            "=========     at void lockstep::device::run_elements<lockstep::ops::ConvBody>(long, T1)+0x160\n"
+            "=========     at void lockstep::device::run_elements<lockstep::ops::ConvFunctor>(long, T1)+0x160\n"
             "=========     by thread (1,0,0) in block (0,0,0)\n=========\n")
-    LIBRARY = OURS.replace("lockstep::device::run_elements<lockstep::ops::ConvBody>", "implicit_convolve_sgemm")
+    LIBRARY = OURS.replace("lockstep::device::run_elements<lockstep::ops::ConvFunctor>", "implicit_convolve_sgemm")
 
     def whole(self, *parts):
         return "========= COMPUTE-SANITIZER\n[ RUN ] a case\n" + "".join(parts) + "========= ERROR SUMMARY: 3 errors\n"
 
     def test_a_report_about_our_kernel(self):
         ours = ["Uninitialized __global__ memory read of size 4 bytes; at void lockstep::device::run_elements<"
-                "lockstep::ops::ConvBody>(long, T1)+0x160; by thread (1,0,0) in block (0,0,0)"]
+                "lockstep::ops::ConvFunctor>(long, T1)+0x160; by thread (1,0,0) in block (0,0,0)"]
         for kind in KINDS:
             self.assertEqual(judged(kind, self.whole(self.OURS)), ours)
 

@@ -245,7 +245,7 @@ void open_nvrtc_builtins() {}
 // Its kernels are CUDA's affair.
 void CudaGpu::add(Stream /*stream*/, DType /*dtype*/, const void* /*left*/, const void* /*right*/, void* /*out*/,
                   std::int64_t /*n*/) {}
-void CudaGpu::cast(Stream /*stream*/, Cast /*cast*/, DType /*narrow*/, const void* /*from*/, void* /*to*/,
+void CudaGpu::cast(Stream /*stream*/, Cast /*cast*/, DType /*type*/, const void* /*from*/, void* /*to*/,
                    std::int64_t /*n*/) {}
 void CudaGpu::scale(Stream /*stream*/, float* /*values*/, const float* /*factor*/, std::int64_t /*n*/) {}
 

@@ -355,7 +355,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   return ScriptedNccl::current().put("ncclAllReduce", fmt::format("ncclAllReduce {}", count), std::move(part));
 }
 
-// A stream's queue has handles of libraries, which need a GPU, and which nothing here uses.
+// A stream's stream has handles of libraries, which need a GPU, and which nothing here uses.
 namespace lockstep::device {
 
 CublasLt make_cublas_lt(const GpuPlace& /*place*/) {

@@ -69,15 +69,15 @@ std::vector<float> numbers(std::uint64_t seed) {
   return values;
 }
 
-std::vector<std::uint16_t> narrowed(DType dtype, const std::vector<float>& values) {
+std::vector<std::uint16_t> downcast_of(DType dtype, const std::vector<float>& values) {
   std::vector<std::uint16_t> to(values.size());
-  narrow(dtype, values.data(), to.data(), std::ssize(values));
+  downcast(dtype, values.data(), to.data(), std::ssize(values));
   return to;
 }
 
-std::vector<float> widened(DType dtype, const std::vector<std::uint16_t>& values) {
+std::vector<float> upcast_of(DType dtype, const std::vector<std::uint16_t>& values) {
   std::vector<float> to(values.size());
-  widen(dtype, values.data(), to.data(), std::ssize(values));
+  upcast(dtype, values.data(), to.data(), std::ssize(values));
   return to;
 }
 
@@ -104,24 +104,24 @@ TEST_F(StepOnGpu, SumsAndProductsHaveTheBitsOfTheCpu) {
   EXPECT_EQ(bits(fetch<float>(on_gpu, left.size())), bits(products));
 }
 
-TEST_F(StepOnGpu, CastsAndNarrowSumsHaveTheBitsOfTheCpu) {
+TEST_F(StepOnGpu, CastsAndLowPrecisionSumsHaveTheBitsOfTheCpu) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     const auto left = numbers(3), right = numbers(4);
     const auto n = std::ssize(left);
-    const auto narrow_left = narrowed(dtype, left), narrow_right = narrowed(dtype, right);
-    const auto wide_left = widened(dtype, narrow_left), wide_right = widened(dtype, narrow_right);
+    const auto low_left = downcast_of(dtype, left), low_right = downcast_of(dtype, right);
+    const auto wide_left = upcast_of(dtype, low_left), wide_right = upcast_of(dtype, low_right);
     std::vector<float> sums;
     for (std::size_t i = 0; i < left.size(); ++i) sums.push_back(wide_left[i] + wide_right[i]);
 
-    const auto wide = put(left), two = put(narrow_left), other = put(narrow_right);
+    const auto wide = put(left), two = put(low_left), other = put(low_right);
     const device::GpuBlock out(gpu(), left.size() * sizeof(float));
-    gpu().cast(stream_, device::Cast::narrow, dtype, wide.get(), out.get(), n);
-    EXPECT_EQ(fetch<std::uint16_t>(out, left.size()), narrow_left);
-    gpu().cast(stream_, device::Cast::widen, dtype, two.get(), out.get(), n);
+    gpu().cast(stream_, device::Cast::downcast, dtype, wide.get(), out.get(), n);
+    EXPECT_EQ(fetch<std::uint16_t>(out, left.size()), low_left);
+    gpu().cast(stream_, device::Cast::upcast, dtype, two.get(), out.get(), n);
     EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(wide_left));
     gpu().add(stream_, dtype, two.get(), other.get(), out.get(), n);
-    EXPECT_EQ(bits(widened(dtype, fetch<std::uint16_t>(out, left.size()))),
-              bits(widened(dtype, narrowed(dtype, sums))));
+    EXPECT_EQ(bits(upcast_of(dtype, fetch<std::uint16_t>(out, left.size()))),
+              bits(upcast_of(dtype, downcast_of(dtype, sums))));
   }
 }
 

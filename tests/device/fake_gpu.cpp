@@ -34,13 +34,13 @@ Gpu::Stream FakeGpu::make_stream() {
   const std::lock_guard lock(mutex_);
   clocks_.emplace_back();
   const auto stream = static_cast<Stream>(clocks_.size() - 2);
-  queues_.push_back(std::make_unique<GpuQueue>(GpuQueue{*this, stream}));
+  kernel_streams_.push_back(std::make_unique<GpuStream>(GpuStream{*this, stream}));
   return stream;
 }
 
-GpuQueue* FakeGpu::queue(Stream stream) {
+GpuStream* FakeGpu::kernel_stream(Stream stream) {
   const std::lock_guard lock(mutex_);
-  return queues_.at(static_cast<std::size_t>(stream)).get();
+  return kernel_streams_.at(static_cast<std::size_t>(stream)).get();
 }
 
 void FakeGpu::enter(Stream /*stream*/, std::uint64_t step, const std::string& op) {
@@ -49,31 +49,31 @@ void FakeGpu::enter(Stream /*stream*/, std::uint64_t step, const std::string& op
 }
 
 void FakeGpu::add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
-  put(stream, [=, this] {
+  enqueue(stream, [=, this] {
     const auto bytes = static_cast<std::size_t>(n) * size_of(dtype);
     kernel_reads(stream, static_cast<const std::byte*>(left), bytes);
     kernel_reads(stream, static_cast<const std::byte*>(right), bytes);
     kernel_writes(stream, static_cast<std::byte*>(out), bytes);
-    put_add<HostGrid>(nullptr, dtype, left, right, out, n);
+    launch_add<HostGrid>(nullptr, dtype, left, right, out, n);
   });
 }
 
 void FakeGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
-  put(stream, [=, this] {
+  enqueue(stream, [=, this] {
     kernel_reads(stream, bytes_of(factor), sizeof(float));
     kernel_writes(stream, bytes_of(values), static_cast<std::size_t>(n) * sizeof(float));
-    HostGrid::each(nullptr, n, ScaleBody{values, factor});
+    HostGrid::each(nullptr, n, ScaleFunctor{values, factor});
   });
 }
 
-void FakeGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
-  put(stream, [=, this] {
-    const auto bytes = [&](bool is_narrow) {
-      return static_cast<std::size_t>(n) * (is_narrow ? size_of(narrow) : sizeof(float));
+void FakeGpu::cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) {
+  enqueue(stream, [=, this] {
+    const auto bytes = [&](bool is_low_precision) {
+      return static_cast<std::size_t>(n) * (is_low_precision ? size_of(type) : sizeof(float));
     };
-    kernel_reads(stream, static_cast<const std::byte*>(from), bytes(cast == Cast::widen));
-    kernel_writes(stream, static_cast<std::byte*>(to), bytes(cast == Cast::narrow));
-    put_cast<HostGrid>(nullptr, cast, narrow, from, to, n);
+    kernel_reads(stream, static_cast<const std::byte*>(from), bytes(cast == Cast::upcast));
+    kernel_writes(stream, static_cast<std::byte*>(to), bytes(cast == Cast::downcast));
+    launch_cast<HostGrid>(nullptr, cast, type, from, to, n);
   });
 }
 
@@ -95,18 +95,18 @@ class KeptKernels final : public GpuGraph {
 
 }  // namespace
 
-std::unique_ptr<GpuGraph> FakeGpu::capture(Stream stream, const std::function<void()>& put) {
+std::unique_ptr<GpuGraph> FakeGpu::capture(Stream stream, const std::function<void()>& launch) {
   {
     const std::lock_guard lock(mutex_);
     captured_[stream].clear();
   }
-  put();
+  launch();
   const std::lock_guard lock(mutex_);
   auto kernels = captured_.extract(stream);
   return std::make_unique<KeptKernels>(std::move(kernels.mapped()), graphs_launched_);
 }
 
-void FakeGpu::put(Stream stream, std::function<void()> kernel) {
+void FakeGpu::enqueue(Stream stream, std::function<void()> kernel) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = captured_.find(stream); found != captured_.end()) {
@@ -260,12 +260,12 @@ void FakeGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
 }
 
 void FakeGpu::kernel_reads(Stream stream, const std::byte* device, std::size_t bytes) {
-  only_outside_of_graphs(stream, "a kernel that was not put()");
+  only_outside_of_graphs(stream, "a kernel that was not enqueued");
   access({{timeline(stream), device, bytes, false, false}});
 }
 
 void FakeGpu::kernel_writes(Stream stream, std::byte* device, std::size_t bytes) {
-  only_outside_of_graphs(stream, "a kernel that was not put()");
+  only_outside_of_graphs(stream, "a kernel that was not enqueued");
   access({{timeline(stream), device, bytes, true, false}});
 }
 

@@ -22,10 +22,10 @@
 namespace lockstep {
 
 /// What a kernel of a test is called with: where to tell its accesses.
-class GpuQueue {
+class GpuStream {
  public:
   device::Gpu& gpu;
-  device::Gpu::Stream stream;
+  device::Gpu::Stream handle;
 };
 
 namespace device {
@@ -61,27 +61,27 @@ class FakeGpu final : public Gpu {
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   void reads(const std::byte* pinned, std::size_t bytes) override;
-  [[nodiscard]] GpuQueue* queue(Stream stream) override;
+  [[nodiscard]] GpuStream* kernel_stream(Stream stream) override;
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;
   using Gpu::add;
   void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
-  void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override;
+  void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) override;
   void scale(Stream stream, float* values, const float* factor, std::int64_t n) override;
-  /// What is put() meanwhile is kept, and done by each launch.
-  [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& put) override;
+  /// What is enqueued meanwhile is kept, and done by each launch.
+  [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& launch) override;
   [[nodiscard]] std::size_t free_memory() override { return free_memory_; }
 
   /// What free_memory() says from now on.
   void set_free_memory(std::size_t bytes) { free_memory_ = bytes; }
-  /// What is put on the stream from here on does not end, until resume(): a host that waits for it would wait for ever,
-  /// which is a mistake.
+  /// What is enqueued on the stream from here on does not end, until resume(): a host that waits for it would wait for
+  /// ever, which is a mistake.
   void stall(Stream stream) { stalls_.stall(stream); }
   void resume() { stalls_.resume(); }
   /// What enter() was told last, of any stream: "step 3: relu 'first'".
   [[nodiscard]] const std::string& entered() const { return entered_; }
 
   /// A kernel: done now, or kept where the stream is captured.
-  void put(Stream stream, std::function<void()> kernel);
+  void enqueue(Stream stream, std::function<void()> kernel);
   [[nodiscard]] std::size_t graphs_launched() const { return graphs_launched_; }
 
   /// As a kernel put on the stream would.
@@ -140,25 +140,25 @@ class FakeGpu final : public Gpu {
   Stalls stalls_;
   std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now
   std::atomic<std::size_t> graphs_launched_ = 0;
-  std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream
-  std::vector<Clock> clocks_;                      ///< by timeline
+  std::vector<std::unique_ptr<GpuStream>> kernel_streams_;  ///< by stream
+  std::vector<Clock> clocks_;                               ///< by timeline
   std::vector<Clock> events_;
   std::map<std::uintptr_t, Block> blocks_;
   std::vector<Bytes> freed_;  ///< kept, so that no new block has an old one's address
 };
 
-/// As the kernel that is called with this queue would.
+/// As the kernel that is called with this stream would.
 template <class Element>
-void kernel_reads(GpuQueue* queue, const Element* memory, std::int64_t count) {
+void kernel_reads(GpuStream* stream, const Element* memory, std::int64_t count) {
   if (count == 0) return;
-  dynamic_cast<FakeGpu&>(queue->gpu)
-      .kernel_reads(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+  dynamic_cast<FakeGpu&>(stream->gpu)
+      .kernel_reads(stream->handle, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
 }
 template <class Element>
-void kernel_writes(GpuQueue* queue, Element* memory, std::int64_t count) {
+void kernel_writes(GpuStream* stream, Element* memory, std::int64_t count) {
   if (count == 0) return;
-  dynamic_cast<FakeGpu&>(queue->gpu)
-      .kernel_writes(queue->stream, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
+  dynamic_cast<FakeGpu&>(stream->gpu)
+      .kernel_writes(stream->handle, bytes_of(memory), static_cast<std::size_t>(count) * sizeof(Element));
 }
 
 }  // namespace device

@@ -24,7 +24,7 @@ struct Listed {
     read->push_back(i);
     return i;
   }
-  void put(std::int64_t i, std::int64_t value) const {
+  void store(std::int64_t i, std::int64_t value) const {
     EXPECT_EQ(i, value);
     written->push_back(i);
   }
@@ -35,26 +35,26 @@ static_assert(ReadsAhead<Listed>);
 
 TEST(Grid, ElementsBeyond32Bits) {
   std::int64_t found = -1;
-  const auto body = [&](std::int64_t i) { found = i; };
-  const std::int64_t last = blocks_of_elements<decltype(body)>(kMany) - 1;
-  element_at(last, 4, kMany, body);
+  const auto functor = [&](std::int64_t i) { found = i; };
+  const std::int64_t last = blocks_of_elements<decltype(functor)>(kMany) - 1;
+  element_at(last, 4, kMany, functor);
   EXPECT_EQ(found, kMany - 1);
   found = -1;
-  element_at(last, 5, kMany, body);
+  element_at(last, 5, kMany, functor);
   EXPECT_EQ(found, -1) << "a thread behind the last element";
 }
 
 TEST(Grid, ElementsReadAheadBeyond32Bits) {
   std::vector<std::int64_t> read, written;
-  const Listed body{&read, &written};
+  const Listed functor{&read, &written};
   const std::int64_t last = blocks_of_elements<Listed>(kMany) - 1;
-  element_at(last, 4, kMany, body);
+  element_at(last, 4, kMany, functor);
   EXPECT_EQ(written, std::vector{kMany - 1});
-  element_at(last, 5, kMany, body);
+  element_at(last, 5, kMany, functor);
   EXPECT_EQ(written.size(), 1U) << "a thread behind the last element";
 
   read = written = {};
-  element_at(last - 1, 255, kMany, body);
+  element_at(last - 1, 255, kMany, functor);
   std::vector<std::int64_t> expected;
   for (std::int64_t k = 0; k < kAhead; ++k)
     expected.push_back((last - 1) * kBlockThreads * kAhead + 255 + k * kBlockThreads);
@@ -89,11 +89,11 @@ TEST(Grid, RowsBeyond32Bits) {
   const std::int64_t last = blocks_of_rows(kMany) - 1;
   HostGroup lanes;
   std::int64_t found = -1;
-  const auto body = [&](HostGroup& /*group*/, std::int64_t row) { found = row; };
-  row_at(last, 4, kMany, lanes, body);
+  const auto functor = [&](HostGroup& /*group*/, std::int64_t row) { found = row; };
+  row_at(last, 4, kMany, lanes, functor);
   EXPECT_EQ(found, kMany - 1);
   found = -1;
-  row_at(last, 5, kMany, lanes, body);
+  row_at(last, 5, kMany, lanes, functor);
   EXPECT_EQ(found, -1) << "a group behind the last row";
 }
 

@@ -4,36 +4,36 @@
 
 namespace lockstep::device {
 
-TEST(PlanParts, AreReadBackFromTheirText) {
-  const PlanParts parts{"cuBLASLt algorithm 20, tile 15, stages 18", "eng4_k2=3", std::string(kOwnKernel)};
+TEST(LayerAlgorithms, AreReadBackFromTheirText) {
+  const LayerAlgorithms parts{"cuBLASLt algorithm 20, tile 15, stages 18", "eng4_k2=3", std::string(kOwnKernel)};
   EXPECT_EQ(parts.text(),
             "output: cuBLASLt algorithm 20, tile 15, stages 18; input's gradient: eng4_k2=3; weight's gradient: own "
             "kernel");
-  const PlanParts read = PlanParts::of(parts.text());
+  const LayerAlgorithms read = LayerAlgorithms::of(parts.text());
   EXPECT_EQ(read.output, parts.output);
   EXPECT_EQ(read.input_gradient, parts.input_gradient);
   EXPECT_EQ(read.weight_gradient, parts.weight_gradient);
 }
 
-TEST(PlanParts, WhatIsEmptyIsLeftOut) {
-  const PlanParts attention{"eng2_k24=7", "eng6_k24=26", ""};
+TEST(LayerAlgorithms, WhatIsEmptyIsLeftOut) {
+  const LayerAlgorithms attention{"eng2_k24=7", "eng6_k24=26", ""};
   EXPECT_EQ(attention.text(), "output: eng2_k24=7; input's gradient: eng6_k24=26");
-  const PlanParts read = PlanParts::of(attention.text());
+  const LayerAlgorithms read = LayerAlgorithms::of(attention.text());
   EXPECT_EQ(read.input_gradient, "eng6_k24=26");
   EXPECT_EQ(read.weight_gradient, "");
-  EXPECT_EQ(PlanParts{"A"}.text(), "output: A");
+  EXPECT_EQ(LayerAlgorithms{"A"}.text(), "output: A");
 }
 
-TEST(PlanParts, OfAnotherTextAreEmpty) {
+TEST(LayerAlgorithms, OfAnotherTextAreEmpty) {
   for (const char* text : {"", "the first", "weight's gradient: C"}) {
-    const PlanParts parts = PlanParts::of(text);
+    const LayerAlgorithms parts = LayerAlgorithms::of(text);
     EXPECT_EQ(parts.output + parts.input_gradient + parts.weight_gradient, "") << text;
   }
 }
 
-TEST(PlanParts, APlanThatIsNotThereHasItsMessage) {
+TEST(LayerAlgorithms, APlanThatIsNotThereHasItsMessage) {
   const GpuPlace place{.host = "node7", .rank = 2, .gpu = "GPU 0 (NVIDIA A100, 0000:3b:00.0)"};
-  const Error error = plan_not_there(place, {"head", "eng4_k2=3"});
+  const Error error = algorithm_not_there(place, {"head", "eng4_k2=3"});
   EXPECT_EQ(error.code(), ExitCode::usage);
   EXPECT_STREQ(error.what(),
                "rank 2 on node7: 'head': expected the algorithm that rank 0 chose (eng4_k2=3), found that the library "

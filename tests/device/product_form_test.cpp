@@ -19,9 +19,10 @@ TEST(ProductForm, IsPartOfAPlansName) {
 }
 
 TEST(ProductForm, IsReadBackFromAPlan) {
-  const PlanParts parts{"A" + suffix_of({{}, Epilogue::bias_gelu, DType::bf16}),
-                        "B" + suffix_of({{}, Epilogue::gelu_gradient}), "C" + suffix_of({{}, Epilogue::sums_of_b})};
-  const PlanParts read = PlanParts::of(parts.text());
+  const LayerAlgorithms parts{"A" + suffix_of({{}, Epilogue::bias_gelu, DType::bf16}),
+                              "B" + suffix_of({{}, Epilogue::gelu_gradient}),
+                              "C" + suffix_of({{}, Epilogue::sums_of_b})};
+  const LayerAlgorithms read = LayerAlgorithms::of(parts.text());
   EXPECT_EQ(read.output, parts.output);
   EXPECT_EQ(read.input_gradient, parts.input_gradient);
   EXPECT_EQ(read.weight_gradient, parts.weight_gradient);

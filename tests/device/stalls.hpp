@@ -10,7 +10,7 @@ namespace lockstep::device {
 
 class Stalls {
  public:
-  /// What is put on the stream from here on does not end, until resume().
+  /// What is enqueued on the stream from here on does not end, until resume().
   void stall(Gpu::Stream stream) {
     const std::lock_guard lock(mutex_);
     streams_.insert(stream);

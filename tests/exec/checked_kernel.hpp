@@ -21,55 +21,57 @@ class CheckedKernel final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  /// STAND_IN_PLAN, for tests of what is made of plans; "%" stands for the rank. With STAND_IN_PLAN_TAKEN it is the one
-  /// that was asked for, if any; and evaluations must then compute by rank 0's.
-  [[nodiscard]] std::string plan() const override {
+  /// STAND_IN_ALGORITHMS, for tests of what is made of algorithms; "%" stands for the rank. With
+  /// STAND_IN_ALGORITHMS_TAKEN it is the one that was asked for, if any; and evaluations must then compute by rank 0's.
+  [[nodiscard]] std::string algorithms() const override {
     const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    return !request_.plan.empty() && takes_plans() ? request_.plan : plan_of(rank == nullptr ? "0" : rank);
+    return !request_.algorithms.empty() && takes_algorithms() ? request_.algorithms
+                                                              : algorithms_of(rank == nullptr ? "0" : rank);
   }
 
   void forward(const ForwardCall& call) override {
-    if (request_.mode == Mode::inference && takes_plans()) LOCKSTEP_CHECK(plan() == plan_of("0"), "rank 0's plan");
-    put(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::forward); });
+    if (request_.mode == Mode::inference && takes_algorithms())
+      LOCKSTEP_CHECK(algorithms() == algorithms_of("0"), "rank 0's algorithms");
+    enqueue(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::forward); });
   }
-  [[nodiscard]] bool remakes() const override { return kernel_->remakes(); }
-  void remake(const ForwardCall& call) override {
-    put(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::remake); });
+  [[nodiscard]] bool can_recompute() const override { return kernel_->can_recompute(); }
+  void recompute(const ForwardCall& call) override {
+    enqueue(call, [this](const ForwardCall& held) { check_forward(held, &Kernel::recompute); });
   }
   void backward(const BackwardCall& call) override {
-    put(call, [this](const BackwardCall& held) { check_backward(held); });
+    enqueue(call, [this](const BackwardCall& held) { check_backward(held); });
   }
 
  private:
-  static bool takes_plans() { return std::getenv("STAND_IN_PLAN_TAKEN") != nullptr; }
-  static std::string plan_of(const char* rank) {
-    const char* const given = std::getenv("STAND_IN_PLAN");
+  static bool takes_algorithms() { return std::getenv("STAND_IN_ALGORITHMS_TAKEN") != nullptr; }
+  static std::string algorithms_of(const char* rank) {
+    const char* const given = std::getenv("STAND_IN_ALGORITHMS");
     std::string text = given == nullptr ? "" : given;
     if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, rank);
     return text;
   }
 
   void check_forward(const ForwardCall& call, void (Kernel::*run)(const ForwardCall&)) {
-    read(call.queue, call.inputs, request_.inputs);
-    read(call.queue, call.parameters, request_.parameters);
-    read(call.queue, call.states, request_.states);
-    write(call.queue, call.statistics, request_.states);
-    write(call.queue, call.outputs, request_.outputs);
-    write(call.queue, call.saved, request_.saved);
-    write(call.queue, call.workspace, workspace_bytes());
-    read(call.queue, call.step, sizeof(StepContext));
+    read(call.stream, call.inputs, request_.inputs);
+    read(call.stream, call.parameters, request_.parameters);
+    read(call.stream, call.states, request_.states);
+    write(call.stream, call.statistics, request_.states);
+    write(call.stream, call.outputs, request_.outputs);
+    write(call.stream, call.saved, request_.saved);
+    write(call.stream, call.workspace, workspace_bytes());
+    read(call.stream, call.step, sizeof(StepContext));
     (kernel_.get()->*run)(call);
   }
   void check_backward(const BackwardCall& call) {
-    read(call.queue, call.inputs, request_.inputs);
-    read(call.queue, call.parameters, request_.parameters);
-    read(call.queue, call.outputs, request_.outputs);
-    read(call.queue, call.saved, request_.saved);
-    read(call.queue, call.output_gradients, request_.outputs);
-    write(call.queue, call.input_gradients, request_.inputs);
-    write(call.queue, call.parameter_gradients, request_.parameters);
-    write(call.queue, call.workspace, workspace_bytes());
-    read(call.queue, call.step, sizeof(StepContext));
+    read(call.stream, call.inputs, request_.inputs);
+    read(call.stream, call.parameters, request_.parameters);
+    read(call.stream, call.outputs, request_.outputs);
+    read(call.stream, call.saved, request_.saved);
+    read(call.stream, call.output_gradients, request_.outputs);
+    write(call.stream, call.input_gradients, request_.inputs);
+    write(call.stream, call.parameter_gradients, request_.parameters);
+    write(call.stream, call.workspace, workspace_bytes());
+    read(call.stream, call.step, sizeof(StepContext));
     kernel_->backward(call);
   }
 
@@ -95,35 +97,35 @@ class CheckedKernel final : public Kernel {
     call.parameter_gradients = hold(call.parameter_gradients, lists);
   }
   template <class Call, class Check>
-  static void put(const Call& call, const Check& check) {
+  static void enqueue(const Call& call, const Check& check) {
     Lists lists;
     Call held = call;
     hold(held, lists);
-    fake(call.queue).put(call.queue->stream, [held, lists, check] { check(held); });
+    fake(call.stream).enqueue(call.stream->handle, [held, lists, check] { check(held); });
   }
 
   using Specs = std::vector<TensorSpec>;
 
   template <class Pointers>
-  static void read(GpuQueue* queue, const Pointers& memory, const Specs& specs) {
+  static void read(GpuStream* stream, const Pointers& memory, const Specs& specs) {
     for (std::size_t i = 0; i < memory.size(); ++i) {
       if (memory[i] == nullptr) continue;
-      fake(queue).kernel_reads(queue->stream, reinterpret_cast<const std::byte*>(memory[i]), specs.at(i).bytes());
+      fake(stream).kernel_reads(stream->handle, reinterpret_cast<const std::byte*>(memory[i]), specs.at(i).bytes());
     }
   }
-  static void read(GpuQueue* queue, const void* memory, std::size_t bytes) {
+  static void read(GpuStream* stream, const void* memory, std::size_t bytes) {
     if (memory == nullptr) return;
-    fake(queue).kernel_reads(queue->stream, static_cast<const std::byte*>(memory), bytes);
+    fake(stream).kernel_reads(stream->handle, static_cast<const std::byte*>(memory), bytes);
   }
   template <class Pointers>
-  static void write(GpuQueue* queue, const Pointers& memory, const Specs& specs) {
-    for (std::size_t i = 0; i < memory.size(); ++i) write(queue, memory[i], specs.at(i).bytes());
+  static void write(GpuStream* stream, const Pointers& memory, const Specs& specs) {
+    for (std::size_t i = 0; i < memory.size(); ++i) write(stream, memory[i], specs.at(i).bytes());
   }
-  static void write(GpuQueue* queue, void* memory, std::size_t bytes) {
+  static void write(GpuStream* stream, void* memory, std::size_t bytes) {
     if (memory == nullptr) return;
-    fake(queue).kernel_writes(queue->stream, static_cast<std::byte*>(memory), bytes);
+    fake(stream).kernel_writes(stream->handle, static_cast<std::byte*>(memory), bytes);
   }
-  static device::FakeGpu& fake(GpuQueue* queue) { return dynamic_cast<device::FakeGpu&>(queue->gpu); }
+  static device::FakeGpu& fake(GpuStream* stream) { return dynamic_cast<device::FakeGpu&>(stream->gpu); }
 
   KernelRequest request_;
   std::unique_ptr<Kernel> kernel_;

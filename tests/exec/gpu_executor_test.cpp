@@ -20,8 +20,8 @@ namespace {
 
 using Int = std::int64_t;
 
-// A CPU that multiplies bfloat16 itself has other bits than what widens around kernels for float32, as the fake does.
-const int kWidened = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 0);
+// A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32, as the fake does.
+const int kUpcast = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 0);
 
 constexpr Int kBatch = 4;
 constexpr int kShards = 6;
@@ -258,7 +258,7 @@ TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
   }
 }
 
-// What is narrow is cast on the GPU, around kernels for float32, and weights are read from their copies.
+// What is in low precision is cast on the GPU, around kernels for float32, and weights are read from their copies.
 TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
   const Results wide = Bench().run(cpu_device(), 1, kOneBucket);
   const Results expected = Bench(DType::bf16).run(cpu_device(), 1, kOneBucket);
@@ -278,7 +278,7 @@ TEST(GpuExecutor, FusedGeluChangesNoBit) {
   }
 }
 
-// In narrow types what lies between is not rounded: other bits than the three ops have, the same in every run.
+// In low precision what lies between is not rounded: other bits than the three ops have, the same in every run.
 TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
   Bench first(DType::bf16, gelu_net);
   const Results expected = first.run(first.gpu(), 1, kOneBucket);

@@ -179,20 +179,21 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
     return b.graph().nodes[static_cast<std::size_t>(node)].op->name == "norm";
   };
   const Program kept = compile(b.graph(), Mode::training, none);
-  const Program remade = compile(b.graph(), Mode::training, none, {.remakes = is_norm});
-  EXPECT_EQ(count(kept, Instruction::Kind::remake), 0);
-  ASSERT_EQ(count(remade, Instruction::Kind::remake), 1);  // nobody reads what the second norm made
-  EXPECT_LT(remade.arena_bytes, kept.arena_bytes);
-  for (std::size_t i = 0; i < remade.instructions.size(); ++i) {
-    const Instruction& again = remade.instructions[i];
-    if (again.kind != Instruction::Kind::remake) continue;
-    const Instruction& reader = remade.instructions[i + 1];
+  const Program recomputed = compile(b.graph(), Mode::training, none, {.can_recompute = is_norm});
+  EXPECT_EQ(count(kept, Instruction::Kind::recompute), 0);
+  ASSERT_EQ(count(recomputed, Instruction::Kind::recompute), 1);  // nobody reads what the second norm made
+  EXPECT_LT(recomputed.arena_bytes, kept.arena_bytes);
+  for (std::size_t i = 0; i < recomputed.instructions.size(); ++i) {
+    const Instruction& again = recomputed.instructions[i];
+    if (again.kind != Instruction::Kind::recompute) continue;
+    const Instruction& reader = recomputed.instructions[i + 1];
     EXPECT_EQ(reader.kind, Instruction::Kind::backward);
     EXPECT_EQ(b.graph().nodes[static_cast<std::size_t>(reader.node)].op->name, "curve");
     EXPECT_EQ(reader.inputs[0], again.outputs[0]);
     EXPECT_TRUE(again.statistics.empty());
   }
-  EXPECT_EQ(count(compile(b.graph(), Mode::inference, none, {.remakes = is_norm}), Instruction::Kind::remake), 0);
+  EXPECT_EQ(count(compile(b.graph(), Mode::inference, none, {.can_recompute = is_norm}), Instruction::Kind::recompute),
+            0);
 }
 
 TEST(Builder, NamesWhatIsWrong) {

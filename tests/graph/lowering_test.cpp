@@ -142,7 +142,8 @@ OpRegistry gelu_toys() {
   gelu_linear.name = "gelu_linear";
   gelu_linear.constant_inputs = {0};
   OpDef gelu = toy("gelu", 1);
-  gelu.attributes = {{.name = "approximate", .kind = AttributeKind::text, .doc = "-", .fallback = std::string("tanh")}};
+  gelu.attributes = {
+      {.name = "approximate", .kind = AttributeKind::text, .doc = "-", .default_value = std::string("tanh")}};
   for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, toy_loss(), toy("sum", 2)}) ops.add(op);
   return ops;
 }

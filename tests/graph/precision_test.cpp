@@ -1,4 +1,4 @@
-// Which values of a graph are kept in a narrow type.
+// Which values of a graph are kept in a low-precision type.
 #include "graph/precision.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class Precision : public testing::Test {
  protected:
   ValueId add(const std::string& op, const std::vector<ValueId>& inputs) { return builder_.apply(op, inputs); }
   /// Of the values of these nodes, in bfloat16.
-  std::vector<bool> narrow(ValueId output, const std::vector<ValueId>& values) {
+  std::vector<bool> kept_low(ValueId output, const std::vector<ValueId>& values) {
     builder_.graph().output = output;
     set_precision(builder_.graph(), DType::bf16);
     std::vector<bool> list;
@@ -68,30 +68,30 @@ using Bools = std::vector<bool>;
 
 TEST_F(Precision, WhatLayersMakeForOneAnother) {
   const ValueId a = add("product", {x_}), b = add("act", {a}), c = add("product", {b});
-  EXPECT_EQ(narrow(c, {x_, a, b, c}), (Bools{false, true, true, false}));
+  EXPECT_EQ(kept_low(c, {x_, a, b, c}), (Bools{false, true, true, false}));
   const Graph& graph = builder_.graph();
   EXPECT_EQ(graph.at(graph.parameters[0]).spec.dtype, DType::f32);
-  EXPECT_EQ(graph.nodes[0].products, DType::bf16);
-  EXPECT_EQ(graph.nodes[1].products, DType::f32);
+  EXPECT_EQ(graph.nodes[0].compute_type, DType::bf16);
+  EXPECT_EQ(graph.nodes[1].compute_type, DType::f32);
 }
 
 TEST_F(Precision, NotWhatLossesAndMetricsRead) {
   const ValueId a = add("product", {x_}), b = add("act", {a}), c = add("act", {b});
   builder_.graph().loss = builder_.add_node("loss", {b}, {}, "loss");
   builder_.graph().metrics.push_back(builder_.add_node("metric", {a}, {}, "metric"));
-  EXPECT_EQ(narrow(c, {a, b, c}), (Bools{false, false, false}));
+  EXPECT_EQ(kept_low(c, {a, b, c}), (Bools{false, false, false}));
 }
 
 TEST_F(Precision, ViewsAreOfOneTypeWithWhatTheyShow) {
   const ValueId seen = add("view", {x_}), a = add("act", {seen}), shown = add("view", {a}), b = add("act", {shown});
   const ValueId c = add("act", {b}), out = add("view", {c});
-  EXPECT_EQ(narrow(out, {seen, a, shown, b, c, out}), (Bools{false, true, true, true, false, false}));
+  EXPECT_EQ(kept_low(out, {seen, a, shown, b, c, out}), (Bools{false, true, true, true, false, false}));
 }
 
 TEST_F(Precision, InputsOfASumAreOfOneTypeWithIt) {
   const ValueId a = add("act", {x_}), b = add("act", {a}), inner = add("sum", {a, b});
   const ValueId c = add("act", {inner}), d = add("act", {c}), last = add("sum", {c, d});
-  EXPECT_EQ(narrow(last, {a, b, inner, c, d, last}), (Bools{true, true, true, false, false, false}));
+  EXPECT_EQ(kept_low(last, {a, b, inner, c, d, last}), (Bools{true, true, true, false, false, false}));
 }
 
 TEST_F(Precision, Float16IsKeptWhereBfloat16Is) {
@@ -102,7 +102,7 @@ TEST_F(Precision, Float16IsKeptWhereBfloat16Is) {
   EXPECT_EQ(type(a), DType::f16);
   EXPECT_EQ(type(b), DType::f16);
   EXPECT_EQ(type(c), DType::f32);
-  EXPECT_EQ(builder_.graph().nodes[0].products, DType::f16);
+  EXPECT_EQ(builder_.graph().nodes[0].compute_type, DType::f16);
 }
 
 TEST_F(Precision, Tf32IsForProductsOnly) {
@@ -118,7 +118,7 @@ TEST_F(Precision, Float32ChangesNothing) {
   builder_.graph().output = b;
   set_precision(builder_.graph(), DType::f32);
   EXPECT_EQ(builder_.graph().at(a).spec.dtype, DType::f32);
-  EXPECT_EQ(builder_.graph().nodes[0].products, DType::f32);
+  EXPECT_EQ(builder_.graph().nodes[0].compute_type, DType::f32);
 }
 
 // A value of two uses: both gradients and their sum are of its type.
@@ -126,7 +126,7 @@ TEST_F(Precision, SumsOfGradientsAreOfTheValuesType) {
   const ValueId a = add("product", {x_}), b = add("act", {a}), c = add("act", {a}), d = add("sum", {b, c});
   const ValueId out = add("product", {d});
   builder_.graph().loss = builder_.add_node("loss", {out}, {}, "loss");
-  (void)narrow(out, {});
+  (void)kept_low(out, {});
   const Program program = compile(builder_.graph(), Mode::training, [](std::int32_t) { return std::size_t{0}; });
   int sums = 0;
   for (const Instruction& instruction : program.instructions) {

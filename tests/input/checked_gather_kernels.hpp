@@ -8,28 +8,28 @@ namespace lockstep::input {
 
 class CheckedGatherKernels final : public GatherKernels {
  public:
-  void put(GpuQueue* queue, std::int64_t n, const GatherImagesBody& body) const override {
-    const std::int64_t samples = n / (body.out_height * body.out_width);
-    const std::int64_t bytes = body.height * body.width * body.channels;
-    read_samples(queue, samples, body.ids, body.images, bytes);
-    device::kernel_reads(queue, body.moves, samples * body.steps);
-    device::kernel_reads(queue, body.factors, body.channels);
-    device::kernel_reads(queue, body.shifts, body.channels);
-    device::kernel_writes(queue, body.out, n * body.channels);
-    grids_.put(queue, n, body);
+  void launch(GpuStream* stream, std::int64_t n, const GatherImagesFunctor& functor) const override {
+    const std::int64_t samples = n / (functor.out_height * functor.out_width);
+    const std::int64_t bytes = functor.height * functor.width * functor.channels;
+    read_samples(stream, samples, functor.ids, functor.images, bytes);
+    device::kernel_reads(stream, functor.moves, samples * functor.steps);
+    device::kernel_reads(stream, functor.factors, functor.channels);
+    device::kernel_reads(stream, functor.shifts, functor.channels);
+    device::kernel_writes(stream, functor.out, n * functor.channels);
+    grids_.launch(stream, n, functor);
   }
-  void put(GpuQueue* queue, std::int64_t n, const GatherBytesBody& body) const override {
-    read_samples(queue, n / body.bytes, body.ids, body.samples, body.bytes);
-    device::kernel_writes(queue, body.out, n);
-    grids_.put(queue, n, body);
+  void launch(GpuStream* stream, std::int64_t n, const GatherBytesFunctor& functor) const override {
+    read_samples(stream, n / functor.bytes, functor.ids, functor.samples, functor.bytes);
+    device::kernel_writes(stream, functor.out, n);
+    grids_.launch(stream, n, functor);
   }
 
  private:
   template <class Element>
-  static void read_samples(GpuQueue* queue, std::int64_t count, const std::int64_t* ids, const Element* samples,
+  static void read_samples(GpuStream* stream, std::int64_t count, const std::int64_t* ids, const Element* samples,
                            std::int64_t each) {
-    device::kernel_reads(queue, ids, count);
-    for (std::int64_t i = 0; i < count; ++i) device::kernel_reads(queue, samples + ids[i] * each, each);
+    device::kernel_reads(stream, ids, count);
+    for (std::int64_t i = 0; i < count; ++i) device::kernel_reads(stream, samples + ids[i] * each, each);
   }
   GridGatherKernels<device::HostGrid> grids_;
 };

@@ -23,7 +23,7 @@ class NotedAttention {
   NotedAttention(std::size_t workspace, std::vector<Operands>& calls) : workspace_(workspace), calls_(&calls) {}
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_; }
   [[nodiscard]] static std::string name() { return "noted"; }
-  void run(const GpuQueue& /*queue*/, const Operands& operands, void* /*workspace*/) const {
+  void run(const GpuStream& /*stream*/, const Operands& operands, void* /*workspace*/) const {
     calls_->push_back(operands);
   }
 
@@ -64,12 +64,12 @@ class LibraryAttentions : public testing::Test {
                             .output_gradients = one,
                             .input_gradients = wanted,
                             .workspace = workspace,
-                            .queue = reinterpret_cast<GpuQueue*>(&queue_)});
+                            .stream = reinterpret_cast<GpuStream*>(&stream_)});
     return calls_.empty() ? NotedAttention::Operands{} : calls_.front();
   }
 
   std::vector<NotedAttention::Operands> calls_;
-  std::byte queue_{};  // nobody looks into it
+  std::byte stream_{};  // nobody looks into it
 };
 
 }  // namespace
@@ -121,7 +121,7 @@ TEST_F(LibraryAttentions, OneTensorOfAllThreeNeedsNoRoom) {
 TEST_F(LibraryAttentions, InferenceNeedsTheLibrarysRoomAlone) {
   const LibraryAttention<NotedAttention> alone(sizes(5, 7), NotedAttention(kOutput, calls_), std::nullopt);
   EXPECT_EQ(alone.workspace_bytes(), 1024U);
-  EXPECT_EQ(alone.plan(), "output: noted");
+  EXPECT_EQ(alone.algorithms(), "output: noted");
 }
 
 }  // namespace lockstep::ops

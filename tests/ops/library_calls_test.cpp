@@ -56,9 +56,9 @@ TEST(LibraryCalls, LinearsProductsAreThoseOfItsOwnKernels) {
   const Floats x = integers(15, 1), weight = integers(12, 2), dy = integers(20, 3);
   Floats y(20), dx(15), dw(12);
   using device::HostGrid;
-  HostGrid::rows(nullptr, 20, LinearBody<float, float>{x.data(), weight.data(), nullptr, y.data(), sizes});
-  HostGrid::each(nullptr, 15, LinearInputGradientBody<float, float>{dy.data(), weight.data(), dx.data(), sizes});
-  HostGrid::each(nullptr, 12, LinearWeightGradientBody<float>{x.data(), dy.data(), dw.data(), sizes});
+  HostGrid::rows(nullptr, 20, LinearFunctor<float, float>{x.data(), weight.data(), nullptr, y.data(), sizes});
+  HostGrid::each(nullptr, 15, LinearInputGradientFunctor<float, float>{dy.data(), weight.data(), dx.data(), sizes});
+  HostGrid::each(nullptr, 12, LinearWeightGradientFunctor<float>{x.data(), dy.data(), dw.data(), sizes});
   EXPECT_EQ(product(output_product(sizes), weight, x), y);
   EXPECT_EQ(product(input_gradient_product(sizes), weight, dy), dx);
   EXPECT_EQ(product(weight_gradient_product(sizes), x, dy), dw);
@@ -114,9 +114,9 @@ TEST(LibraryCalls, ConvsLayoutIsThatOfItsOwnKernel) {
   const Floats x = integers(2 * 5 * 6 * 4, 1), weight = integers(6 * 2 * 6, 2);
   Floats packed(weight.size()), y(2 * 3 * 5 * 6);
   using device::HostGrid;
-  HostGrid::each(nullptr, 72, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
+  HostGrid::each(nullptr, 72, ChannelsLastFunctor<float>{weight.data(), packed.data(), filter});
   HostGrid::each(nullptr, static_cast<std::int64_t>(y.size()),
-                 ConvBody<float, float>{x.data(), weight.data(), nullptr, y.data(), s});
+                 ConvFunctor<float, float>{x.data(), weight.data(), nullptr, y.data(), s});
   const auto [batch, filters, height, width] = layout.output.sizes;
   EXPECT_EQ(layout.output.sizes, (Place{2, 6, 3, 5}));
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.size()); ++i) {
@@ -138,8 +138,8 @@ TEST(LibraryCalls, AWeightWithChannelsLastComesBack) {
   const FilterSizes filter{3, 4};
   const Floats weight = integers(24, 5);
   Floats packed(24), back(24);
-  device::HostGrid::each(nullptr, 24, ChannelsLastBody<float>{weight.data(), packed.data(), filter});
-  device::HostGrid::each(nullptr, 24, ChannelsFirstBody{packed.data(), back.data(), filter});
+  device::HostGrid::each(nullptr, 24, ChannelsLastFunctor<float>{weight.data(), packed.data(), filter});
+  device::HostGrid::each(nullptr, 24, ChannelsFirstFunctor{packed.data(), back.data(), filter});
   EXPECT_EQ(back, weight);
   EXPECT_NE(packed, weight);
 }

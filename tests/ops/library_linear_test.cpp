@@ -52,7 +52,7 @@ class LibraryLinears : public testing::Test {
  protected:
   LibraryLinears() { add_built_in(registry_); }
 
-  /// A bias with a fraction that narrow types don't have, unless it is to be rounded.
+  /// A bias with a fraction that low-precision types don't have, unless it is to be rounded.
   [[nodiscard]] Problem problem(const Setting& setting, bool rounded_bias = false) const {
     OpCase one{.name = "played",
                .attributes = Attributes({{"features", setting.features}, {"bias", setting.bias}}),
@@ -71,12 +71,12 @@ class LibraryLinears : public testing::Test {
       const Tensor wide = copied(made.parameters[1]);
       round_to(setting.type, wide.as<float>().data(), made.parameters[1].as<float>().data(), wide.elements());
     }
-    made.inputs = narrowed(setting.type, made.inputs);
-    made.parameters[0] = narrowed(setting.type, made.parameters[0]);
-    narrow_specs(setting.type, made.input_specs);
+    made.inputs = downcast_of(setting.type, made.inputs);
+    made.parameters[0] = downcast_of(setting.type, made.parameters[0]);
+    lower_precision(setting.type, made.input_specs);
     if (setting.wide_output) return made;
-    made.output_gradients = narrowed(setting.type, made.output_gradients);
-    narrow_specs(setting.type, made.signature.outputs);
+    made.output_gradients = downcast_of(setting.type, made.output_gradients);
+    lower_precision(setting.type, made.signature.outputs);
     return made;
   }
 
@@ -84,8 +84,8 @@ class LibraryLinears : public testing::Test {
   std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem, const std::string& wanted = "") {
     return problem.make_kernel([&](KernelRequest request) {
       complete(request, setting, problem);
-      request.plan = wanted;
-      request.queue = &queue_;
+      request.algorithms = wanted;
+      request.stream = &stream_;
       return make_played(setting.op, request);
     });
   }
@@ -96,7 +96,7 @@ class LibraryLinears : public testing::Test {
     });
   }
   static void complete(KernelRequest& request, const Setting& setting, const Problem& problem) {
-    request.products = setting.type;
+    request.compute_type = setting.type;
     request.tf32 = setting.tf32;
     for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
   }
@@ -104,12 +104,12 @@ class LibraryLinears : public testing::Test {
   void expect_own_bits(const Setting& setting) {
     const Problem given = problem(setting);
     const auto kernel = played(setting, given);
-    const bool rounds_bias = kernel->plan().find("bias in") != std::string::npos;
+    const bool rounds_bias = kernel->algorithms().find("bias in") != std::string::npos;
     const Problem as_read = problem(setting, rounds_bias);
-    KernelRun expected(as_read), found(given, {.queue = &queue_});
+    KernelRun expected(as_read), found(given, {.stream = &stream_});
     const auto own_kernel = own(setting, as_read);
     SCOPED_TRACE(fmt::format("{}, {}, bias {}, {} features: {}", setting.op, name_of(setting.type), setting.bias,
-                             setting.features, kernel->plan()));
+                             setting.features, kernel->algorithms()));
     expected.forward(*own_kernel);
     found.forward(*kernel);
     EXPECT_TRUE(found.outputs() == expected.outputs());
@@ -124,7 +124,7 @@ class LibraryLinears : public testing::Test {
   void expect_the_weights_gradient_alone(const Problem& given, Kernel& kernel, const KernelRun::Bytes& weights) {
     std::vector<bool> want(given.parameters.size());
     want[0] = true;
-    KernelRun run(given, {.want_parameters = want, .queue = &queue_});
+    KernelRun run(given, {.want_parameters = want, .stream = &stream_});
     run.forward(kernel);
     run.backward(kernel);
     EXPECT_TRUE(run.parameter_gradients()[0] == weights);
@@ -144,10 +144,12 @@ class LibraryLinears : public testing::Test {
     }
   }
 
-  [[nodiscard]] std::string plan(const Setting& setting) { return played(setting, problem(setting))->plan(); }
+  [[nodiscard]] std::string algorithms(const Setting& setting) {
+    return played(setting, problem(setting))->algorithms();
+  }
 
   OpRegistry registry_;
-  GpuQueue queue_{[](const ProductForm&) { return true; }};
+  GpuStream stream_{[](const ProductForm&) { return true; }};
 };
 
 bool is_plain(const ProductForm& form) {
@@ -158,53 +160,57 @@ bool is_plain(const ProductForm& form) {
 
 TEST_F(LibraryLinears, WithEveryEpilogue) {
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"linear_gelu", DType::f32, true, 16, 24, false, true}),
+  EXPECT_EQ(algorithms({"linear_gelu", DType::f32, true, 16, 24, false, true}),
             "output: played, gelu with its input kept; input's gradient: played; weight's gradient: played, bias's "
             "gradient");
-  EXPECT_EQ(plan({"gelu_linear", DType::bf16, false}),
+  EXPECT_EQ(algorithms({"gelu_linear", DType::bf16, false}),
             "output: played; input's gradient: played, gelu's gradient; weight's gradient: played");
-  EXPECT_EQ(plan({"gelu_linear", DType::f32, false, 16, 24, false, true}),
+  EXPECT_EQ(algorithms({"gelu_linear", DType::f32, false, 16, 24, false, true}),
             "output: played; input's gradient: played, gelu's gradient; weight's gradient: played");
-  EXPECT_EQ(plan({"linear"}), "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
+  EXPECT_EQ(algorithms({"linear"}),
+            "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
 // A library's gelu is not said to be exact.
 TEST_F(LibraryLinears, WithAGeluOfOurOwnInFp32) {
-  EXPECT_EQ(plan({"linear_gelu", DType::f32, false}),
+  EXPECT_EQ(algorithms({"linear_gelu", DType::f32, false}),
             "output: played; input's gradient: played; weight's gradient: played");
-  EXPECT_EQ(plan({"gelu_linear", DType::f32, false}),
+  EXPECT_EQ(algorithms({"gelu_linear", DType::f32, false}),
             "output: played; input's gradient: played; weight's gradient: played");
 }
 
 TEST_F(LibraryLinears, WithNone) {
-  queue_.proposes = is_plain;
+  stream_.proposes = is_plain;
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"linear_gelu"}), "output: played; input's gradient: played; weight's gradient: played");
+  EXPECT_EQ(algorithms({"linear_gelu"}), "output: played; input's gradient: played; weight's gradient: played");
 }
 
 TEST_F(LibraryLinears, WithABiasOfTheOutputsTypeOnly) {
-  queue_.proposes = [](const ProductForm& form) { return !adds_bias(form.epilogue) || form.bias == form.types.result; };
+  stream_.proposes = [](const ProductForm& form) {
+    return !adds_bias(form.epilogue) || form.bias == form.types.result;
+  };
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"linear_gelu", DType::bf16}),
+  EXPECT_EQ(algorithms({"linear_gelu", DType::bf16}),
             "output: played, gelu with its input kept, bias in bf16; input's gradient: played; weight's gradient: "
             "played, bias's gradient");
-  EXPECT_EQ(plan({"linear", DType::f16}),
+  EXPECT_EQ(algorithms({"linear", DType::f16}),
             "output: played, bias in f16; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
 TEST_F(LibraryLinears, WithABiasInFp32ForAnOutputInFp32Only) {
-  queue_.proposes = [](const ProductForm& form) {
+  stream_.proposes = [](const ProductForm& form) {
     return !adds_bias(form.epilogue) || (form.bias == DType::f32 && form.types.result == DType::f32);
   };
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"linear", DType::bf16}),
+  EXPECT_EQ(algorithms({"linear", DType::bf16}),
             "output: played, result in fp32; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
 TEST_F(LibraryLinears, WithNothingAtAll) {
-  queue_.proposes = [](const ProductForm&) { return false; };
+  stream_.proposes = [](const ProductForm&) { return false; };
   expect_own_bits_in_all_settings();
-  EXPECT_EQ(plan({"gelu_linear"}), "output: own kernel; input's gradient: own kernel; weight's gradient: own kernel");
+  EXPECT_EQ(algorithms({"gelu_linear"}),
+            "output: own kernel; input's gradient: own kernel; weight's gradient: own kernel");
 }
 
 // Rank 0's library may have only one of the forms that another rank's has, with the same algorithm.
@@ -219,10 +225,10 @@ TEST_F(LibraryLinears, AFormIsTakenByItsName) {
     for (const bool bias : {true, false}) {
       const Setting setting{op, DType::bf16, bias};
       for (const auto& of_rank_0 : libraries) {
-        queue_.proposes = of_rank_0;
-        const std::string wanted = plan(setting);
-        queue_.proposes = libraries.back();
-        EXPECT_EQ(played(setting, problem(setting), wanted)->plan(), wanted) << op;
+        stream_.proposes = of_rank_0;
+        const std::string wanted = algorithms(setting);
+        stream_.proposes = libraries.back();
+        EXPECT_EQ(played(setting, problem(setting), wanted)->algorithms(), wanted) << op;
       }
     }
   }
@@ -231,10 +237,10 @@ TEST_F(LibraryLinears, AFormIsTakenByItsName) {
 // The gradient of an output in fp32 is copied to rows of 8 elements.
 TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
   for (const char* op : {"linear", "gelu_linear"}) {
-    const Setting narrow{op, DType::bf16, true, 6, 5, false}, wide{op, DType::bf16, true, 6, 5, true};
-    const Problem of_narrow = problem(narrow), of_wide = problem(wide);
-    KernelRun expected(of_narrow), found(of_wide, {.queue = &queue_});
-    const auto own_kernel = own(narrow, of_narrow), kernel = own(wide, of_wide);
+    const Setting low{op, DType::bf16, true, 6, 5, false}, wide{op, DType::bf16, true, 6, 5, true};
+    const Problem of_low = problem(low), of_wide = problem(wide);
+    KernelRun expected(of_low), found(of_wide, {.stream = &stream_});
+    const auto own_kernel = own(low, of_low), kernel = own(wide, of_wide);
     EXPECT_GE(kernel->workspace_bytes(), own_kernel->workspace_bytes() + 5 * 8 * 2);
     expected.forward(*own_kernel);
     expected.backward(*own_kernel);
@@ -247,9 +253,9 @@ TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
 }
 
 TEST_F(LibraryLinears, AWidthThatIsNoMultipleOfEightLeavesGeluToUs) {
-  EXPECT_EQ(plan({"linear_gelu", DType::bf16, true, 16, 12}),
+  EXPECT_EQ(algorithms({"linear_gelu", DType::bf16, true, 16, 12}),
             "output: played, result in fp32; input's gradient: played; weight's gradient: played, bias's gradient");
-  EXPECT_EQ(plan({"gelu_linear", DType::bf16, true, 12, 16}),
+  EXPECT_EQ(algorithms({"gelu_linear", DType::bf16, true, 12, 16}),
             "output: played; input's gradient: played, result in fp32; weight's gradient: played, bias's gradient");
 }
 

@@ -23,55 +23,55 @@ inline void round_all(DType type, std::vector<Tensor>& tensors, bool only_matric
   }
 }
 
-inline Tensor narrowed(DType type, const Tensor& tensor) {
+inline Tensor downcast_of(DType type, const Tensor& tensor) {
   if (tensor.dtype() != DType::f32) return copied(tensor);
   Tensor short_one({type, tensor.shape()});
-  narrow(type, tensor.as<float>().data(), short_one.as<std::uint16_t>().data(), tensor.elements());
+  downcast(type, tensor.as<float>().data(), short_one.as<std::uint16_t>().data(), tensor.elements());
   return short_one;
 }
 
-inline std::vector<Tensor> narrowed(DType type, const std::vector<Tensor>& tensors) {
+inline std::vector<Tensor> downcast_of(DType type, const std::vector<Tensor>& tensors) {
   std::vector<Tensor> list;
-  for (const Tensor& tensor : tensors) list.push_back(narrowed(type, tensor));
+  for (const Tensor& tensor : tensors) list.push_back(downcast_of(type, tensor));
   return list;
 }
 
-inline void narrow_specs(DType type, std::vector<TensorSpec>& specs) {
+inline void lower_precision(DType type, std::vector<TensorSpec>& specs) {
   for (TensorSpec& spec : specs) {
     if (spec.dtype == DType::f32) spec.dtype = type;
   }
 }
 
-/// Whose kernels, and what they are given narrow beside the products' operands.
+/// Whose kernels, and what they are given in low precision beside the products' operands.
 struct Tested {
   KernelFactory make;
-  bool takes_narrow = false;  ///< of OpDef
-  bool narrow_parameters = false;
-  bool narrow_inputs = true, narrow_outputs = true;
+  bool takes_low_precision = false;  ///< of OpDef
+  bool low_precision_weights = false;
+  bool low_precision_inputs = true, low_precision_outputs = true;
   std::string epilogue;  ///< of KernelRequest
 };
 
 /// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
-inline Problem narrow_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
+inline Problem low_precision_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
   Problem problem = make_problem(*wide.op, the_case);
   problem.epilogue = tested.epilogue;
-  if (tested.narrow_inputs) {
-    problem.inputs = narrowed(type, wide.inputs);
-    narrow_specs(type, problem.input_specs);
+  if (tested.low_precision_inputs) {
+    problem.inputs = downcast_of(type, wide.inputs);
+    lower_precision(type, problem.input_specs);
   }
-  if (tested.narrow_outputs) {
-    problem.output_gradients = narrowed(type, wide.output_gradients);
-    narrow_specs(type, problem.signature.outputs);
+  if (tested.low_precision_outputs) {
+    problem.output_gradients = downcast_of(type, wide.output_gradients);
+    lower_precision(type, problem.signature.outputs);
   }
   for (Tensor& tensor : problem.parameters) {
-    if (tested.narrow_parameters && tensor.shape().size() > 1) tensor = narrowed(type, tensor);
+    if (tested.low_precision_weights && tensor.shape().size() > 1) tensor = downcast_of(type, tensor);
   }
   return problem;
 }
 
-/// The request of a narrow problem, as an executor makes it.
-inline KernelRequest narrow_request(DType type, const Problem& problem, KernelRequest request) {
-  if (problem.op->multiplies) request.products = type;
+/// The request of a low-precision problem, as an executor makes it.
+inline KernelRequest low_precision_request(DType type, const Problem& problem, KernelRequest request) {
+  if (problem.op->multiplies) request.compute_type = type;
   for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
   return request;
 }

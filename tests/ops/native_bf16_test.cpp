@@ -49,27 +49,27 @@ class NativeBf16 : public testing::Test {
   void SetUp() override {
     if (!device::cpu_info().multiplies_bf16) {
       GTEST_SKIP() << "oneDNN multiplies no bfloat16 on this processor (" << device::cpu_info().isa
-                   << "): it is widened around float32's kernels";
+                   << "): it is upcast around float32's kernels";
     }
   }
 
   /// The case of an op, in float32 but rounded, and in bfloat16.
   struct Pair {
     OpCase the_case;
-    Problem wide, narrow;
+    Problem wide, low;
   };
   [[nodiscard]] static Pair pair_of(const OpDef& op, OpCase the_case, const Tested& tested, const char* shard = "") {
     the_case.name += shard;  // values are made from the name
     Pair pair{the_case, make_problem(op, the_case), {}};
     for (auto* tensors : {&pair.wide.inputs, &pair.wide.output_gradients}) round_all(DType::bf16, *tensors);
     round_all(DType::bf16, pair.wide.parameters, true);
-    pair.narrow = narrow_problem_of(DType::bf16, pair.wide, pair.the_case, tested);
+    pair.low = low_precision_problem_of(DType::bf16, pair.wide, pair.the_case, tested);
     return pair;
   }
-  /// Null where it is left to widening.
+  /// Null where it is left to the upcast.
   [[nodiscard]] static std::unique_ptr<Kernel> native(const Problem& problem) {
     return problem.make_kernel([&](KernelRequest request) {
-      return problem.op->kernels.at(DeviceKind::cpu)(narrow_request(DType::bf16, problem, std::move(request)));
+      return problem.op->kernels.at(DeviceKind::cpu)(low_precision_request(DType::bf16, problem, std::move(request)));
     });
   }
   /// visit(pair, kernel) for all cases of linear and conv that oneDNN computes, with x and y in bfloat16 or as a model
@@ -85,7 +85,7 @@ class NativeBf16 : public testing::Test {
           SCOPED_TRACE(cases.op + ", " + the_case.name + (in ? "" : ", x in float32") + (out ? "" : ", y in float32"));
           const Tested tested{{}, true, false, in, out};
           const Pair pair = pair_of(ops_.at(cases.op), the_case, tested);
-          const auto kernel = native(pair.narrow);
+          const auto kernel = native(pair.low);
           if (kernel == nullptr) continue;
           visit(pair, tested, *kernel);
           ++visited;
@@ -109,46 +109,46 @@ class NativeBf16Choice : public NativeBf16 {
 TEST_F(NativeBf16Choice, IsOfTheInstructionSetAndTheTypes) {
   KernelRequest request;
   request.inputs = request.outputs = {{DType::bf16, {2, 3}}};
-  request.products = DType::bf16;
+  request.compute_type = DType::bf16;
   EXPECT_TRUE(multiplies_natively(request, dnnl::cpu_isa::avx512_core_bf16));
   EXPECT_TRUE(multiplies_natively(request, dnnl::cpu_isa::avx512_core_amx));
   EXPECT_FALSE(multiplies_natively(request, dnnl::cpu_isa::avx512_core));
   EXPECT_FALSE(multiplies_natively(request, dnnl::cpu_isa::avx2));
   request.inputs[0].dtype = DType::f32;
   EXPECT_TRUE(multiplies_natively(request, dnnl::cpu_isa::avx512_core_bf16));
-  request.inputs[0].dtype = request.outputs[0].dtype = request.products = DType::f16;
+  request.inputs[0].dtype = request.outputs[0].dtype = request.compute_type = DType::f16;
   EXPECT_FALSE(multiplies_natively(request, dnnl::cpu_isa::avx512_core_amx));
 }
 
-TEST_F(NativeBf16Choice, IsTakenWhereTheProcessorHasItAndElseWidened) {
+TEST_F(NativeBf16Choice, IsTakenWhereTheProcessorHasItAndElseUpcast) {
   const bool here = device::cpu_info().multiplies_bf16;
   for (const std::string op : {"linear", "conv"}) {
-    ASSERT_TRUE(ops_.at(op).takes_narrow.contains(DeviceKind::cpu));
+    ASSERT_TRUE(ops_.at(op).takes_low_precision.contains(DeviceKind::cpu));
     OpCase the_case{.name = "of_sixteens", .attributes = {}, .inputs = {{DType::f32, {16, 32}}}};
     the_case.attributes = Attributes({{"features", std::int64_t{32}}});
     if (op == "conv") {
       the_case.attributes = Attributes({{"filters", std::int64_t{32}}, {"kernel", std::int64_t{3}}});
       the_case.inputs = {{DType::f32, {2, 8, 8, 32}}};
     }
-    const auto kernel = native(pair_of(ops_.at(op), the_case, {{}, true}).narrow);
+    const auto kernel = native(pair_of(ops_.at(op), the_case, {{}, true}).low);
     ASSERT_EQ(kernel != nullptr, here) << op;
     if (!here) continue;
-    const std::string plan = kernel->plan();
-    EXPECT_NE(plan.find("output: "), std::string::npos) << plan;
-    EXPECT_NE(plan.find("weight's gradient: "), std::string::npos) << plan;
-    RecordProperty(op, plan);
-    std::printf("%s in bfloat16 is computed here: %s\n", op.c_str(), plan.c_str());
+    const std::string algorithms = kernel->algorithms();
+    EXPECT_NE(algorithms.find("output: "), std::string::npos) << algorithms;
+    EXPECT_NE(algorithms.find("weight's gradient: "), std::string::npos) << algorithms;
+    RecordProperty(op, algorithms);
+    std::printf("%s in bfloat16 is computed here: %s\n", op.c_str(), algorithms.c_str());
   }
 }
 
 TEST_F(NativeBf16, IsFloat32RoundedOnce) {
   const int checked = for_native([](const Pair& pair, const Tested&, Kernel& kernel) {
     const auto wide_kernel = pair.wide.make_kernel();
-    const Results found = computed(kernel, pair.narrow), expected = computed(*wide_kernel, pair.wide);
+    const Results found = computed(kernel, pair.low), expected = computed(*wide_kernel, pair.wide);
     const double tolerance = pair.the_case.tolerance;
-    expect_rounded_once(found.outputs[0], pair.narrow.signature.outputs[0], expected.outputs[0], tolerance, "output");
-    if (!pair.narrow.trains()) return;
-    expect_rounded_once(found.input_gradients[0], pair.narrow.input_specs[0], expected.input_gradients[0], tolerance,
+    expect_rounded_once(found.outputs[0], pair.low.signature.outputs[0], expected.outputs[0], tolerance, "output");
+    if (!pair.low.trains()) return;
+    expect_rounded_once(found.input_gradients[0], pair.low.input_specs[0], expected.input_gradients[0], tolerance,
                         "input gradient");
     for (std::size_t i = 0; i < found.parameter_gradients.size(); ++i) {
       expect_rounded_once(found.parameter_gradients[i], {DType::f32, pair.wide.parameters[i].shape()},
@@ -160,50 +160,50 @@ TEST_F(NativeBf16, IsFloat32RoundedOnce) {
 
 TEST_F(NativeBf16, BitsDependOnNothingElse) {
   for_native([this](const Pair& pair, const Tested& tested, Kernel& kernel) {
-    const Results expected = computed(kernel, pair.narrow);
+    const Results expected = computed(kernel, pair.low);
     const Pair another = pair_of(*pair.wide.op, pair.the_case, tested, ", another shard");
-    (void)computed(kernel, another.narrow);
-    EXPECT_TRUE(computed(kernel, pair.narrow, {.junk = std::byte{0}}) == expected) << "after another shard";
-    EXPECT_TRUE(computed(kernel, pair.narrow, {.shift = 1}) == expected) << "at other addresses";
+    (void)computed(kernel, another.low);
+    EXPECT_TRUE(computed(kernel, pair.low, {.junk = std::byte{0}}) == expected) << "after another shard";
+    EXPECT_TRUE(computed(kernel, pair.low, {.shift = 1}) == expected) << "at other addresses";
     Results elsewhere;
-    std::thread([&] { elsewhere = computed(*native(pair.narrow), pair.narrow, {.shift = 3}); }).join();
+    std::thread([&] { elsewhere = computed(*native(pair.low), pair.low, {.shift = 3}); }).join();
     EXPECT_TRUE(elsewhere == expected) << "in another kernel on another thread";
   });
 }
 
 TEST_F(NativeBf16, AGradientAloneHasTheSameBits) {
   for_native([](const Pair& pair, const Tested&, Kernel& kernel) {
-    if (!pair.narrow.trains()) return;
-    const Results all = computed(kernel, pair.narrow);
+    if (!pair.low.trains()) return;
+    const Results all = computed(kernel, pair.low);
     const std::size_t parameters = all.parameter_gradients.size();
     for (std::size_t i = 0; i < parameters; ++i) {
       std::vector<bool> wanted(parameters);
       wanted[i] = true;
-      const Results alone = computed(kernel, pair.narrow, {.want_inputs = {false}, .want_parameters = wanted});
+      const Results alone = computed(kernel, pair.low, {.want_inputs = {false}, .want_parameters = wanted});
       EXPECT_TRUE(alone.parameter_gradients[i] == all.parameter_gradients[i]) << "parameter " << i;
     }
-    const Results data = computed(kernel, pair.narrow, {.want_parameters = std::vector<bool>(parameters)});
+    const Results data = computed(kernel, pair.low, {.want_parameters = std::vector<bool>(parameters)});
     EXPECT_TRUE(data.input_gradients == all.input_gradients);
   });
 }
 
 TEST_F(NativeBf16, PacksItsWeightAgainForANewVersion) {
   for_native([this](const Pair& pair, const Tested& tested, Kernel& kernel) {
-    (void)computed(kernel, pair.narrow);
+    (void)computed(kernel, pair.low);
     Pair updated = pair_of(*pair.wide.op, pair.the_case, tested, ", updated");
-    ++updated.narrow.step.parameters_version;
-    EXPECT_TRUE(computed(kernel, updated.narrow) == computed(*native(updated.narrow), updated.narrow));
+    ++updated.low.step.parameters_version;
+    EXPECT_TRUE(computed(kernel, updated.low) == computed(*native(updated.low), updated.low));
   });
 }
 
 TEST_F(NativeBf16, AllocatesInTheFirstCallOnly) {
   for_native([](const Pair& pair, const Tested&, Kernel& kernel) {
-    KernelRun run(pair.narrow);
+    KernelRun run(pair.low);
     run.forward(kernel);
-    if (pair.narrow.trains()) run.backward(kernel);
+    if (pair.low.trains()) run.backward(kernel);
     const std::size_t before = allocations().large;
     run.forward(kernel);
-    if (pair.narrow.trains()) run.backward(kernel);
+    if (pair.low.trains()) run.backward(kernel);
     EXPECT_EQ(allocations().large, before);
   });
 }

@@ -67,7 +67,7 @@ DoubleTensor convert(const std::byte* bytes, const TensorSpec& spec) {
     case DType::bf16:
     case DType::f16: {
       std::vector<float> wide(result.values.size());
-      widen(spec.dtype, reinterpret_cast<const std::uint16_t*>(bytes), wide.data(), spec.elements());
+      upcast(spec.dtype, reinterpret_cast<const std::uint16_t*>(bytes), wide.data(), spec.elements());
       result.values.assign(wide.begin(), wide.end());
       break;
     }
@@ -101,7 +101,7 @@ bool Problem::makes_gradient(std::size_t input) const {
 bool Problem::wants_gradient(std::size_t input) const {
   const auto& constant = op->constant_inputs;
   const DType dtype = input_specs[input].dtype;
-  return (dtype == DType::f32 || is_narrow(dtype)) &&
+  return (dtype == DType::f32 || is_low_precision(dtype)) &&
          std::find(constant.begin(), constant.end(), static_cast<int>(input)) == constant.end();
 }
 
@@ -235,10 +235,10 @@ void KernelRun::forward(Kernel& kernel, Over over) {
   const auto statistics = pointers<float*>(statistics_);
   const auto outputs = pointers<void*>(outputs_), saved = pointers<void*>(saved_);
   kernel.forward(
-      {inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step, options_.queue});
+      {inputs, parameters, states, statistics, outputs, saved, workspace_[0].data(), &problem_.step, options_.stream});
 }
 
-void KernelRun::remake(Kernel& kernel) {
+void KernelRun::recompute(Kernel& kernel) {
   prepare(kernel);
   outputs_[0].junk(options_.junk);
   const auto inputs = pointers<const void*>(inputs_), parameters = pointers<const void*>(parameters_);
@@ -246,7 +246,8 @@ void KernelRun::remake(Kernel& kernel) {
   auto outputs = pointers<void*>(outputs_);
   std::fill(outputs.begin() + 1, outputs.end(), nullptr);
   const auto saved = pointers<void*>(saved_);
-  kernel.remake({inputs, parameters, states, {}, outputs, saved, workspace_[0].data(), &problem_.step, options_.queue});
+  kernel.recompute(
+      {inputs, parameters, states, {}, outputs, saved, workspace_[0].data(), &problem_.step, options_.stream});
 }
 
 void KernelRun::set_outputs(const std::vector<Bytes>& outputs) {
@@ -274,7 +275,7 @@ void KernelRun::backward(Kernel& kernel, Over over) {
     if (!options_.want_parameters[i]) parameter_gradients[i] = nullptr;
   }
   kernel.backward({inputs, parameters, states, outputs, saved, output_gradients, input_gradients, parameter_gradients,
-                   options_.add_to, workspace_[0].data(), &problem_.step, options_.queue});
+                   options_.add_to, workspace_[0].data(), &problem_.step, options_.stream});
 }
 
 std::string KernelRun::damage() const {

@@ -14,7 +14,7 @@ namespace lockstep::ops {
 /// The cases of every op folder; written by CMake.
 [[nodiscard]] std::vector<OpCases> all_cases();
 
-/// By op: its GPU kernels' bodies, run on the CPU over the whole grid (device/gpu/grid.hpp); written by CMake.
+/// By op: its GPU kernels' functors, run on the CPU over the whole grid (device/gpu/grid.hpp); written by CMake.
 [[nodiscard]] std::map<std::string, KernelFactory> host_grid_kernels();
 
 /// None (""), and what the op's kernels on the device can apply to its output.
@@ -67,8 +67,8 @@ struct RunOptions {
   std::byte junk{0xff};                ///< what fresh memory holds: 0xff makes NaNs
   std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
   std::vector<bool> want_parameters = {};
-  std::uint64_t add_to = 0;   ///< of BackwardCall
-  GpuQueue* queue = nullptr;  ///< of all calls
+  std::uint64_t add_to = 0;     ///< of BackwardCall
+  GpuStream* stream = nullptr;  ///< of all calls
 };
 
 /// One run of a kernel. What backward does not declare to read is a null pointer to it; its workspace is junk
@@ -79,7 +79,7 @@ class KernelRun {
   void forward(Kernel& kernel, Over over = Over::junk);
   void backward(Kernel& kernel, Over over = Over::junk);
   /// After forward: output 0 is junk, and made again.
-  void remake(Kernel& kernel);
+  void recompute(Kernel& kernel);
   /// What backward finds instead of what forward made.
   void set_outputs(const std::vector<std::vector<std::byte>>& outputs);
 

@@ -1,5 +1,5 @@
 // A library's product played through on the CPU, from nothing but what the library is told: a stand-in for
-// device::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuQueue says what it proposes.
+// device::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuStream says what it proposes.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-class GpuQueue {
+class GpuStream {
  public:
   std::function<bool(const device::ProductForm&)> proposes;
 };
@@ -26,11 +26,11 @@ namespace ops {
 
 class PlayedProduct {
  public:
-  static std::optional<PlayedProduct> make(const GpuQueue& queue, const device::ColumnProduct& product,
+  static std::optional<PlayedProduct> make(const GpuStream& stream, const device::ColumnProduct& product,
                                            std::span<const device::ProductForm> forms,
-                                           const device::WantedPlan& wanted) {
+                                           const device::WantedAlgorithm& wanted) {
     const auto found = std::find_if(forms.begin(), forms.end(), [&](const device::ProductForm& form) {
-      return queue.proposes(form) && (wanted.name.empty() || PlayedProduct(product, form).name() == wanted.name);
+      return stream.proposes(form) && (wanted.name.empty() || PlayedProduct(product, form).name() == wanted.name);
     });
     if (found == forms.end()) return std::nullopt;
     LOCKSTEP_CHECK(!has_aux(found->epilogue) || aux_fits(product), "a stride that cuBLASLt takes");
@@ -41,10 +41,10 @@ class PlayedProduct {
   [[nodiscard]] const device::ProductForm& form() const { return form_; }
   [[nodiscard]] std::string name() const { return "played" + suffix_of(form_); }
 
-  void run(const GpuQueue& /*queue*/, const device::ProductOperands& operands, void* workspace) const {
+  void run(const GpuStream& /*stream*/, const device::ProductOperands& operands, void* workspace) const {
     std::memset(workspace, 0x5A, workspace_bytes());  // it is the library's own
     for (std::int64_t column = 0; column < product_.n(); ++column) {
-      for (std::int64_t row = 0; row < product_.m(); ++row) put(operands, row, column);
+      for (std::int64_t row = 0; row < product_.m(); ++row) store(operands, row, column);
       if (form_.epilogue == device::Epilogue::sums_of_b) operands.b_sums[column] = sum_of_b(operands, column);
     }
   }
@@ -70,7 +70,7 @@ class PlayedProduct {
     for (std::int64_t k = 0; k < product_.k(); ++k) sum += factor(product_.b, operands.b, k, column);
     return sum;
   }
-  void put(const device::ProductOperands& operands, std::int64_t row, std::int64_t column) const {
+  void store(const device::ProductOperands& operands, std::int64_t row, std::int64_t column) const {
     float sum = 0;
     for (std::int64_t k = 0; k < product_.k(); ++k) {
       sum += factor(product_.a, operands.a, row, k) * factor(product_.b, operands.b, k, column);

@@ -19,7 +19,7 @@ class ReluAfter final : public Kernel {
       : kernel_(std::move(kernel)), gradient_(static_cast<std::size_t>(outputs)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
-  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
+  [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
   void forward(const ForwardCall& call) override {

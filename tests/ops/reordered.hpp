@@ -24,7 +24,7 @@ class Reordered final : public Kernel {
         gradient_(static_cast<std::size_t>(weight.elements()) * sizeof(float)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
-  [[nodiscard]] std::string plan() const override { return kernel_->plan(); }
+  [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override {
     return parameter > 0 && kernel_->adds_gradient(parameter);
   }

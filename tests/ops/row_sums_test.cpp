@@ -84,17 +84,17 @@ TEST(RowSums, OfRowsHaveTheOrderThatIsStated) {
     const auto on_cpu = sums_of(
         size, [&](float* total, float* scratch) { sum_rows(x.data(), size.rows, size.columns, total, scratch); });
     const auto on_grid = sums_of(size, [&](float* total, float* scratch) {
-      put_row_sums<HostGrid>(nullptr, device::RowElements<float>{x.data(), size.columns}, size.rows, size.columns,
-                             total, scratch);
+      launch_row_sums<HostGrid>(nullptr, device::RowElements<float>{x.data(), size.columns}, size.rows, size.columns,
+                                total, scratch);
     });
     EXPECT_TRUE(same_bits(on_cpu, expected)) << size.rows << " rows of " << size.columns << " on the CPU";
     EXPECT_TRUE(same_bits(on_grid, expected)) << size.rows << " rows of " << size.columns << " on a grid";
   }
 }
 
-TEST(RowSums, OfNarrowRowsAreThoseOfTheirValues) {
+TEST(RowSums, OfLowPrecisionRowsAreThoseOfTheirValues) {
   for (const DType type : {DType::bf16, DType::f16}) {
-    device::with_narrow(type, [&]<class T>(T /*element*/) {
+    device::with_low_precision(type, [&]<class T>(T /*element*/) {
       const Size size{133, 37};
       const auto values = made_up(static_cast<std::size_t>(size.rows * size.columns), 2);
       std::vector<T> x(values.size());
@@ -102,8 +102,8 @@ TEST(RowSums, OfNarrowRowsAreThoseOfTheirValues) {
       const auto expected =
           expected_sums(size, [&](Int row, Int column) -> float { return x[row * size.columns + column]; });
       const auto found = sums_of(size, [&](float* total, float* scratch) {
-        put_row_sums<HostGrid>(nullptr, device::RowElements<T>{x.data(), size.columns}, size.rows, size.columns, total,
-                               scratch);
+        launch_row_sums<HostGrid>(nullptr, device::RowElements<T>{x.data(), size.columns}, size.rows, size.columns,
+                                  total, scratch);
       });
       EXPECT_TRUE(same_bits(found, expected)) << name_of(type);
     });
@@ -125,8 +125,9 @@ TEST(RowSums, OfGradientsOfScalesHaveTheOrderThatIsStated) {
       const auto on_cpu =
           sums_of(size, [&](float* total, float* scratch) { sum_scale_gradients(rows, total, scratch); });
       const auto on_grid = sums_of(size, [&](float* total, float* scratch) {
-        put_row_sums<HostGrid>(nullptr, ScaleGradients<float>{x.data(), dy.data(), mean, scales.data(), size.columns},
-                               size.rows, size.columns, total, scratch);
+        launch_row_sums<HostGrid>(nullptr,
+                                  ScaleGradients<float>{x.data(), dy.data(), mean, scales.data(), size.columns},
+                                  size.rows, size.columns, total, scratch);
       });
       EXPECT_TRUE(same_bits(on_cpu, expected)) << size.rows << " rows of " << size.columns << " on the CPU";
       EXPECT_TRUE(same_bits(on_grid, expected)) << size.rows << " rows of " << size.columns << " on a grid";

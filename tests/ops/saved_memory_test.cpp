@@ -1,5 +1,5 @@
 // What saves memory changes no bit, on the CPU and over grids: kernels that write over what they read
-// (OpDef::in_place), and those that make their output again (Kernel::remake).
+// (OpDef::in_place), and those that make their output again (Kernel::recompute).
 #include <gtest/gtest.h>
 
 #include "ops/op_driver.hpp"
@@ -100,13 +100,13 @@ TEST_F(SavedMemory, WhatIsMadeAgainHasForwardsBits) {
     each(cases, [&](const Problem& problem, const KernelFactory& factory) {
       if (!problem.trains()) return;
       const auto kernel = problem.make_kernel(factory);
-      if (!kernel->remakes()) return;
+      if (!kernel->can_recompute()) return;
       ++tried;
       KernelRun once(problem), again(problem);
       once.forward(*kernel);
       once.backward(*kernel);
       again.forward(*kernel);
-      again.remake(*kernel);
+      again.recompute(*kernel);
       EXPECT_TRUE(again.outputs() == once.outputs());
       again.backward(*kernel);
       EXPECT_TRUE(again.input_gradients() == once.input_gradients());

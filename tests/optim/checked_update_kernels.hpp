@@ -13,69 +13,71 @@ using device::kernel_writes;
 
 class CheckedUpdateKernels final : public UpdateKernels {
  public:
-  void put(GpuQueue* queue, std::int64_t n, const GatherBody& body) const override {
+  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
-    kernel_reads(queue, body.parts, parts);
-    for (const UpdatePart* part = body.parts; part < body.parts + parts; ++part) {
-      kernel_reads(queue, body.uses + part->use, part->uses);
-      for (int use = 0; use < part->uses; ++use) kernel_reads(queue, body.uses[part->use + use], part->elements);
+    kernel_reads(stream, functor.parts, parts);
+    for (const UpdatePart* part = functor.parts; part < functor.parts + parts; ++part) {
+      kernel_reads(stream, functor.uses + part->use, part->uses);
+      for (int use = 0; use < part->uses; ++use) kernel_reads(stream, functor.uses[part->use + use], part->elements);
     }
-    kernel_writes(queue, body.gradient, n);
-    if (body.overflow != nullptr) kernel_writes(queue, body.overflow, 1);
-    grids_.put(queue, n, body);
+    kernel_writes(stream, functor.gradient, n);
+    if (functor.overflow != nullptr) kernel_writes(stream, functor.overflow, 1);
+    grids_.launch(stream, n, functor);
   }
-  void put(GpuQueue* queue, std::int64_t chunks, const SquaresBody& body) const override {
-    kernel_reads(queue, body.chunks, chunks);
-    for (const NormChunk* chunk = body.chunks; chunk < body.chunks + chunks; ++chunk) {
+  void launch(GpuStream* stream, std::int64_t chunks, const SquaresFunctor& functor) const override {
+    kernel_reads(stream, functor.chunks, chunks);
+    for (const NormChunk* chunk = functor.chunks; chunk < functor.chunks + chunks; ++chunk) {
       const bool together = !chunk->order.orders_differ();
       const std::int64_t reads = together ? 1 : chunk->elements, of_read = together ? chunk->elements : 1;
-      for (std::int64_t i = 0; i < reads; ++i) kernel_reads(queue, body.gradient + chunk->place(i), of_read);
+      for (std::int64_t i = 0; i < reads; ++i) kernel_reads(stream, functor.gradient + chunk->place(i), of_read);
     }
-    kernel_writes(queue, body.lanes, chunks * SquaresBody::kLanes);
-    kernel_writes(queue, body.squares, chunks);
-    grids_.put(queue, chunks, body);
+    kernel_writes(stream, functor.lanes, chunks * SquaresFunctor::kLanes);
+    kernel_writes(stream, functor.squares, chunks);
+    grids_.launch(stream, chunks, functor);
   }
-  void put(GpuQueue* queue, std::int64_t sums, const SumSquaresBody& body) const override {
-    kernel_reads(queue, body.terms.x, body.blocks.rows);
-    kernel_writes(queue, body.to, sums);
-    grids_.put(queue, sums, body);
+  void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const override {
+    kernel_reads(stream, functor.terms.x, functor.blocks.rows);
+    kernel_writes(stream, functor.to, sums);
+    grids_.launch(stream, sums, functor);
   }
-  void put(GpuQueue* queue, std::int64_t one, const ClipBody& body) const override {
-    kernel_reads(queue, body.square, 1);
-    kernel_writes(queue, body.verdict, 1);
-    grids_.put(queue, one, body);
+  void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const override {
+    kernel_reads(stream, functor.square, 1);
+    kernel_writes(stream, functor.verdict, 1);
+    grids_.launch(stream, one, functor);
   }
-  void put(GpuQueue* queue, std::int64_t n, const SgdPlainBody& body) const override { update(queue, n, body, {}); }
-  void put(GpuQueue* queue, std::int64_t n, const SgdMomentumBody& body) const override {
-    update(queue, n, body, {body.momentum});
+  void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const override {
+    update(stream, n, functor, {});
   }
-  void put(GpuQueue* queue, std::int64_t n, const AdamBody& body) const override {
-    update(queue, n, body, {body.first, body.second});
+  void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const override {
+    update(stream, n, functor, {functor.momentum});
   }
-  void put(GpuQueue* queue, std::int64_t n, const BlendBody& body) const override {
+  void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const override {
+    update(stream, n, functor, {functor.first, functor.second});
+  }
+  void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
-    kernel_reads(queue, body.parts, parts);
-    for (const StatePart* part = body.parts; part < body.parts + parts; ++part)
-      kernel_reads(queue, part->sum, part->elements);
-    if (body.overflow != nullptr) kernel_reads(queue, body.overflow, 1);
-    kernel_writes(queue, body.state, n);
-    grids_.put(queue, n, body);
+    kernel_reads(stream, functor.parts, parts);
+    for (const StatePart* part = functor.parts; part < functor.parts + parts; ++part)
+      kernel_reads(stream, part->sum, part->elements);
+    if (functor.overflow != nullptr) kernel_reads(stream, functor.overflow, 1);
+    kernel_writes(stream, functor.state, n);
+    grids_.launch(stream, n, functor);
   }
 
  private:
-  template <class Body>
-  void update(GpuQueue* queue, std::int64_t n, const Body& body, std::initializer_list<float*> states) const {
-    kernel_reads(queue, body.of.parts, n / exec::GpuTensors::kPart);
-    if (body.of.clip != nullptr) kernel_reads(queue, body.of.clip, 1);
-    if (body.of.overflow != nullptr) kernel_reads(queue, body.of.overflow, 1);
-    kernel_writes(queue, body.of.gradient, n);
-    kernel_writes(queue, body.of.parameter, n);
-    for (float* state : states) kernel_writes(queue, state, n);
+  template <class Functor>
+  void update(GpuStream* stream, std::int64_t n, const Functor& functor, std::initializer_list<float*> states) const {
+    kernel_reads(stream, functor.of.parts, n / exec::GpuTensors::kPart);
+    if (functor.of.clip != nullptr) kernel_reads(stream, functor.of.clip, 1);
+    if (functor.of.overflow != nullptr) kernel_reads(stream, functor.of.overflow, 1);
+    kernel_writes(stream, functor.of.gradient, n);
+    kernel_writes(stream, functor.of.parameter, n);
+    for (float* state : states) kernel_writes(stream, state, n);
     for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      if (const UpdatePart& part = body.of.parts[p]; part.copy != nullptr)
-        kernel_writes(queue, part.copy, part.elements);
+      if (const UpdatePart& part = functor.of.parts[p]; part.copy != nullptr)
+        kernel_writes(stream, part.copy, part.elements);
     }
-    grids_.put(queue, n, body);
+    grids_.launch(stream, n, functor);
   }
   GridUpdateKernels<device::HostGrid> grids_;
 };

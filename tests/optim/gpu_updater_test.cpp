@@ -1,4 +1,4 @@
-// The update on a GPU: its kernels' bodies over their whole grids have the bits of the CPU's, through several steps,
+// The update on a GPU: its kernels' functors over their whole grids have the bits of the CPU's, through several steps,
 // and a fake finds every access that nothing orders.
 #include "optim/gpu_updater.hpp"
 

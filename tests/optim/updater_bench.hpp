@@ -108,13 +108,13 @@ class UpdaterBench {
     updater.fetch(model);
     const auto on_gpu = updater.values(model).on_gpu;
     for (std::size_t i = 0; i < model.parameters.size(); ++i) {
-      const bool copied = is_narrow(precision_) && model.parameters.shape(i).size() > 1;
+      const bool copied = is_low_precision(precision_) && model.parameters.shape(i).size() > 1;
       const std::byte* const copy = on_gpu->copies().at(i);
       ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
       if (!copied) continue;
       std::vector<std::uint16_t> expected(model.parameters.at(i).size());
       const std::vector<float> values = in_gpus_order(i, model.parameters.at(i));
-      narrow(precision_, values.data(), expected.data(), std::ssize(expected));
+      downcast(precision_, values.data(), expected.data(), std::ssize(expected));
       EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
           << model.parameters.name(i);
     }

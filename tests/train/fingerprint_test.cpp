@@ -18,7 +18,7 @@ TEST(Fingerprint, IsTheSameEachTimeAndNamesVersions) {
   EXPECT_LT(first.text().size(), 128u);
 }
 
-TEST(Fingerprint, TellsARunThatMultipliesBfloat16FromOneThatWidens) {
+TEST(Fingerprint, TellsARunThatMultipliesBfloat16FromOneThatUpcasts) {
   exec::Device device = exec::cpu_device();
   const bool native = device.info.multiplies_bf16;
   const std::string plain = take_fingerprint(device).kernels;

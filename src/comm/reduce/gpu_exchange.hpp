@@ -56,7 +56,7 @@ class GpuExchange final : public RankExchange {
 
   /// After finish(): all of reduced() is there.
   [[nodiscard]] Event whole() const { return whole_; }
-  /// What reads reduced() has been put on this stream: the next step may write it after that.
+  /// What reads reduced() has been enqueued on this stream: the next step may write it after that.
   void release(Stream stream) { gpu_.record(released_, stream); }
 
   /// A copy of reduced() for the host. After finish().

@@ -1,4 +1,4 @@
-// Sums of gradients on a GPU: every addition is put on one stream, in the order in which the host asks for it, and
+// Sums of gradients on a GPU: every addition is enqueued on one stream, in the order in which the host asks for it, and
 // events say when memory may be read and when it may be written again.
 #pragma once
 

@@ -159,7 +159,7 @@ void NcclGroup::settle(const char* call) {
 }
 
 cudaStream_t NcclGroup::at(Stream stream) const {
-  return gpu_.queue(stream)->stream();
+  return gpu_.kernel_stream(stream)->cuda();
 }
 
 template <class Calls>

@@ -6,15 +6,15 @@
 namespace lockstep::device {
 
 void CudaGpu::add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
-  put_add<CudaGrid>(queue(stream), dtype, left, right, out, n);
+  launch_add<CudaGrid>(kernel_stream(stream), dtype, left, right, out, n);
 }
 
-void CudaGpu::cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
-  put_cast<CudaGrid>(queue(stream), cast, narrow, from, to, n);
+void CudaGpu::cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) {
+  launch_cast<CudaGrid>(kernel_stream(stream), cast, type, from, to, n);
 }
 
 void CudaGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
-  CudaGrid::each(queue(stream), n, ScaleBody{values, factor});
+  CudaGrid::each(kernel_stream(stream), n, ScaleFunctor{values, factor});
 }
 
 }  // namespace lockstep::device

@@ -12,12 +12,12 @@ namespace {
 
 class CapturedGraph final : public GpuGraph {
  public:
-  CapturedGraph(CudaGraphExec graph, const GpuQueue& queue) : graph_(std::move(graph)), queue_(queue) {}
-  void launch() override { LOCKSTEP_GPU(queue_.place(), cudaGraphLaunch(graph_.get(), queue_.stream())); }
+  CapturedGraph(CudaGraphExec graph, const GpuStream& stream) : graph_(std::move(graph)), stream_(stream) {}
+  void launch() override { LOCKSTEP_GPU(stream_.place(), cudaGraphLaunch(graph_.get(), stream_.cuda())); }
 
  private:
   CudaGraphExec graph_;
-  const GpuQueue& queue_;
+  const GpuStream& stream_;
 };
 
 }  // namespace
@@ -32,13 +32,13 @@ void CudaGpu::make_current() {
 
 Gpu::Stream CudaGpu::make_stream() {
   streams_.push_back(device::make_stream(trail_.place()));
-  queues_.emplace_back();
+  kernel_streams_.emplace_back();
   return static_cast<Stream>(streams_.size() - 1);
 }
 
 Gpu::Stream CudaGpu::make_kernel_stream() {
   const Stream stream = make_stream();
-  queues_.back() = std::make_unique<GpuQueue>(at(stream), place_, cudnn_plans_);
+  kernel_streams_.back() = std::make_unique<GpuStream>(at(stream), place_, cudnn_plans_);
   return stream;
 }
 
@@ -73,7 +73,7 @@ bool CudaGpu::done(Event event) {
 }
 
 void CudaGpu::enter(Stream stream, std::uint64_t step, const std::string& op) {
-  queue(stream)->enter(step, op);
+  kernel_stream(stream)->enter(step, op);
   trail_.enter(static_cast<int>(stream), step, op);
 }
 
@@ -123,10 +123,10 @@ void CudaGpu::clear(Stream stream, std::byte* device, std::size_t bytes) {
   LOCKSTEP_GPU(trail_.place(), cudaMemsetAsync(device, 0, bytes, at(stream)));
 }
 
-std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<void()>& put) {
-  const GpuQueue& on = *queue(stream);
+std::unique_ptr<GpuGraph> CudaGpu::capture(Stream stream, const std::function<void()>& launch) {
+  const GpuStream& on = *kernel_stream(stream);
   try {
-    return std::make_unique<CapturedGraph>(make_graph(on.stream(), on.place(), put), on);
+    return std::make_unique<CapturedGraph>(make_graph(on.cuda(), on.place(), launch), on);
   } catch (const Error& error) {
     if (error.code() != ExitCode::infrastructure) throw;
     throw Error(error.code(),

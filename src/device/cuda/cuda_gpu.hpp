@@ -35,13 +35,15 @@ class CudaGpu final : public Gpu {
   void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void clear(Stream stream, std::byte* device, std::size_t bytes) override;
-  [[nodiscard]] GpuQueue* queue(Stream stream) override { return queues_.at(static_cast<std::size_t>(stream)).get(); }
+  [[nodiscard]] GpuStream* kernel_stream(Stream stream) override {
+    return kernel_streams_.at(static_cast<std::size_t>(stream)).get();
+  }
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;
   using Gpu::add;
   void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
-  void cast(Stream stream, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) override;
+  void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) override;
   void scale(Stream stream, float* values, const float* factor, std::int64_t n) override;
-  [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& put) override;
+  [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& launch) override;
   [[nodiscard]] std::size_t free_memory() override;
 
  private:
@@ -52,12 +54,12 @@ class CudaGpu final : public Gpu {
   }
 
   int ordinal_;
-  GpuPlace place_;  ///< without step and op: what a queue starts with
+  GpuPlace place_;  ///< without step and op: what a stream starts with
   GpuTrail trail_;
   std::vector<CudaStream> streams_;
-  std::vector<std::unique_ptr<GpuQueue>> queues_;  ///< by stream; null for those that only copy
-  CudnnPlans cudnn_plans_;                         ///< of all queues
-  std::mutex mutex_;                               ///< of what follows
+  std::vector<std::unique_ptr<GpuStream>> kernel_streams_;  ///< by stream; null for those that only copy
+  CudnnPlans cudnn_plans_;                                  ///< of all streams
+  std::mutex mutex_;                                        ///< of what follows
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;
   std::unordered_map<std::byte*, PinnedMemory> pinned_;

@@ -47,29 +47,29 @@ class CudaGroup {
   unsigned mask_;
 };
 
-template <class Body>
-__global__ void __launch_bounds__(kBlockThreads) run_elements(std::int64_t n, Body body) {
-  element_at(blockIdx.x, static_cast<int>(threadIdx.x), n, body);
+template <class Functor>
+__global__ void __launch_bounds__(kBlockThreads) run_elements(std::int64_t n, Functor functor) {
+  element_at(blockIdx.x, static_cast<int>(threadIdx.x), n, functor);
 }
 
-template <class Body>
-__global__ void __launch_bounds__(kBlockThreads) run_rows(std::int64_t count, Body body) {
+template <class Functor>
+__global__ void __launch_bounds__(kBlockThreads) run_rows(std::int64_t count, Functor functor) {
   CudaGroup lanes(static_cast<int>(threadIdx.x));
-  row_at(blockIdx.x, static_cast<int>(threadIdx.x) / kGroupLanes, count, lanes, body);
+  row_at(blockIdx.x, static_cast<int>(threadIdx.x) / kGroupLanes, count, lanes, functor);
 }
 
 struct CudaGrid {
-  template <class Body>
-  static void each(GpuQueue* queue, std::int64_t n, const Body& body) {
+  template <class Functor>
+  static void each(GpuStream* stream, std::int64_t n, const Functor& functor) {
     if (n == 0) return;  // a grid of no blocks is an error
-    run_elements<<<grid_size(blocks_of_elements<Body>(n)), kBlockThreads, 0, queue->stream()>>>(n, body);
-    queue->check_launch();
+    run_elements<<<grid_size(blocks_of_elements<Functor>(n)), kBlockThreads, 0, stream->cuda()>>>(n, functor);
+    stream->check_launch();
   }
-  template <class Body>
-  static void rows(GpuQueue* queue, std::int64_t count, const Body& body) {
+  template <class Functor>
+  static void rows(GpuStream* stream, std::int64_t count, const Functor& functor) {
     if (count == 0) return;
-    run_rows<<<grid_size(blocks_of_rows(count)), kBlockThreads, 0, queue->stream()>>>(count, body);
-    queue->check_launch();
+    run_rows<<<grid_size(blocks_of_rows(count)), kBlockThreads, 0, stream->cuda()>>>(count, functor);
+    stream->check_launch();
   }
 };
 

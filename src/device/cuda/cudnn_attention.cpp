@@ -59,7 +59,7 @@ std::string in_words(CudnnAttention::Direction direction, const AttentionLayout&
 
 std::optional<CudnnAttention> CudnnAttention::make(const CudnnTarget& target, const GpuPlace& place,
                                                    Direction direction, const AttentionLayout& layout,
-                                                   bool with_log_sums, const WantedPlan& wanted) {
+                                                   bool with_log_sums, const WantedAlgorithm& wanted) {
   auto plan = CudnnPlan::make({target, place, wanted, in_words(direction, layout, with_log_sums), true, kMostWorkspace},
                               [&](graphs::Graph& graph) {
                                 set_cudnn_types(graph, layout.dtype);
@@ -73,7 +73,7 @@ std::optional<CudnnAttention> CudnnAttention::make(const CudnnTarget& target, co
   return CudnnAttention(std::move(plan));
 }
 
-void CudnnAttention::run(const GpuQueue& queue, const Operands& operands, void* workspace) const {
+void CudnnAttention::run(const GpuStream& stream, const Operands& operands, void* workspace) const {
   std::unordered_map<std::int64_t, void*> named = {{kQ, const_cast<void*>(operands.q)},
                                                    {kK, const_cast<void*>(operands.k)},
                                                    {kV, const_cast<void*>(operands.v)},
@@ -83,7 +83,7 @@ void CudnnAttention::run(const GpuQueue& queue, const Operands& operands, void* 
     named.insert(
         {{kDout, const_cast<void*>(operands.dout)}, {kDq, operands.dq}, {kDk, operands.dk}, {kDv, operands.dv}});
   }
-  plan_->run(queue, "an attention of cuDNN", std::move(named), workspace);
+  plan_->run(stream, "an attention of cuDNN", std::move(named), workspace);
 }
 
 }  // namespace lockstep::device

@@ -28,13 +28,13 @@ class CudnnAttention {
   /// Error(usage) where it does not propose the one that is wanted.
   [[nodiscard]] static std::optional<CudnnAttention> make(const CudnnTarget& target, const GpuPlace& place,
                                                           Direction direction, const AttentionLayout& layout,
-                                                          bool with_log_sums, const WantedPlan& wanted);
+                                                          bool with_log_sums, const WantedAlgorithm& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
   [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
   [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
-  /// Puts it on the queue's stream.
-  void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
+  /// Enqueues it on the stream.
+  void run(const GpuStream& stream, const Operands& operands, void* workspace) const;
 
  private:
   explicit CudnnAttention(std::shared_ptr<const CudnnPlan> plan) : plan_(std::move(plan)) {}

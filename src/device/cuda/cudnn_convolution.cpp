@@ -90,7 +90,7 @@ std::string in_words(const CudnnConvolution::Kind& kind, const ConvolutionLayout
 
 std::optional<CudnnConvolution> CudnnConvolution::make(const CudnnTarget& target, const GpuPlace& place,
                                                        const Kind& kind, const ConvolutionLayout& layout,
-                                                       const WantedPlan& wanted) {
+                                                       const WantedAlgorithm& wanted) {
   const bool tensor_cores = kind.types.factors != DType::f32 || kind.types.tf32;
   auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMostWorkspace},
                               [&](graphs::Graph& graph) { describe(graph, kind, layout); });
@@ -98,12 +98,12 @@ std::optional<CudnnConvolution> CudnnConvolution::make(const CudnnTarget& target
   return CudnnConvolution(std::move(plan));
 }
 
-void CudnnConvolution::run(const GpuQueue& queue, const Operands& operands, void* workspace) const {
+void CudnnConvolution::run(const GpuStream& stream, const Operands& operands, void* workspace) const {
   std::unordered_map<std::int64_t, void*> named = {{kFirst, const_cast<void*>(operands.first)},
                                                    {kSecond, const_cast<void*>(operands.second)},
                                                    {kResult, operands.result}};
   if (operands.bias != nullptr) named[kBias] = const_cast<float*>(operands.bias);
-  plan_->run(queue, "a convolution of cuDNN", std::move(named), workspace);
+  plan_->run(stream, "a convolution of cuDNN", std::move(named), workspace);
 }
 
 }  // namespace lockstep::device

@@ -34,13 +34,13 @@ class CudnnConvolution {
   /// None where cuDNN has no such plan. Throws Error(usage) where it does not propose the one that is wanted.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
                                                             const Kind& kind, const ConvolutionLayout& layout,
-                                                            const WantedPlan& wanted);
+                                                            const WantedAlgorithm& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
   [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
   [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
-  /// Puts it on the queue's stream.
-  void run(const GpuQueue& queue, const Operands& operands, void* workspace) const;
+  /// Enqueues it on the stream.
+  void run(const GpuStream& stream, const Operands& operands, void* workspace) const;
 
  private:
   explicit CudnnConvolution(std::shared_ptr<const CudnnPlan> plan) : plan_(std::move(plan)) {}

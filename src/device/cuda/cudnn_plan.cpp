@@ -78,7 +78,7 @@ std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
   std::shared_ptr<CudnnPlan> made(new CudnnPlan);
   describe(*made->graph_);
   if (!choose(*made->graph_, request)) {
-    if (!request.wanted.name.empty()) throw plan_not_there(request.place, request.wanted);
+    if (!request.wanted.name.empty()) throw algorithm_not_there(request.place, request.wanted);
     return nullptr;
   }
   std::int64_t bytes = 0;
@@ -89,10 +89,10 @@ std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
   return made;
 }
 
-void CudnnPlan::run(const GpuQueue& queue, const char* call, std::unordered_map<std::int64_t, void*> operands,
+void CudnnPlan::run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
                     void* workspace) const {
   const std::lock_guard lock(executing_);
-  check(graph_->execute(queue.cudnn(), operands, workspace), call, queue.place());
+  check(graph_->execute(stream.cudnn(), operands, workspace), call, stream.place());
 }
 
 }  // namespace lockstep::device

@@ -2,7 +2,7 @@
 // cuDNN proposes which is deterministic, rounds no operand (to TF32 only where that is allowed), and is not a transform
 // with an error of its own (FFT, Winograd on large tiles). So all shards are computed by the same code.
 //
-// A plan belongs to a GPU, not to a queue: it is put on any queue's stream, with that queue's handle and workspace.
+// A plan belongs to a GPU, not to a stream: it is put on any stream's stream, with that stream's handle and workspace.
 // cuDNN lets threads call it at once as long as each has a handle of its own, but its makers do not promise that for
 // two threads with one plan (https://github.com/pytorch/pytorch/pull/103939), so one at a time puts it.
 #pragma once
@@ -30,7 +30,7 @@ class CudnnPlan {
   struct Request {
     CudnnTarget target;
     const GpuPlace& place;  ///< that errors name
-    WantedPlan wanted;
+    WantedAlgorithm wanted;
     std::string operations;           ///< in words, with all sizes and types: equal ones share a plan
     bool tensor_cores = false;        ///< whether their engines may be taken; with operands in fp32 they mean TF32
     std::int64_t most_workspace = 0;  ///< bytes
@@ -48,8 +48,8 @@ class CudnnPlan {
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan in it, to be asked more
-  /// Puts it on the queue's stream; `call` is what errors name. Any thread, several at once.
-  void run(const GpuQueue& queue, const char* call, std::unordered_map<std::int64_t, void*> operands,
+  /// Enqueues it on the stream; `call` is what errors name. Any thread, several at once.
+  void run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;
 
  private:
@@ -58,7 +58,7 @@ class CudnnPlan {
                                                                  const std::function<void(Graph&)>& describe);
 
   std::unique_ptr<Graph> graph_;
-  mutable std::mutex executing_;  ///< of the graph, while it is put on a stream
+  mutable std::mutex executing_;  ///< of the graph, while it is enqueued on a stream
   std::size_t workspace_bytes_ = 0;
   std::string name_;
 };

@@ -1,5 +1,5 @@
-// CudnnPlans: the plans of cuDNN that there are for one GPU, by what they compute. All its queues share them: a net has
-// many layers of the same sizes, each worker has a kernel for each of them, and some plans take half a second to
+// CudnnPlans: the plans of cuDNN that there are for one GPU, by what they compute. All its streams share them: a net
+// has many layers of the same sizes, each worker has a kernel for each of them, and some plans take half a second to
 // compile.
 #pragma once
 

@@ -1,4 +1,4 @@
-// GpuQueue: what a GPU kernel is given with its call: the stream that it goes to, the libraries' handles, and the
+// GpuStream: what a GPU kernel is given with its call: the stream that it goes to, the libraries' handles, and the
 // place that errors name. One for each kernel stream of a rank; not used by two threads at once.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace lockstep {
 
-class GpuQueue {
+class GpuStream {
  public:
-  /// The current GPU of the calling thread is the rank's; the stream, which outlives the queue, is on it. `plans` are
-  /// those of all queues of this GPU.
-  GpuQueue(cudaStream_t stream, device::GpuPlace place, device::CudnnPlans& plans)
+  /// The current GPU of the calling thread is the rank's; the stream, which outlives the stream, is on it. `plans` are
+  /// those of all streams of this GPU.
+  GpuStream(cudaStream_t stream, device::GpuPlace place, device::CudnnPlans& plans)
       : place_(std::move(place)),
         stream_(stream),
         cublas_lt_(device::make_cublas_lt(place_)),
         cudnn_(device::make_cudnn(stream_, place_)),
         cudnn_plans_(plans) {}
 
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] cudaStream_t cuda() const { return stream_; }
   [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
   [[nodiscard]] device::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }

@@ -58,13 +58,13 @@ using Cudnn = Handle<CudnnTraits>;
 /// On this stream, for good.
 [[nodiscard]] Cudnn make_cudnn(cudaStream_t stream, const GpuPlace& place);
 
-/// Records what `put` puts on the stream, instead of running it, and makes it ready to run again and again.
-template <class Put>
-[[nodiscard]] CudaGraphExec make_graph(cudaStream_t stream, const GpuPlace& place, const Put& put) {
+/// Records what `launch` enqueues on the stream, instead of running it, and makes it ready to run again and again.
+template <class Launch>
+[[nodiscard]] CudaGraphExec make_graph(cudaStream_t stream, const GpuPlace& place, const Launch& launch) {
   LOCKSTEP_GPU(place, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   cudaGraph_t raw = nullptr;
   try {
-    put();
+    launch();
   } catch (...) {
     report_gpu(cudaStreamEndCapture(stream, &raw), "cudaStreamEndCapture");  // else the stream stays unusable
     const CudaGraph unfinished(raw);

@@ -142,26 +142,26 @@ LtProduct::LtProduct(const GpuPlace& place, const ColumnProduct& product, const 
       b_(make_layout(form.types.factors, product.b, place)),
       d_(make_layout(form.types.result, {product.m(), product.n()}, place)) {}
 
-std::optional<LtProduct> LtProduct::make(const GpuQueue& queue, const ColumnProduct& product,
-                                         std::span<const ProductForm> forms, const WantedPlan& wanted) {
+std::optional<LtProduct> LtProduct::make(const GpuStream& stream, const ColumnProduct& product,
+                                         std::span<const ProductForm> forms, const WantedAlgorithm& wanted) {
   if (wanted.name == kOwnKernel) return std::nullopt;
   if (product.m() == 0 || product.n() == 0 || product.k() == 0) return std::nullopt;
   for (const ProductForm& form : forms) {
     LOCKSTEP_CHECK(!has_aux(form.epilogue) || aux_fits(product), "a stride that cuBLASLt takes");
-    LtProduct made(queue.place(), product, form);
-    if (made.choose(queue, wanted.name)) return made;
+    LtProduct made(stream.place(), product, form);
+    if (made.choose(stream, wanted.name)) return made;
   }
-  if (!wanted.name.empty()) throw plan_not_there(queue.place(), wanted);
+  if (!wanted.name.empty()) throw algorithm_not_there(stream.place(), wanted);
   return std::nullopt;
 }
 
-bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
-  const GpuPlace& place = queue.place();
+bool LtProduct::choose(const GpuStream& stream, const std::string& wanted) {
+  const GpuPlace& place = stream.place();
   const LtPreference preference = make_preference(place);
   std::array<cublasLtMatmulHeuristicResult_t, 32> proposed{};
   int count = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+      cublasLtMatmulAlgoGetHeuristic(stream.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
                                      preference.get(), static_cast<int>(proposed.size()), proposed.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   // So it may say that an epilogue and types do not go together.
@@ -175,7 +175,7 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
         CUBLASLT_REDUCTION_SCHEME_NONE) {
       continue;
     }
-    if (!takes(queue, one.algo)) continue;
+    if (!takes(stream, one.algo)) continue;
     name_ = name_of_algorithm(one.algo, place) + suffix_of(form_);
     if (!wanted.empty() && name_ != wanted) continue;
     chosen_ = one;
@@ -185,9 +185,9 @@ bool LtProduct::choose(const GpuQueue& queue, const std::string& wanted) {
 }
 
 // The heuristic looks at sizes; this looks at all that the call will be given.
-bool LtProduct::takes(const GpuQueue& queue, const cublasLtMatmulAlgo_t& algorithm) const {
+bool LtProduct::takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t checked{};
-  return cublasLtMatmulAlgoCheck(queue.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(), &algorithm,
+  return cublasLtMatmulAlgoCheck(stream.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(), &algorithm,
                                  &checked) == CUBLAS_STATUS_SUCCESS &&
          checked.state == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= kMostWorkspace;
 }
@@ -205,13 +205,13 @@ void LtProduct::point(const ProductOperands& operands, const GpuPlace& place) {
   if (aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux, place);
 }
 
-void LtProduct::run(const GpuQueue& queue, const ProductOperands& operands, void* workspace) {
+void LtProduct::run(const GpuStream& stream, const ProductOperands& operands, void* workspace) {
   LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0, "a workspace for cuBLASLt");
-  point(operands, queue.place());
+  point(operands, stream.place());
   constexpr float kOne = 1, kZero = 0;
-  LOCKSTEP_GPU(queue.place(), cublasLtMatmul(queue.cublas_lt(), desc_.get(), &kOne, operands.a, a_.get(), operands.b,
-                                             b_.get(), &kZero, operands.d, d_.get(), operands.d, d_.get(),
-                                             &chosen_.algo, workspace, chosen_.workspaceSize, queue.stream()));
+  LOCKSTEP_GPU(stream.place(), cublasLtMatmul(stream.cublas_lt(), desc_.get(), &kOne, operands.a, a_.get(), operands.b,
+                                              b_.get(), &kZero, operands.d, d_.get(), operands.d, d_.get(),
+                                              &chosen_.algo, workspace, chosen_.workspaceSize, stream.cuda()));
 }
 
 }  // namespace lockstep::device

@@ -38,12 +38,12 @@ class LtProduct {
 
   /// `forms`: the best first. None where the library has an algorithm for no form, or a size is 0. Throws Error(usage)
   /// where it does not propose the one that is wanted.
-  [[nodiscard]] static std::optional<LtProduct> make(const GpuQueue& queue, const ColumnProduct& product,
-                                                     std::span<const ProductForm> forms, const WantedPlan& wanted);
+  [[nodiscard]] static std::optional<LtProduct> make(const GpuStream& stream, const ColumnProduct& product,
+                                                     std::span<const ProductForm> forms, const WantedAlgorithm& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
-  /// Puts it on the queue's stream.
-  void run(const GpuQueue& queue, const ProductOperands& operands, void* workspace);
+  /// Enqueues it on the stream.
+  void run(const GpuStream& stream, const ProductOperands& operands, void* workspace);
   [[nodiscard]] const ProductForm& form() const { return form_; }
   /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has. Behind
   /// them stands suffix_of() the form.
@@ -51,8 +51,8 @@ class LtProduct {
 
  private:
   LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form);
-  bool choose(const GpuQueue& queue, const std::string& wanted);
-  [[nodiscard]] bool takes(const GpuQueue& queue, const cublasLtMatmulAlgo_t& algorithm) const;
+  bool choose(const GpuStream& stream, const std::string& wanted);
+  [[nodiscard]] bool takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algorithm) const;
   void point(const ProductOperands& operands, const GpuPlace& place);
 
   ProductForm form_;

@@ -10,7 +10,7 @@ namespace lockstep::device {
 
 /// to[i] = the value of T nearest to from[i]
 template <class T>
-struct RoundBody {
+struct RoundFunctor {
   const float* from;
   float* to;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
@@ -18,49 +18,50 @@ struct RoundBody {
     rounded = from[i];
     return rounded;
   }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { to[i] = value; }
 };
 
 /// Rows of `columns` elements, copied to where there is a gap behind each.
 template <class T>
-struct CopyRowsBody {
+struct CopyRowsFunctor {
   const float* from;
   T* to;
   Divisor columns;
   std::int64_t gap;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return from[i]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { to[i + i / columns * gap] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { to[i + i / columns * gap] = value; }
 };
 
 template <class Grid>
-void put_add(GpuQueue* queue, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
+void launch_add(GpuStream* stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) {
   with_element(dtype, [&]<class T>(T /*element*/) {
-    Grid::each(queue, n, AddBody<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(out)});
+    Grid::each(stream, n,
+               AddFunctor<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(out)});
   });
 }
 
 template <class Grid>
-void put_cast(GpuQueue* queue, Cast cast, DType narrow, const void* from, void* to, std::int64_t n) {
+void launch_cast(GpuStream* stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) {
   const auto* floats = static_cast<const float*>(from);
   auto* to_floats = static_cast<float*>(to);
-  with_narrow(narrow, [&]<class T>(T /*element*/) {
+  with_low_precision(type, [&]<class T>(T /*element*/) {
     switch (cast) {
-      case Cast::widen:
-        return Grid::each(queue, n, CopyBody<T, float>{static_cast<const T*>(from), to_floats});
-      case Cast::narrow:
-        return Grid::each(queue, n, CopyBody<float, T>{floats, static_cast<T*>(to)});
+      case Cast::upcast:
+        return Grid::each(stream, n, CopyFunctor<T, float>{static_cast<const T*>(from), to_floats});
+      case Cast::downcast:
+        return Grid::each(stream, n, CopyFunctor<float, T>{floats, static_cast<T*>(to)});
       case Cast::round:
-        return Grid::each(queue, n, RoundBody<T>{floats, to_floats});
+        return Grid::each(stream, n, RoundFunctor<T>{floats, to_floats});
     }
   });
 }
 
 /// values[i] *= *factor
-struct ScaleBody {
+struct ScaleFunctor {
   float* values;
   const float* factor;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return values[i] * *factor; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { values[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { values[i] = value; }
 };
 
 }  // namespace lockstep::device

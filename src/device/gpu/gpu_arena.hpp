@@ -19,7 +19,7 @@ class GpuArena {
   /// At least so many bytes. Where the block has to grow, this waits for its last use, and the old content is lost;
   /// addresses stay otherwise.
   [[nodiscard]] std::byte* reserve(std::size_t bytes);
-  /// Work on this block was put on the stream, the last of the streams that use it.
+  /// Work on this block was enqueued on the stream, the last of the streams that use it.
   void used_by(Gpu::Stream stream) { gpu_.record(last_use_, stream); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 

@@ -1,9 +1,10 @@
-// Grids: how the body of a GPU kernel is spread over threads. A body is written once, as a function object; CudaGrid
-// (device/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same grid and
-// with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
+// Grids: how the functor of a GPU kernel is spread over threads. A functor is written once, as a function object;
+// CudaGrid (device/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same
+// grid and with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
 //
-//   Grid::each(queue, n, body)      body(i) for i = 0 ... n - 1, in any order; or body.put(i, body.value(i)), see below
-//   Grid::rows(queue, count, body)  body(group, row) for row = 0 ... count - 1; a group of kGroupLanes threads a row
+//   Grid::each(stream, n, functor)      functor(i) for i = 0 ... n - 1, in any order; or functor.store(i,
+//   functor.value(i)), see below Grid::rows(stream, count, functor)  functor(group, row) for row = 0 ... count - 1; a
+//   group of kGroupLanes threads a row
 //
 // A group's lane l takes elements l, l + kGroupLanes, ... of its row. That and the order in which lanes are combined
 // are what device/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
@@ -16,7 +17,7 @@
 
 namespace lockstep {
 
-class GpuQueue;
+class GpuStream;
 
 namespace device {
 
@@ -24,71 +25,73 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kGroupLanes = 16;
 inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
 
-/// A body in two parts: value(i) reads, and put(i, value) writes what element i becomes, wherever that stands. What
-/// put(i) writes is read by no value() but value(i). A thread then reads kAhead elements before it writes the first: a
-/// compiler may not do so by itself, since what is written could be what is read next, and one read at a time leaves
-/// most of a GPU's memory bandwidth unused.
-template <class Body>
-concept ReadsAhead = requires(const Body& body, std::int64_t i) {
-  body.put(i, body.value(i));
+/// A functor in two parts: value(i) reads, and store(i, value) writes what element i becomes, wherever that stands.
+/// What store(i) writes is read by no value() but value(i). A thread then reads kAhead elements before it writes the
+/// first: a compiler may not do so by itself, since what is written could be what is read next, and one read at a time
+/// leaves most of a GPU's memory bandwidth unused.
+template <class Functor>
+concept ReadsAhead = requires(const Functor& functor, std::int64_t i) {
+  functor.store(i, functor.value(i));
 };
 inline constexpr int kAhead = 8;
 
 /// Elements that a thread of a grid over elements takes, kBlockThreads apart: neighboring threads read neighbors.
-template <class Body>
-inline constexpr int kElementsOfThread = ReadsAhead<Body> ? kAhead : 1;
+template <class Functor>
+inline constexpr int kElementsOfThread = ReadsAhead<Functor> ? kAhead : 1;
 
 /// Blocks for n elements, or for n rows.
-template <class Body>
+template <class Functor>
 constexpr std::int64_t blocks_of_elements(std::int64_t n) {
-  constexpr std::int64_t kElements = std::int64_t{kBlockThreads} * kElementsOfThread<Body>;
+  constexpr std::int64_t kElements = std::int64_t{kBlockThreads} * kElementsOfThread<Functor>;
   return (n + kElements - 1) / kElements;
 }
 constexpr std::int64_t blocks_of_rows(std::int64_t n) {
   return (n + kBlockGroups - 1) / kBlockGroups;
 }
 
-// Bodies that several rooms need.
+// Functors that several rooms need.
 
 /// to[i] = from[i]
 template <class From, class To = From>
-struct CopyBody {
+struct CopyFunctor {
   const From* from;
   To* to;
   LOCKSTEP_HOST_DEVICE From value(std::int64_t i) const { return from[i]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, From value) const { to[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, From value) const { to[i] = value; }
 };
 
 /// out[i] = left[i] + right[i]; out may be one of them.
 template <class T>
-struct AddBody {
+struct AddFunctor {
   const T *left, *right;
   T* out;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return left[i] + right[i]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { out[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { out[i] = value; }
 };
 
 /// What one thread of a grid over elements does.
-template <class Body>
-LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Body& body) {
+template <class Functor>
+LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Functor& functor) {
   constexpr std::int64_t kThreads = kBlockThreads;
-  const std::int64_t first = block * kThreads * kElementsOfThread<Body> + thread;
-  if constexpr (!ReadsAhead<Body>) {
-    if (first < n) body(first);
+  const std::int64_t first = block * kThreads * kElementsOfThread<Functor> + thread;
+  if constexpr (!ReadsAhead<Functor>) {
+    if (first < n) functor(first);
   } else if (first + (kAhead - 1) * kThreads < n) {
-    decltype(body.value(first)) values[kAhead];
-    for (int k = 0; k < kAhead; ++k) values[k] = body.value(first + k * kThreads);
-    for (int k = 0; k < kAhead; ++k) body.put(first + k * kThreads, values[k]);
+    decltype(functor.value(first)) values[kAhead];
+    for (int k = 0; k < kAhead; ++k) values[k] = functor.value(first + k * kThreads);
+    for (int k = 0; k < kAhead; ++k) functor.store(first + k * kThreads, values[k]);
   } else {
-    for (std::int64_t i = first; i < n && i < first + kAhead * kThreads; i += kThreads) body.put(i, body.value(i));
+    for (std::int64_t i = first; i < n && i < first + kAhead * kThreads; i += kThreads)
+      functor.store(i, functor.value(i));
   }
 }
 
 /// What the threads of one group of a grid over rows do.
-template <class Group, class Body>
-LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t count, Group& lanes, const Body& body) {
+template <class Group, class Functor>
+LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t count, Group& lanes,
+                                 const Functor& functor) {
   const std::int64_t row = block * kBlockGroups + group;
-  if (row < count) body(lanes, row);
+  if (row < count) functor(lanes, row);
 }
 
 /// function(i) for this lane's elements of a row of n, in order.
@@ -161,17 +164,17 @@ class HostGroup {
 };
 
 struct HostGrid {
-  template <class Body>
-  static void each(GpuQueue* /*queue*/, std::int64_t n, const Body& body) {
-    for (std::int64_t block = 0; block < blocks_of_elements<Body>(n); ++block) {
-      for (int thread = 0; thread < kBlockThreads; ++thread) element_at(block, thread, n, body);
+  template <class Functor>
+  static void each(GpuStream* /*stream*/, std::int64_t n, const Functor& functor) {
+    for (std::int64_t block = 0; block < blocks_of_elements<Functor>(n); ++block) {
+      for (int thread = 0; thread < kBlockThreads; ++thread) element_at(block, thread, n, functor);
     }
   }
-  template <class Body>
-  static void rows(GpuQueue* /*queue*/, std::int64_t count, const Body& body) {
+  template <class Functor>
+  static void rows(GpuStream* /*stream*/, std::int64_t count, const Functor& functor) {
     HostGroup lanes;
     for (std::int64_t block = 0; block < blocks_of_rows(count); ++block) {
-      for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, body);
+      for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, functor);
     }
   }
 };

@@ -3,7 +3,7 @@
 // For each of `depth` places there is a pinned block and a block on the GPU. A batch passes through one of them:
 //   put()      the host fills the pinned block, and the copy stream copies it over
 //   take()     the compute stream waits for that copy; kernels may read the block
-//   release()  the kernels that read it have been put on the compute stream
+//   release()  the kernels that read it have been enqueued on the compute stream
 // The host waits in put() only if the copy out of the same pinned block is not yet done; the copy waits for the kernels
 // that read the same block before.
 #pragma once

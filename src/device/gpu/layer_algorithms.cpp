@@ -10,14 +10,14 @@ constexpr std::string_view kOutput = "output: ", kInput = "; input's gradient: "
 
 }  // namespace
 
-std::string PlanParts::text() const {
+std::string LayerAlgorithms::text() const {
   std::string text = fmt::format("{}{}", kOutput, output);
   if (!input_gradient.empty()) text += fmt::format("{}{}", kInput, input_gradient);
   if (!weight_gradient.empty()) text += fmt::format("{}{}", kWeight, weight_gradient);
   return text;
 }
 
-PlanParts PlanParts::of(const std::string& text) {
+LayerAlgorithms LayerAlgorithms::of(const std::string& text) {
   if (!text.starts_with(kOutput)) return {};
   const auto part = [&](std::string_view title) -> std::string {
     const auto found = text.find(title);
@@ -28,7 +28,7 @@ PlanParts PlanParts::of(const std::string& text) {
   return {part(kOutput), part(kInput), part(kWeight)};
 }
 
-Error plan_not_there(const GpuPlace& place, const WantedPlan& wanted) {
+Error algorithm_not_there(const GpuPlace& place, const WantedAlgorithm& wanted) {
   return Error(ExitCode::usage,
                fmt::format("rank {} on {}: '{}': expected the algorithm that rank 0 chose ({}), found that the library "
                            "does not propose it here; use one kind of GPU and one version of the libraries, or set "

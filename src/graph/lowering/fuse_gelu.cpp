@@ -1,6 +1,6 @@
 // linear -> gelu -> linear becomes linear_gelu -> gelu_linear on GPUs: x -> (pre, y), (y, pre) -> z. So the widest
 // tensors of a transformer are written and read by the products themselves. Gradients skip y: gelu_linear makes the
-// gradient of `pre`, and linear_gelu goes on from it. In narrow types `pre` is not rounded before gelu is taken of it,
+// gradient of `pre`, and linear_gelu goes on from it. In low precision `pre` is not rounded before gelu is taken of it,
 // nor its gradient between the product and gelu's slope.
 #include "graph/lowering/lower.hpp"
 #include "graph/lowering/rewrite.hpp"

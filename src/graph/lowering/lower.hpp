@@ -1,4 +1,4 @@
-// Lowering: rewrites a graph so that the same comes from less work: in float32 the same bits; in narrower types less is
+// Lowering: rewrites a graph so that the same comes from less work: in float32 the same bits; in low precision less is
 // rounded on the way where a pass says so. Each pass is a file; `lockstep show JOB --lowered` prints what they made of
 // a model. Names of parameters and states, and their order, stay as they were.
 #pragma once

@@ -103,7 +103,7 @@ ModelDef gpt() {
                       .doc =
                           "tiny 4 layers, 4 heads, width 128; small 6, 6, 384; gpt2 12, 12, 768; gpt2-medium 24, 16, "
                           "1024; gpt2-large 36, 20, 1280; gpt2-xl 48, 25, 1600",
-                      .fallback = Attribute(std::string("tiny")),
+                      .default_value = Attribute(std::string("tiny")),
                       .choices = {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}},
                      optional_size("layers", "blocks, instead of the size's"),
                      optional_size("heads", "attention heads, instead of the size's"),
@@ -111,13 +111,13 @@ ModelDef gpt() {
                      {.name = "dropout",
                       .kind = AttributeKind::number,
                       .doc = "share of activations dropped after the embedding and before each residual addition",
-                      .fallback = Attribute(0.0),
+                      .default_value = Attribute(0.0),
                       .minimum = 0,
                       .maximum = 0.999},
                      {.name = "bias",
                       .kind = AttributeKind::boolean,
                       .doc = "biases in linear layers and norms",
-                      .fallback = Attribute(true)},
+                      .default_value = Attribute(true)},
                      optional_size("vocabulary", "distinct tokens; the data set's by default")},
       .shorthand = "size",
       .build = build};

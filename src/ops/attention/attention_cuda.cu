@@ -1,5 +1,5 @@
 // attention by cuDNN in bf16 and fp16, output and gradients with a plan each; where there is none for both, and in
-// fp32, by the kernel over a Grid, which what is narrow is widened for.
+// fp32, by the kernel over a Grid, for which low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
 #include "ops/attention/attention_grid.hpp"
@@ -18,9 +18,9 @@ std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const
   const auto layout = attention_layout(sizes, *common_element(request));
   const bool training = request.mode == Mode::training;
   if (training && !library_gradients_hold(sizes)) return nullptr;
-  const auto wanted = device::PlanParts::of(request.plan);
+  const auto wanted = device::LayerAlgorithms::of(request.algorithms);
   const auto plan = [&](CudnnAttention::Direction direction, const std::string& name) {
-    return CudnnAttention::make(request.queue->cudnn_target(), request.queue->place(), direction, layout, training,
+    return CudnnAttention::make(request.stream->cudnn_target(), request.stream->place(), direction, layout, training,
                                 {request.node, name});
   };
   auto output = plan(CudnnAttention::Direction::output, wanted.output);
@@ -34,12 +34,12 @@ std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const
 
 std::unique_ptr<Kernel> make_attention_cuda(const KernelRequest& request) {
   const auto element = common_element(request);
-  if (request.queue != nullptr && element && is_narrow(*element)) {
+  if (request.stream != nullptr && element && is_low_precision(*element)) {
     const AttentionSizes sizes(*request.attributes, request.inputs);
     return sizes.batch == 0 || sizes.queries == 0 ? nullptr : make_cudnn_attention(request, sizes);
   }
   const std::string own(device::kOwnKernel);
-  return make_planned_attention_grid<device::CudaGrid>(request, device::PlanParts{own, own, ""}.text());
+  return make_attention_grid_of<device::CudaGrid>(request, device::LayerAlgorithms{own, own, ""}.text());
 }
 
 }  // namespace lockstep::ops

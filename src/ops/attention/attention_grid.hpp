@@ -82,7 +82,7 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t block_from(std::int64_t first, std::int
   return end - first < kAttentionBlock ? end - first : kAttentionBlock;
 }
 
-struct AttentionForwardBody {
+struct AttentionForwardFunctor {
   QueryKeyValue<const float> in;
   HeadTensor<float> out;
   float* log_sums = nullptr;  ///< [batch, heads, queries]; null in inference
@@ -150,7 +150,7 @@ struct AttentionSeen {
 };
 
 /// dots[row] = sum of out * dout over the head's channels.
-struct AttentionDotsBody {
+struct AttentionDotsFunctor {
   AttentionSeen seen;
   float* dots = nullptr;  ///< [batch, heads, queries]
   template <class Group>
@@ -164,7 +164,7 @@ struct AttentionDotsBody {
   }
 };
 
-struct AttentionQueryGradientBody {
+struct AttentionQueryGradientFunctor {
   AttentionSeen seen;
   const float* dots = nullptr;
   HeadTensor<float> dq;
@@ -197,7 +197,7 @@ struct AttentionQueryGradientBody {
   }
 };
 
-struct AttentionKeyGradientBody {
+struct AttentionKeyGradientFunctor {
   AttentionSeen seen;
   const float* dots = nullptr;
   HeadTensor<float> dk, dv;  ///< either may be unwanted
@@ -256,10 +256,13 @@ struct AttentionKeyGradientBody {
 template <class Grid>
 class AttentionGrid final : public Kernel {
  public:
-  AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode, std::string plan)
-      : sizes_(sizes), scale_(static_cast<float>(scale)), training_(mode == Mode::training), plan_(std::move(plan)) {}
+  AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode, std::string algorithms)
+      : sizes_(sizes),
+        scale_(static_cast<float>(scale)),
+        training_(mode == Mode::training),
+        algorithms_(std::move(algorithms)) {}
 
-  [[nodiscard]] std::string plan() const override { return plan_; }
+  [[nodiscard]] std::string algorithms() const override { return algorithms_; }
 
   /// A block of scores a query; backward holds two a key, too, and the dots before them.
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -270,10 +273,10 @@ class AttentionGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     auto* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
-    Grid::rows(
-        call.queue, query_rows(),
-        AttentionForwardBody{heads_of_inputs<const float>(call.inputs, sizes_), heads_of_output(output(call), sizes_),
-                             log_sums, static_cast<float*>(call.workspace), sizes_, scale_});
+    Grid::rows(call.stream, query_rows(),
+               AttentionForwardFunctor{heads_of_inputs<const float>(call.inputs, sizes_),
+                                       heads_of_output(output(call), sizes_), log_sums,
+                                       static_cast<float*>(call.workspace), sizes_, scale_});
   }
 
   void backward(const BackwardCall& call) override {
@@ -286,12 +289,12 @@ class AttentionGrid final : public Kernel {
                              sizes_,
                              scale_};
     const auto gradients = heads_of_inputs<float>(call.input_gradients, sizes_);
-    Grid::rows(call.queue, query_rows(), AttentionDotsBody{seen, dots});
+    Grid::rows(call.stream, query_rows(), AttentionDotsFunctor{seen, dots});
     if (gradients.q.data != nullptr) {
-      Grid::rows(call.queue, query_rows(), AttentionQueryGradientBody{seen, dots, gradients.q, scores});
+      Grid::rows(call.stream, query_rows(), AttentionQueryGradientFunctor{seen, dots, gradients.q, scores});
     }
     if (gradients.k.data == nullptr && gradients.v.data == nullptr) return;
-    Grid::rows(call.queue, key_rows(), AttentionKeyGradientBody{seen, dots, gradients.k, gradients.v, scores});
+    Grid::rows(call.stream, key_rows(), AttentionKeyGradientFunctor{seen, dots, gradients.k, gradients.v, scores});
   }
 
  private:
@@ -301,21 +304,21 @@ class AttentionGrid final : public Kernel {
   AttentionSizes sizes_;
   float scale_;
   bool training_;
-  std::string plan_;
+  std::string algorithms_;
 };
 
-/// `plan`: what Kernel::plan() is to say.
+/// `algorithms`: what Kernel::algorithms() is to say.
 template <class Grid>
-std::unique_ptr<Kernel> make_planned_attention_grid(const KernelRequest& request, const std::string& plan) {
+std::unique_ptr<Kernel> make_attention_grid_of(const KernelRequest& request, const std::string& algorithms) {
   const AttentionSizes sizes(*request.attributes, request.inputs);
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.size));
-  return make_for_float32(request,
-                          [&] { return std::make_unique<AttentionGrid<Grid>>(sizes, scale, request.mode, plan); });
+  return make_for_float32(
+      request, [&] { return std::make_unique<AttentionGrid<Grid>>(sizes, scale, request.mode, algorithms); });
 }
 
 template <class Grid>
 std::unique_ptr<Kernel> make_attention_grid(const KernelRequest& request) {
-  return make_planned_attention_grid<Grid>(request, "");
+  return make_attention_grid_of<Grid>(request, "");
 }
 
 }  // namespace lockstep::ops

@@ -66,7 +66,7 @@ OpDef make_attention() {
                    {.name = "causal",
                     .kind = AttributeKind::boolean,
                     .doc = "a position sees itself and what is before",
-                    .fallback = true}};
+                    .default_value = true}};
   op.shorthand = "heads";
   op.max_inputs = 3;
   op.backward_reads = {.inputs = true, .outputs = true};

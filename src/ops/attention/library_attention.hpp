@@ -1,4 +1,4 @@
-// attention by a library's plans, one for the output and one for the gradients.
+// attention by a library's algorithms, one for the output and one for the gradients.
 #pragma once
 
 #include <algorithm>
@@ -53,25 +53,25 @@ class LibraryAttention final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return library_bytes() + (gradients_ ? unwanted_gradient_bytes(sizes_) : 0);
   }
-  [[nodiscard]] std::string plan() const override {
-    return device::PlanParts{output_.name(), gradients_ ? gradients_->name() : "", ""}.text();
+  [[nodiscard]] std::string algorithms() const override {
+    return device::LayerAlgorithms{output_.name(), gradients_ ? gradients_->name() : "", ""}.text();
   }
 
   void forward(const ForwardCall& call) override {
-    const auto in = heads_of_inputs<const Narrow>(call.inputs, sizes_);
+    const auto in = heads_of_inputs<const Half>(call.inputs, sizes_);
     auto* log_sums = gradients_ ? static_cast<float*>(call.saved[0]) : nullptr;
-    output_.run(*call.queue,
+    output_.run(*call.stream,
                 {.q = in.q.data, .k = in.k.data, .v = in.v.data, .out = call.outputs[0], .log_sums = log_sums},
                 call.workspace);
   }
 
   void backward(const BackwardCall& call) override {
-    const auto in = heads_of_inputs<const Narrow>(call.inputs, sizes_);
-    const auto wanted = heads_of_inputs<Narrow>(call.input_gradients, sizes_);
+    const auto in = heads_of_inputs<const Half>(call.inputs, sizes_);
+    const auto wanted = heads_of_inputs<Half>(call.input_gradients, sizes_);
     if (wanted.q.data == nullptr && wanted.k.data == nullptr && wanted.v.data == nullptr) return;
     const GradientPlaces to =
         gradient_places(sizes_, wanted, static_cast<std::byte*>(call.workspace) + library_bytes());
-    gradients_->run(*call.queue,
+    gradients_->run(*call.stream,
                     {.q = in.q.data,
                      .k = in.k.data,
                      .v = in.v.data,
@@ -85,7 +85,7 @@ class LibraryAttention final : public Kernel {
   }
 
  private:
-  using Narrow = std::uint16_t;  ///< an element, which is only pointed to
+  using Half = std::uint16_t;  ///< an element, which is only pointed to
 
   [[nodiscard]] std::size_t library_bytes() const {
     const std::size_t of_gradients = gradients_ ? gradients_->workspace_bytes() : 0;

@@ -59,9 +59,9 @@ class AvgPoolCpu final : public Kernel {
  private:
   [[nodiscard]] std::int64_t pitch() const { return s_.image.width * s_.image.channels; }
 
-  /// body(element of the first pixel covered, rows, columns, element of the output, 1 / count), in order.
-  template <class Body>
-  void each_window(const Body& body) const {
+  /// functor(element of the first pixel covered, rows, columns, element of the output, 1 / count), in order.
+  template <class Functor>
+  void each_window(const Functor& functor) const {
     const WindowShape& m = s_.image;
     const std::int64_t taps = s_.window.height.kernel * s_.window.width.kernel;
     std::int64_t out = 0;
@@ -73,7 +73,7 @@ class AvgPoolCpu final : public Kernel {
           const std::int64_t row = n * m.height + rows.origin + rows.first;
           const std::int64_t pixel = row * m.width + columns.origin + columns.first;
           const auto count = static_cast<float>(count_padding_ ? taps : rows.count() * columns.count());
-          body(pixel * m.channels, rows, columns, out, 1 / count);
+          functor(pixel * m.channels, rows, columns, out, 1 / count);
         }
       }
     }

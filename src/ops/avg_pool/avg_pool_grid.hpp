@@ -23,7 +23,7 @@ struct AvgPoolShape {
 };
 
 template <class T>
-struct AvgPoolBody {
+struct AvgPoolFunctor {
   const T* x = nullptr;
   T* y = nullptr;
   AvgPoolShape shape;
@@ -45,7 +45,7 @@ struct AvgPoolBody {
 };
 
 template <class T>
-struct AvgPoolGradientBody {
+struct AvgPoolGradientFunctor {
   const T* dy = nullptr;
   T* dx = nullptr;
   AvgPoolShape shape;
@@ -73,14 +73,14 @@ class AvgPoolGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const WindowShape& image = shape_.pool.image;
-    Grid::each(call.queue, outputs_,
-               AvgPoolBody<T>{input<T>(call), output<T>(call), shape_,
-                              ImageDivisors(image.out_height, image.out_width, image.channels)});
+    Grid::each(call.stream, outputs_,
+               AvgPoolFunctor<T>{input<T>(call), output<T>(call), shape_,
+                                 ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
   void backward(const BackwardCall& call) override {
-    Grid::each(call.queue, inputs_,
-               AvgPoolGradientBody<T>{output_gradient<T>(call), input_gradient<T>(call), shape_,
-                                      CoveringWindows(shape_.pool.window, shape_.pool.image)});
+    Grid::each(call.stream, inputs_,
+               AvgPoolGradientFunctor<T>{output_gradient<T>(call), input_gradient<T>(call), shape_,
+                                         CoveringWindows(shape_.pool.window, shape_.pool.image)});
   }
 
  private:

@@ -32,7 +32,7 @@ OpDef make_avg_pool() {
   op.attributes.push_back({.name = "count_include_pad",
                            .kind = AttributeKind::boolean,
                            .doc = "the mean counts the padding as pixels of value 0",
-                           .fallback = Attribute(true)});
+                           .default_value = Attribute(true)});
   op.shorthand = "kernel";
   op.infer = infer;
   op.cost = cost;

@@ -57,7 +57,7 @@ class BatchNormCpu final : public Kernel {
     if (training_) {
       finish_moments(moments(input(call), scratch), static_cast<float*>(call.saved[0]),
                      static_cast<float*>(call.saved[1]), call);
-      return remake(call);
+      return recompute(call);
     }
     const auto *mean = static_cast<const float*>(call.states[0]), *variance = static_cast<const float*>(call.states[1]);
     const auto* weight = static_cast<const float*>(call.parameters[0]);
@@ -65,8 +65,8 @@ class BatchNormCpu final : public Kernel {
     normalize_by(call, mean, scratch.a);
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override {
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override {
     const Scratch scratch = scratch_in(call.workspace);
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
     const auto* weight = static_cast<const float*>(call.parameters[0]);

@@ -46,7 +46,7 @@ LOCKSTEP_HOST_DEVICE Sum sum_of_channel(std::int64_t channel, std::int64_t chann
 
 /// Of block i / channels and channel i % channels.
 template <class T>
-struct BlockMomentsBody {
+struct BlockMomentsFunctor {
   const T* x;
   float *means, *squares;  ///< [blocks, channels]
   CacheBlocks blocks;
@@ -70,7 +70,7 @@ LOCKSTEP_HOST_DEVICE inline float inverse_deviation(double variance, double epsi
   return static_cast<float>(1 / std::sqrt(variance + epsilon));
 }
 
-/// What the bodies above have made, as rows to be added.
+/// What the functors above have made, as rows to be added.
 struct BlockMoments {
   const float *means, *squares;  ///< [blocks, channels]
   CacheBlocks blocks;
@@ -82,7 +82,7 @@ struct BlockMoments {
 };
 
 /// What forward keeps of each channel, and what it multiplies by.
-struct MomentsBody {
+struct MomentsFunctor {
   const Moments* moments;  ///< [channels]
   const float* weight;
   float *mean, *inverse, *scale;                 ///< [channels]
@@ -99,13 +99,13 @@ struct MomentsBody {
   }
 };
 
-struct TrainingScaleBody {
+struct TrainingScaleFunctor {
   const float *inverse, *weight;
   float* scale;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const { scale[c] = weight[c] * inverse[c]; }
 };
 
-struct InferenceScaleBody {
+struct InferenceScaleFunctor {
   const float *variance, *weight;
   float* scale;
   double epsilon;
@@ -115,7 +115,7 @@ struct InferenceScaleBody {
 };
 
 template <class T>
-struct NormalizeBody {
+struct NormalizeFunctor {
   const T* x;
   const float *mean, *scale, *shift;
   T* y;
@@ -126,7 +126,7 @@ struct NormalizeBody {
     const float normalized = (x[i] - mean[c]) * scale[c] + shift[c];
     return relu ? ReluForward::of(normalized) : normalized;
   }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
 /// The gradient of what is normalized: dy, or with relu behind it what that lets through.
@@ -150,7 +150,7 @@ struct GradientSums {
 
 /// Sums over a block of dy and of dy * (x - mean), both in one pass.
 template <class T>
-struct BlockGradientSumsBody {
+struct BlockGradientSumsFunctor {
   const T* x;
   NormalizedGradient<T> gradient;
   const float* mean;
@@ -188,7 +188,7 @@ struct GradientFactors {
   float *of_dy, *of_x, *constant;
 };
 
-struct ChannelGradientBody {
+struct ChannelGradientFunctor {
   const GradientTotals* totals;  ///< [channels]
   const float *weight, *inverse;
   float *weight_gradient, *bias_gradient;  ///< null where not wanted
@@ -207,7 +207,7 @@ struct ChannelGradientBody {
 };
 
 template <class T>
-struct NormalizeGradientBody {
+struct NormalizeGradientFunctor {
   const T* x;
   NormalizedGradient<T> gradient;
   const float* mean;
@@ -218,7 +218,7 @@ struct NormalizeGradientBody {
     const std::int64_t c = i % channels;
     return factors.of_dy[c] * gradient.of(i) + (factors.of_x[c] * (x[i] - mean[c]) + factors.constant[c]);
   }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 template <class Grid, class T>
@@ -240,24 +240,25 @@ class BatchNormGrid final : public Kernel {
     const auto *weight = parameter(call, 0), *mean = static_cast<const float*>(call.states[0]);
     if (training_) {
       auto *saved_mean = static_cast<float*>(call.saved[0]), *inverse = static_cast<float*>(call.saved[1]);
-      Grid::each(call.queue, sums(), BlockMomentsBody<T>{input<T>(call), first, second, blocks_, Divisor(channels_)});
+      Grid::each(call.stream, sums(),
+                 BlockMomentsFunctor<T>{input<T>(call), first, second, blocks_, Divisor(channels_)});
       const auto* moments = add<Moments>(call, BlockMoments{first, second, blocks_, channels_});
-      Grid::each(call.queue, channels_,
-                 MomentsBody{moments, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
-                             blocks_.rows, epsilon_});
+      Grid::each(call.stream, channels_,
+                 MomentsFunctor{moments, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
+                                blocks_.rows, epsilon_});
       mean = saved_mean;
     } else {
       const auto* variance = static_cast<const float*>(call.states[1]);
-      Grid::each(call.queue, channels_, InferenceScaleBody{variance, weight, scale, epsilon_});
+      Grid::each(call.stream, channels_, InferenceScaleFunctor{variance, weight, scale, epsilon_});
     }
     normalize(call, mean, scale);
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override {
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override {
     float* const scale = scratch(call.workspace).a;
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
-    Grid::each(call.queue, channels_, TrainingScaleBody{inverse, parameter(call, 0), scale});
+    Grid::each(call.stream, channels_, TrainingScaleFunctor{inverse, parameter(call, 0), scale});
     normalize(call, mean, scale);
   }
 
@@ -268,14 +269,15 @@ class BatchNormGrid final : public Kernel {
     const T* x = input<T>(call);
     const NormalizedGradient<T> gradient{output_gradient<T>(call),
                                          relu_ ? static_cast<const T*>(call.outputs[0]) : nullptr};
-    Grid::each(call.queue, sums(),
-               BlockGradientSumsBody<T>{x, gradient, mean, first, second, blocks_, Divisor(channels_)});
+    Grid::each(call.stream, sums(),
+               BlockGradientSumsFunctor<T>{x, gradient, mean, first, second, blocks_, Divisor(channels_)});
     const auto* totals = add<GradientTotals>(call, BlockGradients{first, second, channels_});
-    Grid::each(call.queue, channels_,
-               ChannelGradientBody{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
-                                   call.parameter_gradients[1], factors, blocks_.rows});
+    Grid::each(call.stream, channels_,
+               ChannelGradientFunctor{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
+                                      call.parameter_gradients[1], factors, blocks_.rows});
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
-      Grid::each(call.queue, elements(), NormalizeGradientBody<T>{x, gradient, mean, factors, dx, Divisor(channels_)});
+      Grid::each(call.stream, elements(),
+                 NormalizeGradientFunctor<T>{x, gradient, mean, factors, dx, Divisor(channels_)});
     }
   }
 
@@ -288,7 +290,7 @@ class BatchNormGrid final : public Kernel {
   template <class Total, class Call, class Terms>
   [[nodiscard]] const Total* add(const Call& call, const Terms& terms) const {
     auto* const totals = static_cast<Total*>(call.workspace);
-    put_row_sums<Grid>(call.queue, terms, blocks_.count(), channels_, totals, totals + channels_);
+    launch_row_sums<Grid>(call.stream, terms, blocks_.count(), channels_, totals, totals + channels_);
     return totals;
   }
   /// Two sums of each block and channel, three values of each channel.
@@ -301,9 +303,9 @@ class BatchNormGrid final : public Kernel {
     return {first, first + sums(), a, a + channels_, a + 2 * channels_};
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
-    Grid::each(
-        call.queue, elements(),
-        NormalizeBody<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), Divisor(channels_), relu_});
+    Grid::each(call.stream, elements(),
+               NormalizeFunctor<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), Divisor(channels_),
+                                   relu_});
   }
   [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
   [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }

@@ -48,18 +48,18 @@ OpDef make_batch_norm() {
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the variance",
-                    .fallback = Attribute(1e-5),
+                    .default_value = Attribute(1e-5),
                     .minimum = 0},
                    {.name = "momentum",
                     .kind = AttributeKind::number,
                     .doc = "weight of a step's statistics in the running ones",
-                    .fallback = Attribute(0.1),
+                    .default_value = Attribute(0.1),
                     .minimum = 0,
                     .maximum = 1},
                    {.name = "zero_init",
                     .kind = AttributeKind::boolean,
                     .doc = "the weight begins at 0, so that a residual block begins as the identity",
-                    .fallback = Attribute(false)}};
+                    .default_value = Attribute(false)}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.forward = true, .over_gradient = true, .over_input = true};
   op.infer = infer;

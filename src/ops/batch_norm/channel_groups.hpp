@@ -9,7 +9,7 @@
 
 namespace lockstep::ops {
 
-/// Member functions and bodies of loops must be inlined into each instruction set.
+/// Member functions and functors of loops must be inlined into each instruction set.
 #define LOCKSTEP_MEMBER inline __attribute__((always_inline))
 
 using device::kLanes;
@@ -38,14 +38,14 @@ struct ChannelGroup {
   }
 };
 
-/// Calls body(group) for each group of channels.
-template <class Body>
-LOCKSTEP_INLINE void for_channel_groups(std::int64_t channels, const Body& body) {
+/// Calls functor(group) for each group of channels.
+template <class Functor>
+LOCKSTEP_INLINE void for_channel_groups(std::int64_t channels, const Functor& functor) {
   std::int64_t c = 0;
-  for (; c + 4 * kLanes <= channels; c += 4 * kLanes) body(ChannelGroup<4, true>{c});
-  for (; c + 2 * kLanes <= channels; c += 2 * kLanes) body(ChannelGroup<2, true>{c});
-  for (; c + kLanes <= channels; c += kLanes) body(ChannelGroup<1, true>{c});
-  if (c < channels) body(ChannelGroup<1, false>{c, channels - c});
+  for (; c + 4 * kLanes <= channels; c += 4 * kLanes) functor(ChannelGroup<4, true>{c});
+  for (; c + 2 * kLanes <= channels; c += 2 * kLanes) functor(ChannelGroup<2, true>{c});
+  for (; c + kLanes <= channels; c += kLanes) functor(ChannelGroup<1, true>{c});
+  if (c < channels) functor(ChannelGroup<1, false>{c, channels - c});
 }
 
 /// total[t][w] = sum over rows of what term(row, w, values[kTerms]) gives.

@@ -36,16 +36,16 @@ class ConcatGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(call.queue, outer_ * places_[i].run.value(),
-                 ScatterBody<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
+      Grid::each(call.stream, outer_ * places_[i].run.value(),
+                 ScatterFunctor<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
     }
   }
   void backward(const BackwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
       if (dx == nullptr) continue;
-      Grid::each(call.queue, outer_ * places_[i].run.value(),
-                 GatherBody<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
+      Grid::each(call.stream, outer_ * places_[i].run.value(),
+                 GatherFunctor<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
     }
   }
 

@@ -46,7 +46,7 @@ OpDef make_concat() {
   op.attributes = {{.name = "axis",
                     .kind = AttributeKind::integer,
                     .doc = "the dimension, with the batch as 0; negative: from the end",
-                    .fallback = std::int64_t{-1}}};
+                    .default_value = std::int64_t{-1}}};
   op.shorthand = "axis";
   op.min_inputs = 2;
   op.max_inputs = -1;

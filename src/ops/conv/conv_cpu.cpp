@@ -43,7 +43,7 @@ ConvolutionSpec spec_of(const ConvShape& s, bool training) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request) {
-  if (wants_widening(request) && !multiplies_natively(request, dnnl::get_effective_cpu_isa())) return nullptr;
+  if (needs_upcast(request) && !multiplies_natively(request, dnnl::get_effective_cpu_isa())) return nullptr;
   const ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
   return make_dnnl_layer(request, layer_shape(shape),
                          [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {

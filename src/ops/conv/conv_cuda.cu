@@ -2,9 +2,9 @@
 // over a Grid. The workspace holds the weight, or its gradient, with channels last where it lies otherwise, behind it
 // wide copies of the factors where they are needed, and then cuDNN's own.
 //
-// Of narrow factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in fp32.
-// It is given them widened, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16 is a
-// TF32 number.
+// Of low-precision factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in
+// fp32. It is given them upcast, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16
+// is a TF32 number.
 //
 // A relu behind it is part of the output's plan where cuDNN has one with it, which its name says; else a kernel of ours
 // goes over the output once more.
@@ -24,8 +24,8 @@ using device::CudaGrid;
 using device::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
-// End the names of such plans.
-constexpr const char *kWidened = " of widened factors", *kRelu = ", relu";
+// End the names of such algorithms.
+constexpr const char *kUpcast = " of upcast factors", *kRelu = ", relu";
 
 /// Takes it off the end of a plan's name, where it stands there.
 bool cut(std::string_view end, std::string& name) {
@@ -39,35 +39,36 @@ class CudnnConv final : public LayerProducts {
   CudnnConv(const KernelRequest& request, const ConvShape& shape, std::unique_ptr<LayerProducts> own)
       : own_(std::move(own)),
         shape_(shape),
-        products_(request.products),
+        compute_type_(request.compute_type),
         inputs_(request.inputs[0].elements()),
         outputs_(request.outputs[0].elements()),
         weights_(request.parameters[0].elements()),
         output_type_(request.outputs[0].dtype),
         filter_(filter_of(shape)) {
     const device::ConvolutionLayout layout = convolution_layout(shape);
-    const auto wanted = device::PlanParts::of(request.plan);
+    const auto wanted = device::LayerAlgorithms::of(request.algorithms);
     const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
                           bool relu = false) {
-      const bool bias = shape.bias && direction == Direction::output, tf32 = request.tf32 || is_narrow(products_);
-      return CudnnConvolution::make(request.queue->cudnn_target(), request.queue->place(),
+      const bool bias = shape.bias && direction == Direction::output,
+                 tf32 = request.tf32 || is_low_precision(compute_type_);
+      return CudnnConvolution::make(request.stream->cudnn_target(), request.stream->place(),
                                     {direction, bias, {factors, result, tf32}, relu}, layout, {request.node, name});
     };
     std::string of_output = wanted.output;
     const bool wanted_with_relu = cut(kRelu, of_output), relu = request.epilogue == "relu";
     if (relu && (of_output.empty() || wanted_with_relu)) {
-      output_ = make(Direction::output, products_, output_type_, of_output, true);
+      output_ = make(Direction::output, compute_type_, output_type_, of_output, true);
     }
     relu_ = !relu ? Relu::none : output_ ? Relu::in_plan : Relu::after;
-    if (!output_ && !wanted_with_relu) output_ = make(Direction::output, products_, output_type_, of_output);
+    if (!output_ && !wanted_with_relu) output_ = make(Direction::output, compute_type_, output_type_, of_output);
     if (request.mode != Mode::training) return;
-    image_gradient_ = make(Direction::image_gradient, products_, request.inputs[0].dtype, wanted.input_gradient);
+    image_gradient_ = make(Direction::image_gradient, compute_type_, request.inputs[0].dtype, wanted.input_gradient);
     std::string name = wanted.weight_gradient;
-    const bool wanted_wide = cut(kWidened, name);
-    if (!wanted_wide) weight_gradient_ = make(Direction::weight_gradient, products_, DType::f32, name);
-    if (weight_gradient_ || !is_narrow(products_) || !(name.empty() || wanted_wide)) return;
+    const bool wanted_wide = cut(kUpcast, name);
+    if (!wanted_wide) weight_gradient_ = make(Direction::weight_gradient, compute_type_, DType::f32, name);
+    if (weight_gradient_ || !is_low_precision(compute_type_) || !(name.empty() || wanted_wide)) return;
     weight_gradient_ = make(Direction::weight_gradient, DType::f32, DType::f32, name);
-    widens_ = weight_gradient_.has_value();
+    upcasts_ = weight_gradient_.has_value();
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -78,37 +79,37 @@ class CudnnConv final : public LayerProducts {
     return std::max(packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_) + bytes, own_->workspace_bytes());
   }
 
-  [[nodiscard]] std::string plan() const override {
+  [[nodiscard]] std::string algorithms() const override {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
       return direction ? direction->name() : std::string(device::kOwnKernel);
     };
     const std::string of_output = name(output_) + std::string(output_ && relu_ == Relu::in_plan ? kRelu : "");
-    const std::string of_weight = name(weight_gradient_) + std::string(widens_ ? kWidened : "");
-    return device::PlanParts{of_output, name(image_gradient_), of_weight}.text();
+    const std::string of_weight = name(weight_gradient_) + std::string(upcasts_ ? kUpcast : "");
+    return device::LayerAlgorithms{of_output, name(image_gradient_), of_weight}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
-    output_->run(*call.queue, {x, packed_weight(call, weight), bias, y}, rest(call));
+    output_->run(*call.stream, {x, packed_weight(call, weight), bias, y}, rest(call));
     if (relu_ != Relu::after) return;
     device::with_element(output_type_, [&]<class T>(T /*element*/) {
-      CudaGrid::each(call.queue, outputs_, MapBody<ReluForward, T>{static_cast<T*>(y), static_cast<T*>(y)});
+      CudaGrid::each(call.stream, outputs_, MapFunctor<ReluForward, T>{static_cast<T*>(y), static_cast<T*>(y)});
     });
   }
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     if (!image_gradient_) return own_->input_gradient(call, dy, weight, dx);
-    image_gradient_->run(*call.queue, {dy, packed_weight(call, weight), nullptr, dx}, rest(call));
+    image_gradient_->run(*call.stream, {dy, packed_weight(call, weight), nullptr, dx}, rest(call));
   }
 
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
     float* packed = is_packed() ? dw : static_cast<float*>(call.workspace);
     std::byte* const wide = static_cast<std::byte*>(call.workspace) + packed_bytes();
-    const CudnnConvolution::Operands operands{widened(call, dy, outputs_, wide),
-                                              widened(call, x, inputs_, wide + wide_bytes(outputs_)), nullptr, packed};
-    weight_gradient_->run(*call.queue, operands, rest(call));
-    if (packed != dw) CudaGrid::each(call.queue, weights_, ChannelsFirstBody{packed, dw, filter_});
+    const CudnnConvolution::Operands operands{upcast(call, dy, outputs_, wide),
+                                              upcast(call, x, inputs_, wide + wide_bytes(outputs_)), nullptr, packed};
+    weight_gradient_->run(*call.stream, operands, rest(call));
+    if (packed != dw) CudaGrid::each(call.stream, weights_, ChannelsFirstFunctor{packed, dw, filter_});
   }
 
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override { own_->bias_gradient(call, dy, db); }
@@ -124,40 +125,40 @@ class CudnnConv final : public LayerProducts {
   }
   /// Of a copy in fp32.
   [[nodiscard]] std::size_t wide_bytes(std::int64_t elements) const {
-    return widens_ ? aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(float)) : 0;
+    return upcasts_ ? aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(float)) : 0;
   }
-  [[nodiscard]] const void* widened(const ProductCall& call, const void* factor, std::int64_t elements,
-                                    std::byte* to) const {
-    if (!widens_) return factor;
-    device::put_cast<CudaGrid>(call.queue, device::Cast::widen, products_, factor, to, elements);
+  [[nodiscard]] const void* upcast(const ProductCall& call, const void* factor, std::int64_t elements,
+                                   std::byte* to) const {
+    if (!upcasts_) return factor;
+    device::launch_cast<CudaGrid>(call.stream, device::Cast::upcast, compute_type_, factor, to, elements);
     return to;
   }
 
   [[nodiscard]] const void* packed_weight(const ProductCall& call, const void* weight) const {
     if (is_packed()) return weight;
-    device::with_element(products_, [&]<class T>(T /*element*/) {
-      CudaGrid::each(call.queue, weights_,
-                     ChannelsLastBody<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace), filter_});
+    device::with_element(compute_type_, [&]<class T>(T /*element*/) {
+      CudaGrid::each(call.stream, weights_,
+                     ChannelsLastFunctor<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace), filter_});
     });
     return call.workspace;
   }
 
   std::unique_ptr<LayerProducts> own_;
   ConvShape shape_;
-  DType products_;
+  DType compute_type_;
   std::int64_t inputs_, outputs_, weights_;  ///< elements
   DType output_type_;
   FilterSizes filter_;
   enum class Relu : std::uint8_t { none, in_plan, after } relu_ = Relu::none;  ///< of the output
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
-  bool widens_ = false;  ///< the factors of the weight's gradient
+  bool upcasts_ = false;  ///< the factors of the weight's gradient
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_conv_cuda(const KernelRequest& request) {
   auto products = make_conv_products<CudaGrid>(request);
-  if (products != nullptr && request.queue != nullptr && request.outputs[0].elements() > 0) {
+  if (products != nullptr && request.stream != nullptr && request.outputs[0].elements() > 0) {
     ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
     shape.channels_last = request.channels_last;
     products = std::make_unique<CudnnConv>(request, shape, std::move(products));

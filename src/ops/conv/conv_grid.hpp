@@ -33,7 +33,7 @@ struct ConvGroup {
 };
 
 template <class T, class Out>
-struct ConvBody {
+struct ConvFunctor {
   const T *x = nullptr, *weight = nullptr;
   const float* bias = nullptr;  ///< no bias: null
   Out* y = nullptr;
@@ -59,7 +59,7 @@ struct ConvBody {
 };
 
 template <class T, class In>
-struct ConvInputGradientBody {
+struct ConvInputGradientFunctor {
   const T *dy = nullptr, *weight = nullptr;
   In* dx = nullptr;
   ConvShape shape;
@@ -84,7 +84,7 @@ struct ConvInputGradientBody {
 };
 
 template <class T>
-struct ConvWeightGradientBody {
+struct ConvWeightGradientFunctor {
   const T *x = nullptr, *dy = nullptr;
   float* dw = nullptr;
   ConvShape shape;
@@ -129,19 +129,19 @@ class ConvProducts final : public LayerProducts {
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
-    Grid::each(call.queue, outputs_,
-               ConvBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_, relu_});
+    Grid::each(call.stream, outputs_,
+               ConvFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_, relu_});
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
-    Grid::each(call.queue, inputs_,
-               ConvInputGradientBody<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), shape_});
+    Grid::each(call.stream, inputs_,
+               ConvInputGradientFunctor<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), shape_});
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
-    Grid::rows(call.queue, weights_, ConvWeightGradientBody<T>{elements(x), elements(dy), dw, shape_});
+    Grid::rows(call.stream, weights_, ConvWeightGradientFunctor<T>{elements(x), elements(dy), dw, shape_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    put_row_sums<Grid>(call.queue, device::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters, db,
-                       static_cast<float*>(call.workspace));
+    launch_row_sums<Grid>(call.stream, device::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters,
+                          db, static_cast<float*>(call.workspace));
   }
 
  private:
@@ -168,26 +168,26 @@ class ConvLayer final : public ProductLayer<Grid> {
   ConvLayer(const KernelRequest& request, std::unique_ptr<LayerProducts> products)
       : ProductLayer<Grid>(request, std::move(products)),
         relu_(request.epilogue == "relu"),
-        products_(request.products),
+        compute_type_(request.compute_type),
         output_(request.outputs[0]) {}
 
  private:
   const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) override {
     if (!relu_) return ProductLayer<Grid>::read_gradient(call, dy);
     void* const to = dy.copy(call.workspace);
-    device::with_element(products_, [&]<class T>(T /*element*/) {
-      output_.dtype == products_ ? put<T, T>(call, to) : put<float, T>(call, to);
+    device::with_element(compute_type_, [&]<class T>(T /*element*/) {
+      output_.dtype == compute_type_ ? launch<T, T>(call, to) : launch<float, T>(call, to);
     });
     return to;
   }
   template <class T, class To>
-  void put(const BackwardCall& call, void* to) const {
+  void launch(const BackwardCall& call, void* to) const {
     const auto *y = static_cast<const T*>(call.outputs[0]), *dy = static_cast<const T*>(call.output_gradients[0]);
-    Grid::each(call.queue, output_.elements(), ReluGradientBody<T, To>{y, dy, static_cast<To*>(to)});
+    Grid::each(call.stream, output_.elements(), ReluGradientFunctor<T, To>{y, dy, static_cast<To*>(to)});
   }
 
   bool relu_;
-  DType products_;
+  DType compute_type_;
   TensorSpec output_;
 };
 

@@ -36,28 +36,29 @@ OpDef make_conv() {
   OpDef op;
   op.name = "conv";
   op.doc = "2-D convolution of images";
-  op.attributes = {{.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1},
-                   kernel_attribute(),
-                   stride_attribute(false),
-                   padding_attribute(std::string("same")),
-                   {.name = "dilation",
-                    .kind = AttributeKind::integers,
-                    .doc = "distance between the kernel's taps",
-                    .fallback = Attribute(std::int64_t{1}),
-                    .minimum = 1},
-                   {.name = "groups",
-                    .kind = AttributeKind::integer,
-                    .doc = "channels and filters are cut into so many independent groups",
-                    .fallback = Attribute(std::int64_t{1}),
-                    .minimum = 1},
-                   {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .fallback = Attribute(true)}};
+  op.attributes = {
+      {.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1},
+      kernel_attribute(),
+      stride_attribute(false),
+      padding_attribute(std::string("same")),
+      {.name = "dilation",
+       .kind = AttributeKind::integers,
+       .doc = "distance between the kernel's taps",
+       .default_value = Attribute(std::int64_t{1}),
+       .minimum = 1},
+      {.name = "groups",
+       .kind = AttributeKind::integer,
+       .doc = "channels and filters are cut into so many independent groups",
+       .default_value = Attribute(std::int64_t{1}),
+       .minimum = 1},
+      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};
   for (auto& attribute : initializer_attributes("he_normal_fan_out")) op.attributes.push_back(std::move(attribute));
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer;
   op.cost = cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_conv_cpu;
-  op.takes_narrow = {DeviceKind::cpu};
+  op.takes_low_precision = {DeviceKind::cpu};
   op.channels_last = {DeviceKind::cuda};
   op.epilogues[DeviceKind::cuda] = {"relu"};
   return op;

@@ -9,7 +9,7 @@ namespace lockstep::ops {
 
 /// weight -> packed, and packed -> weight.
 template <class T>
-using ChannelsLastBody = GatherBody<FilterSizes, T>;
-using ChannelsFirstBody = ScatterBody<FilterSizes, float>;
+using ChannelsLastFunctor = GatherFunctor<FilterSizes, T>;
+using ChannelsFirstFunctor = ScatterFunctor<FilterSizes, float>;
 
 }  // namespace lockstep::ops

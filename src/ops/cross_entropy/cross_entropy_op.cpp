@@ -32,7 +32,7 @@ OpDef make_cross_entropy() {
   op.attributes = {{.name = "label_smoothing",
                     .kind = AttributeKind::number,
                     .doc = "share of the target that is spread over all classes",
-                    .fallback = 0.0,
+                    .default_value = 0.0,
                     .minimum = 0,
                     .maximum = 1},
                    ignored_index_attribute()};

@@ -37,7 +37,7 @@ struct RowNormalizers {
   float *maximum, *log_sum;  ///< [rows]; null in inference
 };
 
-struct LogLossBody {
+struct LogLossFunctor {
   LogLossRows rows;
   float* losses;  ///< [rows]
   RowNormalizers saved;
@@ -72,7 +72,7 @@ struct LogLossBody {
 };
 
 /// Where the target is a label, a thread an element: rows can be as many as there are threads, and each is long.
-struct LabelGradientBody {
+struct LabelGradientFunctor {
   LogLossRows rows;
   Divisor classes;
   const float *maximum, *log_sum;
@@ -85,11 +85,11 @@ struct LabelGradientBody {
     const float share = device::vector_exp((rows.x[i] - maximum[row]) - log_sum[row]) - rows.spread;
     return (i - row * classes.value() == label ? share - rows.keep : share) + off;
   }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 /// Where it is a weight for each class, a group a row.
-struct WeightsGradientBody {
+struct WeightsGradientFunctor {
   LogLossRows rows;
   const float *maximum, *log_sum;
   float* dx;
@@ -122,18 +122,18 @@ class LogLossGrid final : public Kernel {
     auto* losses = static_cast<float*>(call.workspace);
     RowNormalizers saved{};
     if (!call.saved.empty()) saved = {static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1])};
-    Grid::rows(call.queue, rows_.rows(), LogLossBody{rows, losses, saved});
-    Grid::rows(call.queue, rows_.batch,
-               SampleSumBody{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
+    Grid::rows(call.stream, rows_.rows(), LogLossFunctor{rows, losses, saved});
+    Grid::rows(call.stream, rows_.batch,
+               SampleSumFunctor{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     const auto *maximum = static_cast<const float*>(call.saved[0]), *log_sum = static_cast<const float*>(call.saved[1]);
     float* const dx = input_gradient(call);
-    if (rows_.soft) return Grid::rows(call.queue, rows_.rows(), WeightsGradientBody{rows, maximum, log_sum, dx});
+    if (rows_.soft) return Grid::rows(call.stream, rows_.rows(), WeightsGradientFunctor{rows, maximum, log_sum, dx});
     const Divisor classes(rows_.classes);
-    Grid::each(call.queue, rows_.rows() * rows_.classes, LabelGradientBody{rows, classes, maximum, log_sum, dx});
+    Grid::each(call.stream, rows_.rows() * rows_.classes, LabelGradientFunctor{rows, classes, maximum, log_sum, dx});
   }
 
  private:

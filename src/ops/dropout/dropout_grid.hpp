@@ -13,7 +13,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct DropoutBody {
+struct DropoutFunctor {
   const T* x;
   T* y;
   const StepContext* step;
@@ -39,17 +39,17 @@ class DropoutGrid final : public Kernel {
         threshold_(dropout_threshold(rate)),
         scale_(static_cast<float>(1 / (1 - rate))) {}
 
-  void forward(const ForwardCall& call) override { apply(call.queue, call.step, input<T>(call), output<T>(call)); }
+  void forward(const ForwardCall& call) override { apply(call.stream, call.step, input<T>(call), output<T>(call)); }
   void backward(const BackwardCall& call) override {
     T* dx = input_gradient<T>(call);
-    if (dx != nullptr) apply(call.queue, call.step, output_gradient<T>(call), dx);
+    if (dx != nullptr) apply(call.stream, call.step, output_gradient<T>(call), dx);
   }
 
  private:
-  void apply(GpuQueue* queue, const StepContext* step, const T* x, T* y) const {
-    if (!active_) return Grid::each(queue, batch_ * size_, device::CopyBody<T>{x, y});
+  void apply(GpuStream* stream, const StepContext* step, const T* x, T* y) const {
+    if (!active_) return Grid::each(stream, batch_ * size_, device::CopyFunctor<T>{x, y});
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
-    Grid::each(queue, batch_ * size_, DropoutBody<T>{x, y, step, layer_, size_, threshold_, scale_});
+    Grid::each(stream, batch_ * size_, DropoutFunctor<T>{x, y, step, layer_, size_, threshold_, scale_});
   }
 
   std::uint64_t layer_;

@@ -12,7 +12,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct EmbeddingBody {
+struct EmbeddingFunctor {
   const std::int32_t* ids;
   const float* weight;
   T* y;
@@ -40,13 +40,13 @@ struct PositionLinks {
   }
 };
 
-struct ClearLinksBody {
+struct ClearLinksFunctor {
   PositionLinks links;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { links.clear(i); }
 };
 
 /// A group a position looks for the last one before it that has its id.
-struct LinkPositionsBody {
+struct LinkPositionsFunctor {
   const std::int32_t* ids;
   PositionLinks links;
   template <class Group>
@@ -62,7 +62,7 @@ struct LinkPositionsBody {
 };
 
 template <class T>
-struct EmbeddingGradientBody {
+struct EmbeddingGradientFunctor {
   const T* dy;
   PositionLinks links;
   float* dw;
@@ -91,17 +91,18 @@ class EmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, positions_ * width_,
-               EmbeddingBody<T>{ids(call), weight, output<T>(call), vocabulary_, width_});
+    Grid::each(call.stream, positions_ * width_,
+               EmbeddingFunctor<T>{ids(call), weight, output<T>(call), vocabulary_, width_});
   }
 
   void backward(const BackwardCall& call) override {
     float* dw = call.parameter_gradients[0];
     if (dw == nullptr) return;
     const PositionLinks links{static_cast<std::int32_t*>(call.workspace), vocabulary_};
-    Grid::each(call.queue, vocabulary_ + positions_, ClearLinksBody{links});
-    Grid::rows(call.queue, positions_, LinkPositionsBody{ids(call), links});
-    Grid::each(call.queue, vocabulary_ * width_, EmbeddingGradientBody<T>{output_gradient<T>(call), links, dw, width_});
+    Grid::each(call.stream, vocabulary_ + positions_, ClearLinksFunctor{links});
+    Grid::rows(call.stream, positions_, LinkPositionsFunctor{ids(call), links});
+    Grid::each(call.stream, vocabulary_ * width_,
+               EmbeddingGradientFunctor<T>{output_gradient<T>(call), links, dw, width_});
   }
 
  private:

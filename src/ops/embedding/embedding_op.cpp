@@ -38,7 +38,7 @@ OpDef make_embedding() {
       {.name = "deviation",
        .kind = AttributeKind::number,
        .doc = "standard deviation of the first values",
-       .fallback = 0.02,
+       .default_value = 0.02,
        .minimum = 0}};
   op.constant_inputs = {0};
   op.backward_reads = {.inputs = true, .outputs = false};

@@ -43,7 +43,7 @@ struct GeluGradient {
 };
 
 template <class T>
-struct GeluGradientBody {
+struct GeluGradientFunctor {
   const float* gradient;
   const T* pre;
   T* dpre;  ///< may be gradient, where that is of its type
@@ -52,17 +52,17 @@ struct GeluGradientBody {
 
 /// What a product leaves in fp32, of `n` elements, to tensors of `dtype`.
 template <class Grid>
-void put_gelu(GpuQueue* queue, DType dtype, const float* sums, void* pre, void* y, std::int64_t n) {
+void launch_gelu(GpuStream* stream, DType dtype, const float* sums, void* pre, void* y, std::int64_t n) {
   device::with_element(dtype, [&]<class T>(T /*element*/) {
-    Grid::each(queue, n, GeluOfSums<T>{sums, static_cast<T*>(pre), static_cast<T*>(y)});
+    Grid::each(stream, n, GeluOfSums<T>{sums, static_cast<T*>(pre), static_cast<T*>(y)});
   });
 }
 /// dpre = gradient * gelu'(pre)
 template <class Grid>
-void put_gelu_gradient(GpuQueue* queue, DType dtype, const float* gradient, const void* pre, void* dpre,
-                       std::int64_t n) {
+void launch_gelu_gradient(GpuStream* stream, DType dtype, const float* gradient, const void* pre, void* dpre,
+                          std::int64_t n) {
   device::with_element(dtype, [&]<class T>(T /*element*/) {
-    Grid::each(queue, n, GeluGradientBody<T>{gradient, static_cast<const T*>(pre), static_cast<T*>(dpre)});
+    Grid::each(stream, n, GeluGradientFunctor<T>{gradient, static_cast<const T*>(pre), static_cast<T*>(dpre)});
   });
 }
 
@@ -73,17 +73,17 @@ class GeluGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     if (training_) {
-      Grid::each(call.queue, n_,
+      Grid::each(call.stream, n_,
                  GeluTraining<Phi, T>{input<T>(call), output<T>(call), static_cast<float*>(call.saved[0])});
     } else {
-      Grid::each(call.queue, n_, MapBody<GeluForward<Phi>, T>{input<T>(call), output<T>(call)});
+      Grid::each(call.stream, n_, MapFunctor<GeluForward<Phi>, T>{input<T>(call), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const auto* slope = static_cast<const float*>(call.saved[0]);
-    Grid::each(call.queue, n_,
-               MapPairBody<Product, T, float>{output_gradient<T>(call), slope, input_gradient<T>(call)});
+    Grid::each(call.stream, n_,
+               MapPairFunctor<Product, T, float>{output_gradient<T>(call), slope, input_gradient<T>(call)});
   }
 
  private:

@@ -12,7 +12,7 @@ OpDef make_gelu() {
   op.attributes = {{.name = "approximate",
                     .kind = AttributeKind::text,
                     .doc = "tanh: as in GPT-2; none: exact",
-                    .fallback = std::string("tanh"),
+                    .default_value = std::string("tanh"),
                     .choices = {"tanh", "none"}}};
   op.shorthand = "approximate";
   op.backward_reads = {};

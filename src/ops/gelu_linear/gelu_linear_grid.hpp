@@ -20,7 +20,7 @@ class GeluLinear final : public ProductLayer<Grid, GeluProducts> {
 /// Null where y and pre are not both of the products' type, or for null.
 template <class Grid>
 std::unique_ptr<Kernel> make_gelu_linear_layer(const KernelRequest& request, std::unique_ptr<GeluProducts> products) {
-  const auto fits = [&](const TensorSpec& input) { return input.dtype == request.products; };
+  const auto fits = [&](const TensorSpec& input) { return input.dtype == request.compute_type; };
   if (products == nullptr || !fits(request.inputs[0]) || !fits(request.inputs[1])) return nullptr;
   return std::make_unique<GeluLinear<Grid>>(request, std::move(products));
 }

@@ -27,7 +27,7 @@ OpDef make_gelu_linear() {
     return infer(attributes, inputs.first(1));
   };
   op.kernels = {{DeviceKind::cpu, make_gelu_linear_cpu}};
-  op.takes_narrow = {};
+  op.takes_low_precision = {};
   return op;
 }
 

@@ -20,7 +20,7 @@ struct PixelShape {
 };
 
 template <class T>
-struct MeanOfPixelsBody {
+struct MeanOfPixelsFunctor {
   const T* x;
   T* y;
   PixelShape shape;
@@ -33,7 +33,7 @@ struct MeanOfPixelsBody {
 };
 
 template <class T>
-struct MeanGradientBody {
+struct MeanGradientFunctor {
   const T* dy;
   T* dx;
   PixelShape shape;
@@ -44,7 +44,7 @@ struct MeanGradientBody {
 };
 
 template <class T>
-struct LargestOfPixelsBody {
+struct LargestOfPixelsFunctor {
   const T* x;
   T* y;
   std::int32_t* winner;  ///< null in inference
@@ -65,7 +65,7 @@ struct LargestOfPixelsBody {
 };
 
 template <class T>
-struct LargestGradientBody {
+struct LargestGradientFunctor {
   const T* dy;
   const std::int32_t* winner;
   T* dx;
@@ -92,9 +92,9 @@ class GlobalPoolGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     if (maximum_) {
       auto* winner = training_ ? static_cast<std::int32_t*>(call.saved[0]) : nullptr;
-      Grid::each(call.queue, outputs_, LargestOfPixelsBody<T>{input<T>(call), output<T>(call), winner, shape_});
+      Grid::each(call.stream, outputs_, LargestOfPixelsFunctor<T>{input<T>(call), output<T>(call), winner, shape_});
     } else {
-      Grid::each(call.queue, outputs_, MeanOfPixelsBody<T>{input<T>(call), output<T>(call), shape_});
+      Grid::each(call.stream, outputs_, MeanOfPixelsFunctor<T>{input<T>(call), output<T>(call), shape_});
     }
   }
 
@@ -103,9 +103,9 @@ class GlobalPoolGrid final : public Kernel {
     T* dx = input_gradient<T>(call);
     if (maximum_) {
       const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
-      Grid::each(call.queue, outputs_, LargestGradientBody<T>{dy, winner, dx, shape_});
+      Grid::each(call.stream, outputs_, LargestGradientFunctor<T>{dy, winner, dx, shape_});
     } else {
-      Grid::each(call.queue, outputs_, MeanGradientBody<T>{dy, dx, shape_});
+      Grid::each(call.stream, outputs_, MeanGradientFunctor<T>{dy, dx, shape_});
     }
   }
 

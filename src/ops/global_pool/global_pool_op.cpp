@@ -51,7 +51,7 @@ OpDef make_global_pool() {
   op.attributes = {{.name = "kind",
                     .kind = AttributeKind::text,
                     .doc = "average or max",
-                    .fallback = Attribute(std::string("average")),
+                    .default_value = Attribute(std::string("average")),
                     .choices = {"average", "max"}}};
   op.shorthand = "kind";
   op.infer = infer;

@@ -102,8 +102,8 @@ class LayerNormCpu final : public Kernel {
               rows_, epsilon_);
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override { forward(call); }
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);

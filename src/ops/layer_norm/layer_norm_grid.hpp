@@ -12,7 +12,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct LayerNormBody {
+struct LayerNormFunctor {
   const T* x;
   const float *weight, *bias;  ///< bias may be null
   T* y;
@@ -42,7 +42,7 @@ struct LayerNormBody {
 };
 
 template <class T>
-struct LayerNormGradientBody {
+struct LayerNormGradientFunctor {
   const T *x, *dy;
   const float *means, *rstds, *weight;
   T* dx;
@@ -74,14 +74,14 @@ class LayerNormGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    Grid::rows(call.queue, rows_.count,
-               LayerNormBody<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
-                                save ? static_cast<float*>(call.saved[0]) : nullptr,
-                                save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
+    Grid::rows(call.stream, rows_.count,
+               LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
+                                   save ? static_cast<float*>(call.saved[0]) : nullptr,
+                                   save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override { forward(call); }
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);
@@ -96,14 +96,14 @@ class LayerNormGrid final : public Kernel {
     // Last, since it may be written over x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.queue, rows_.count, LayerNormGradientBody<T>{x, dy, means, rstds, weight, dx, rows_.size});
+      Grid::rows(call.stream, rows_.count, LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, dx, rows_.size});
     }
   }
 
  private:
   template <class Terms>
   void sum(const BackwardCall& call, const Terms& terms, float* total) const {
-    put_row_sums<Grid>(call.queue, terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
+    launch_row_sums<Grid>(call.stream, terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
   }
 
   Rows rows_;

@@ -31,9 +31,9 @@ OpDef make_layer_norm() {
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the variance",
-                    .fallback = 1e-5,
+                    .default_value = 1e-5,
                     .minimum = 0},
-                   {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .fallback = true}};
+                   {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = true}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.over_gradient = true, .over_input = true};
   op.infer = infer;

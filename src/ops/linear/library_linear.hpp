@@ -1,6 +1,6 @@
 // linear's products by a library, each with a plan of its own; where there is none, by those it is made with. What a
 // product's epilogue does not do is done after it by a kernel of ours: the bias's gradient; and gelu, or rounding, from
-// fp32 in the workspace. That holds those sums, or a narrow copy of the bias, and behind them the library's own.
+// fp32 in the workspace. That holds those sums, or a low-precision copy of the bias, and behind them the library's own.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ class LibraryLinear final : public GeluProducts {
       : own_(std::move(own)), in_(request.inputs[0]), out_(request.outputs[0]), features_(out_.shape.back()) {
     const LinearSizes sizes = linear_sizes(request);
     const bool bias = request.parameters.size() > 1;
-    const auto types = [&](DType result) { return device::ProductTypes{request.products, result, request.tf32}; };
-    const auto wanted = device::PlanParts::of(request.plan);
+    const auto types = [&](DType result) { return device::ProductTypes{request.compute_type, result, request.tf32}; };
+    const auto wanted = device::LayerAlgorithms::of(request.algorithms);
     const auto make = [&](const device::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
-      return Product::make(*request.queue, product, forms, {request.node, name});
+      return Product::make(*request.stream, product, forms, {request.node, name});
     };
     output_ = make(output_product(sizes), output_forms(sizes, types(out_.dtype), bias, gelu), wanted.output);
     if (request.mode != Mode::training) return;
@@ -44,63 +44,63 @@ class LibraryLinear final : public GeluProducts {
   }
 
   [[nodiscard]] std::int64_t gradient_gap() const override { return own_->gradient_gap(); }
-  [[nodiscard]] std::string plan() const override {
+  [[nodiscard]] std::string algorithms() const override {
     const auto name = [](const std::optional<Product>& product) {
       return product ? product->name() : std::string(device::kOwnKernel);
     };
-    return device::PlanParts{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
+    return device::LayerAlgorithms{name(output_), name(input_gradient_), name(weight_gradient_)}.text();
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     void* const sums = rounds_after(output_, out_) ? call.workspace : y;
     const void* const added = bias_as_wanted(call, bias);
-    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = added}, rest(call));
+    output_->run(*call.stream, {.a = weight, .b = x, .d = sums, .bias = added}, rest(call));
     if (sums == y) return;
-    device::put_cast<Grid>(call.queue, device::Cast::narrow, out_.dtype, sums, y, out_.elements());
+    device::launch_cast<Grid>(call.stream, device::Cast::downcast, out_.dtype, sums, y, out_.elements());
   }
   void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
                        void* y) override {
     if (!output_) return own_->output_and_gelu(call, x, weight, bias, pre, y);
     if (device::writes_aux(output_->form().epilogue)) {
       const void* const added = bias_as_wanted(call, bias);
-      return output_->run(*call.queue, {.a = weight, .b = x, .d = y, .bias = added, .written_aux = pre}, rest(call));
+      return output_->run(*call.stream, {.a = weight, .b = x, .d = y, .bias = added, .written_aux = pre}, rest(call));
     }
     void* const sums = rounds_after(output_, out_) ? call.workspace : pre;
-    output_->run(*call.queue, {.a = weight, .b = x, .d = sums, .bias = bias}, rest(call));
-    put_gelu<Grid>(call.queue, out_.dtype, static_cast<const float*>(sums), pre, y, out_.elements());
+    output_->run(*call.stream, {.a = weight, .b = x, .d = sums, .bias = bias}, rest(call));
+    launch_gelu<Grid>(call.stream, out_.dtype, static_cast<const float*>(sums), pre, y, out_.elements());
   }
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     if (!input_gradient_) return own_->input_gradient(call, dy, weight, dx);
-    input_gradient_->run(*call.queue, {.a = weight, .b = dy, .d = dx}, rest(call));
+    input_gradient_->run(*call.stream, {.a = weight, .b = dy, .d = dx}, rest(call));
   }
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
                            void* dpre) override {
     if (!input_gradient_) return own_->gelu_input_gradient(call, dz, weight, pre, dpre);
     if (input_gradient_->form().epilogue == device::Epilogue::gelu_gradient) {
-      return input_gradient_->run(*call.queue, {.a = weight, .b = dz, .d = dpre, .aux = pre}, rest(call));
+      return input_gradient_->run(*call.stream, {.a = weight, .b = dz, .d = dpre, .aux = pre}, rest(call));
     }
     void* const sums = rounds_after(input_gradient_, in_) ? call.workspace : dpre;
-    input_gradient_->run(*call.queue, {.a = weight, .b = dz, .d = sums}, rest(call));
-    put_gelu_gradient<Grid>(call.queue, in_.dtype, static_cast<const float*>(sums), pre, dpre, in_.elements());
+    input_gradient_->run(*call.stream, {.a = weight, .b = dz, .d = sums}, rest(call));
+    launch_gelu_gradient<Grid>(call.stream, in_.dtype, static_cast<const float*>(sums), pre, dpre, in_.elements());
   }
 
   /// Without the bias's, which the one product may have as its epilogue: it goes nowhere then.
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
     float* const unwanted = sums_bias() ? static_cast<float*>(call.workspace) : nullptr;
-    weight_gradient_->run(*call.queue, {.a = x, .b = dy, .d = dw, .b_sums = unwanted}, rest(call));
+    weight_gradient_->run(*call.stream, {.a = x, .b = dy, .d = dw, .b_sums = unwanted}, rest(call));
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override { own_->bias_gradient(call, dy, db); }
   void weight_and_bias_gradients(const ProductCall& call, const void* x, const void* dy, float* dw,
                                  float* db) override {
     if (!sums_bias()) return GeluProducts::weight_and_bias_gradients(call, x, dy, dw, db);
-    weight_gradient_->run(*call.queue, {.a = x, .b = dy, .d = dw, .b_sums = db}, rest(call));
+    weight_gradient_->run(*call.stream, {.a = x, .b = dy, .d = dw, .b_sums = db}, rest(call));
   }
 
  private:
-  /// Whether the product is made in fp32 of a tensor that is narrow.
+  /// Whether the product is made in fp32 of a low-precision tensor.
   static bool rounds_after(const std::optional<Product>& product, const TensorSpec& spec) {
     return product && product->form().types.result != spec.dtype;
   }
@@ -110,7 +110,7 @@ class LibraryLinear final : public GeluProducts {
   const void* bias_as_wanted(const ProductCall& call, const float* bias) const {
     const DType type = output_->form().bias;
     if (bias == nullptr || type == DType::f32) return bias;
-    device::put_cast<Grid>(call.queue, device::Cast::narrow, type, bias, call.workspace, features_);
+    device::launch_cast<Grid>(call.stream, device::Cast::downcast, type, bias, call.workspace, features_);
     return call.workspace;
   }
   [[nodiscard]] std::size_t scratch_bytes() const {

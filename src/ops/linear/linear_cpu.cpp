@@ -93,7 +93,7 @@ class LinearCpu final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request) {
-  if (wants_widening(request)) {
+  if (needs_upcast(request)) {
     return multiplies_natively(request, dnnl::get_effective_cpu_isa()) ? make_linear_native(request) : nullptr;
   }
   const LinearSizes sizes = linear_sizes(request);

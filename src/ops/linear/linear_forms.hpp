@@ -15,12 +15,12 @@ using ProductForms = std::vector<device::ProductForm>;
 
 /// Whether a library's gelu will do: it does not say how exact that is, and fp32 is promised to be.
 inline bool takes_librarys_gelu(device::ProductTypes types) {
-  return is_narrow(types.factors) || types.tf32;
+  return is_low_precision(types.factors) || types.tf32;
 }
 
-/// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a narrow bias only,
-/// it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu of,
-/// moves three to five times the memory.
+/// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a low-precision bias
+/// only, it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu
+/// of, moves three to five times the memory.
 inline ProductForms output_forms(const LinearSizes& sizes, device::ProductTypes types, bool bias, GeluAt gelu) {
   using device::Epilogue;
   device::ProductTypes wide = types;
@@ -31,7 +31,7 @@ inline ProductForms output_forms(const LinearSizes& sizes, device::ProductTypes 
   ProductForms forms;
   if (!device::has_aux(whole) || device::aux_fits(output_product(sizes))) {
     forms.push_back({types, whole});
-    if (bias && is_narrow(types.result)) forms.push_back({types, whole, types.result});
+    if (bias && is_low_precision(types.result)) forms.push_back({types, whole, types.result});
   }
   const bool rounded = wide.result != types.result;
   if (whole != plain || rounded) forms.push_back({wide, plain, DType::f32, rounded});
@@ -45,7 +45,7 @@ inline ProductForms input_gradient_forms(const LinearSizes& sizes, device::Produ
   if (takes_librarys_gelu(types) && device::aux_fits(input_gradient_product(sizes))) {
     forms.push_back({types, device::Epilogue::gelu_gradient});
   }
-  const bool rounded = is_narrow(types.result);
+  const bool rounded = is_low_precision(types.result);
   types.result = DType::f32;
   forms.push_back({types, device::Epilogue::none, DType::f32, rounded});
   return forms;

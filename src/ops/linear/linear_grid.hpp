@@ -34,7 +34,7 @@ LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, c
 }
 
 template <class T, class Out>
-struct LinearBody {
+struct LinearFunctor {
   const T *x, *weight;
   const float* bias;  ///< null where there is none
   Out* y;
@@ -47,9 +47,9 @@ struct LinearBody {
   }
 };
 
-/// As LinearBody, and gelu of it.
+/// As LinearFunctor, and gelu of it.
 template <class T, class Out>
-struct LinearGeluBody {
+struct LinearGeluFunctor {
   const T *x, *weight;
   const float* bias;  ///< null where there is none
   Out *pre, *y;
@@ -66,16 +66,16 @@ struct LinearGeluBody {
 };
 
 template <class T, class In>
-struct LinearInputGradientBody {
+struct LinearInputGradientFunctor {
   const T *dy, *weight;
   In* dx;
   LinearSizes sizes;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = linear_input_gradient(dy, weight, sizes, i); }
 };
 
-/// As LinearInputGradientBody, for x = gelu(pre), on to pre.
+/// As LinearInputGradientFunctor, for x = gelu(pre), on to pre.
 template <class T, class In>
-struct GeluInputGradientBody {
+struct GeluInputGradientFunctor {
   const T *dy, *weight;
   const In* pre;
   In* dpre;
@@ -86,7 +86,7 @@ struct GeluInputGradientBody {
 };
 
 template <class T>
-struct LinearWeightGradientBody {
+struct LinearWeightGradientFunctor {
   const T *x, *dy;
   float* dw;
   LinearSizes sizes;
@@ -111,31 +111,32 @@ class LinearProducts final : public GeluProducts {
   [[nodiscard]] std::int64_t gradient_gap() const override { return sizes_.gap; }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
-    Grid::rows(call.queue, sizes_.rows * sizes_.out,
-               LinearBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), sizes_});
+    Grid::rows(call.stream, sizes_.rows * sizes_.out,
+               LinearFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), sizes_});
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
-    Grid::each(call.queue, sizes_.rows * sizes_.in,
-               LinearInputGradientBody<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), sizes_});
+    Grid::each(call.stream, sizes_.rows * sizes_.in,
+               LinearInputGradientFunctor<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), sizes_});
   }
   void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
                        void* y) override {
-    Grid::rows(call.queue, sizes_.rows * sizes_.out,
-               LinearGeluBody<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(pre), static_cast<Out*>(y),
-                                      sizes_});
+    Grid::rows(call.stream, sizes_.rows * sizes_.out,
+               LinearGeluFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(pre),
+                                         static_cast<Out*>(y), sizes_});
   }
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
                            void* dpre) override {
-    Grid::each(call.queue, sizes_.rows * sizes_.in,
-               GeluInputGradientBody<T, In>{elements(dz), elements(weight), static_cast<const In*>(pre),
-                                            static_cast<In*>(dpre), sizes_});
+    Grid::each(call.stream, sizes_.rows * sizes_.in,
+               GeluInputGradientFunctor<T, In>{elements(dz), elements(weight), static_cast<const In*>(pre),
+                                               static_cast<In*>(dpre), sizes_});
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
-    Grid::each(call.queue, sizes_.out * sizes_.in, LinearWeightGradientBody<T>{elements(x), elements(dy), dw, sizes_});
+    Grid::each(call.stream, sizes_.out * sizes_.in,
+               LinearWeightGradientFunctor<T>{elements(x), elements(dy), dw, sizes_});
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
-    put_row_sums<Grid>(call.queue, device::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out, db,
-                       static_cast<float*>(call.workspace));
+    launch_row_sums<Grid>(call.stream, device::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out,
+                          db, static_cast<float*>(call.workspace));
   }
 
  private:

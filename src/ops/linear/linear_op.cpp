@@ -64,7 +64,7 @@ OpDef make_linear() {
   op.cost = cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_linear_cpu;
-  op.takes_narrow = {DeviceKind::cpu};
+  op.takes_low_precision = {DeviceKind::cpu};
   return op;
 }
 

@@ -15,13 +15,13 @@ struct LinearSizes {
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
 };
 
-/// A narrow copy of dy gets rows that begin at multiples of 16 bytes: the fast kernels of libraries read no others, and
-/// a vocabulary may have 50,257 entries.
+/// A low-precision copy of dy gets rows that begin at multiples of 16 bytes: the fast kernels of libraries read no
+/// others, and a vocabulary may have 50,257 entries.
 inline LinearSizes linear_sizes(const KernelRequest& request) {
   constexpr std::int64_t kAligned = 8;
   const Shape& weight = request.parameters[0].shape;
   const std::int64_t in = weight[1], out = weight[0];
-  const bool copied = is_narrow(request.products) && request.outputs[0].dtype != request.products;
+  const bool copied = is_low_precision(request.compute_type) && request.outputs[0].dtype != request.compute_type;
   return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out,
           copied ? (kAligned - out % kAligned) % kAligned : 0};
 }

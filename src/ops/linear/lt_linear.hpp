@@ -6,7 +6,7 @@
 
 namespace lockstep::ops {
 
-/// For linear, linear_gelu and gelu_linear. Without a queue, which libraries need, all by kernels of our own. Null
+/// For linear, linear_gelu and gelu_linear. Without a stream, which libraries need, all by kernels of our own. Null
 /// where linear_grid.hpp has none.
 [[nodiscard]] std::unique_ptr<GeluProducts> make_lt_linear(const KernelRequest& request, GeluAt gelu);
 

@@ -19,7 +19,7 @@ OpDef make_linear_gelu() {
     return signature;
   };
   op.kernels = {{DeviceKind::cpu, make_linear_gelu_cpu}};
-  op.takes_narrow = {};
+  op.takes_low_precision = {};
   return op;
 }
 

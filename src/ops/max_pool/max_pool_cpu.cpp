@@ -71,27 +71,27 @@ class MaxPoolCpu final : public Kernel {
   }
 
  private:
-  /// body(number of the output pixel, rows, columns, sample), in order.
-  template <class Body>
-  void each_window(const Body& body) const {
+  /// functor(number of the output pixel, rows, columns, sample), in order.
+  template <class Functor>
+  void each_window(const Functor& functor) const {
     std::int64_t out = 0;
     for (std::int64_t n = 0; n < s_.image.batch; ++n) {
       for (std::int64_t i = 0; i < s_.image.out_height; ++i) {
         const Taps rows(s_.window.height, i, s_.image.height);
         for (std::int64_t j = 0; j < s_.image.out_width; ++j) {
-          body(out++, rows, Taps(s_.window.width, j, s_.image.width), n);
+          functor(out++, rows, Taps(s_.window.width, j, s_.image.width), n);
         }
       }
     }
   }
 
-  /// body(tap, number of the input pixel), row-major.
-  template <class Body>
-  void each_tap(const Taps& rows, const Taps& columns, std::int64_t sample, const Body& body) const {
+  /// functor(tap, number of the input pixel), row-major.
+  template <class Functor>
+  void each_tap(const Taps& rows, const Taps& columns, std::int64_t sample, const Functor& functor) const {
     for (std::int64_t y = rows.first; y < rows.last; ++y) {
       const std::int64_t row = (sample * s_.image.height + rows.origin + y) * s_.image.width + columns.origin;
       for (std::int64_t x = columns.first; x < columns.last; ++x) {
-        body(static_cast<std::uint8_t>(y * s_.window.width.kernel + x), row + x);
+        functor(static_cast<std::uint8_t>(y * s_.window.width.kernel + x), row + x);
       }
     }
   }

@@ -13,7 +13,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct MaxPoolBody {
+struct MaxPoolFunctor {
   const T* x = nullptr;
   T* y = nullptr;
   std::uint8_t* winner = nullptr;  ///< null in inference
@@ -40,7 +40,7 @@ struct MaxPoolBody {
 };
 
 template <class T>
-struct MaxPoolGradientBody {
+struct MaxPoolGradientFunctor {
   const T* dy = nullptr;
   const std::uint8_t* winner = nullptr;
   T* dx = nullptr;
@@ -66,16 +66,16 @@ class MaxPoolGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     auto* winner = training_ ? static_cast<std::uint8_t*>(call.saved[0]) : nullptr;
     const WindowShape& image = shape_.image;
-    Grid::each(call.queue, outputs_,
-               MaxPoolBody<T>{input<T>(call), output<T>(call), winner, shape_,
-                              ImageDivisors(image.out_height, image.out_width, image.channels)});
+    Grid::each(call.stream, outputs_,
+               MaxPoolFunctor<T>{input<T>(call), output<T>(call), winner, shape_,
+                                 ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* winner = static_cast<const std::uint8_t*>(call.saved[0]);
-    Grid::each(call.queue, inputs_,
-               MaxPoolGradientBody<T>{output_gradient<T>(call), winner, input_gradient<T>(call),
-                                      CoveringWindows(shape_.window, shape_.image)});
+    Grid::each(call.stream, inputs_,
+               MaxPoolGradientFunctor<T>{output_gradient<T>(call), winner, input_gradient<T>(call),
+                                         CoveringWindows(shape_.window, shape_.image)});
   }
 
  private:

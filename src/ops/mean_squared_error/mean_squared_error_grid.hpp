@@ -5,7 +5,7 @@
 
 namespace lockstep::ops {
 
-struct SquaredErrorBody {
+struct SquaredErrorFunctor {
   const float *x, *t;
   float *loss, *count;
   std::int64_t size;
@@ -32,13 +32,13 @@ class MeanSquaredErrorGrid final : public Kernel {
   MeanSquaredErrorGrid(std::int64_t batch, std::int64_t size) : batch_(batch), size_(size) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::rows(call.queue, batch_,
-               SquaredErrorBody{input(call, 0), input(call, 1), output(call, 0), output(call, 1), size_});
+    Grid::rows(call.stream, batch_,
+               SquaredErrorFunctor{input(call, 0), input(call, 1), output(call, 0), output(call, 1), size_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.queue, batch_ * size_,
-               MapPairBody<SquaredErrorGradient, float>{input(call, 0), input(call, 1), input_gradient(call)});
+    Grid::each(call.stream, batch_ * size_,
+               MapPairFunctor<SquaredErrorGradient, float>{input(call, 0), input(call, 1), input_gradient(call)});
   }
 
  private:

@@ -8,7 +8,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct PositionEmbeddingBody {
+struct PositionEmbeddingFunctor {
   const T* x;
   const float* weight;
   T* y;
@@ -18,7 +18,7 @@ struct PositionEmbeddingBody {
 
 /// 0 for positions that no sample has.
 template <class T>
-struct PositionEmbeddingGradientBody {
+struct PositionEmbeddingGradientFunctor {
   const T* dy;
   float* dw;
   std::int64_t batch, used;
@@ -37,15 +37,16 @@ class PositionEmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.queue, batch_ * used_, PositionEmbeddingBody<T>{input<T>(call), weight, output<T>(call), used_});
+    Grid::each(call.stream, batch_ * used_,
+               PositionEmbeddingFunctor<T>{input<T>(call), weight, output<T>(call), used_});
   }
 
   void backward(const BackwardCall& call) override {
     const T* dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr)
-      Grid::each(call.queue, batch_ * used_, device::CopyBody<T>{dy, dx});
+      Grid::each(call.stream, batch_ * used_, device::CopyFunctor<T>{dy, dx});
     float* dw = call.parameter_gradients[0];
-    if (dw != nullptr) Grid::each(call.queue, size_, PositionEmbeddingGradientBody<T>{dy, dw, batch_, used_});
+    if (dw != nullptr) Grid::each(call.stream, size_, PositionEmbeddingGradientFunctor<T>{dy, dw, batch_, used_});
   }
 
  private:

@@ -44,7 +44,7 @@ OpDef make_position_embedding() {
                    {.name = "deviation",
                     .kind = AttributeKind::number,
                     .doc = "standard deviation of the first values",
-                    .fallback = 0.02,
+                    .default_value = 0.02,
                     .minimum = 0}};
   op.shorthand = "length";
   op.infer = infer;

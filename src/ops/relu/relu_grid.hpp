@@ -14,11 +14,11 @@ struct ReluGradient {
 
 /// The gradient of what relu was given, of the gradient of what it made, `y`; it may be rounded.
 template <class T, class To>
-struct ReluGradientBody {
+struct ReluGradientFunctor {
   const T *y, *dy;
   To* dx;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return ReluGradient::of(y[i], dy[i]); }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { dx[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 template <class Grid>

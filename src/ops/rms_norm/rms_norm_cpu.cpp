@@ -47,8 +47,8 @@ class RmsNormCpu final : public Kernel {
               call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_, epsilon_);
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override { forward(call); }
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
     const auto* saved = static_cast<const float*>(call.saved[0]);

@@ -12,7 +12,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct RmsNormBody {
+struct RmsNormFunctor {
   const T* x;
   const float* weight;
   T* y;
@@ -34,7 +34,7 @@ struct RmsNormBody {
 };
 
 template <class T>
-struct RmsNormGradientBody {
+struct RmsNormGradientFunctor {
   const T *x, *dy;
   const float *saved, *weight;
   T* dx;
@@ -59,24 +59,25 @@ class RmsNormGrid final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
-    Grid::rows(call.queue, rows_.count,
-               RmsNormBody<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
-                              call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
+    Grid::rows(
+        call.stream, rows_.count,
+        RmsNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
+                          call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
 
-  [[nodiscard]] bool remakes() const override { return true; }
-  void remake(const ForwardCall& call) override { forward(call); }
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
     const auto* saved = static_cast<const float*>(call.saved[0]);
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.queue, rows_.count, RmsNormGradientBody<T>{x, dy, saved, weight, dx, rows_.size});
+      Grid::rows(call.stream, rows_.count, RmsNormGradientFunctor<T>{x, dy, saved, weight, dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      put_row_sums<Grid>(call.queue, ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count, rows_.size, dw,
-                         static_cast<float*>(call.workspace));
+      launch_row_sums<Grid>(call.stream, ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count, rows_.size,
+                            dw, static_cast<float*>(call.workspace));
     }
   }
 

@@ -28,7 +28,7 @@ OpDef make_rms_norm() {
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the mean of squares",
-                    .fallback = 1e-5,
+                    .default_value = 1e-5,
                     .minimum = 0}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer;

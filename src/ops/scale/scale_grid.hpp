@@ -10,12 +10,12 @@
 namespace lockstep::ops {
 
 template <class T>
-struct ScaleBody {
+struct ScaleFunctor {
   const T* x;
   T* y;
   float factor;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return factor * x[i]; }
-  LOCKSTEP_HOST_DEVICE void put(std::int64_t i, float value) const { y[i] = value; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
 template <class Grid, class T>
@@ -24,11 +24,11 @@ class ScaleGrid final : public Kernel {
   ScaleGrid(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, ScaleBody<T>{input<T>(call), output<T>(call), factor_});
+    Grid::each(call.stream, n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_});
   }
   void backward(const BackwardCall& call) override {
     T* dx = input_gradient<T>(call);
-    if (dx != nullptr) Grid::each(call.queue, n_, ScaleBody<T>{output_gradient<T>(call), dx, factor_});
+    if (dx != nullptr) Grid::each(call.stream, n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_});
   }
 
  private:

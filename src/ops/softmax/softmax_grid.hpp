@@ -12,7 +12,7 @@
 namespace lockstep::ops {
 
 template <class T>
-struct SoftmaxBody {
+struct SoftmaxFunctor {
   const T* x;
   T* y;
   std::int64_t size;
@@ -28,7 +28,7 @@ struct SoftmaxBody {
 };
 
 template <class T>
-struct SoftmaxGradientBody {
+struct SoftmaxGradientFunctor {
   const T *y, *dy;
   T* dx;
   std::int64_t size;
@@ -46,13 +46,13 @@ class SoftmaxGrid final : public Kernel {
  public:
   explicit SoftmaxGrid(Rows rows) : rows_(rows) {}
   void forward(const ForwardCall& call) override {
-    Grid::rows(call.queue, rows_.count, SoftmaxBody<T>{input<T>(call), output<T>(call), rows_.size});
+    Grid::rows(call.stream, rows_.count, SoftmaxFunctor<T>{input<T>(call), output<T>(call), rows_.size});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const auto* y = static_cast<const T*>(call.outputs[0]);
-    Grid::rows(call.queue, rows_.count,
-               SoftmaxGradientBody<T>{y, output_gradient<T>(call), input_gradient<T>(call), rows_.size});
+    Grid::rows(call.stream, rows_.count,
+               SoftmaxGradientFunctor<T>{y, output_gradient<T>(call), input_gradient<T>(call), rows_.size});
   }
 
  private:

@@ -42,12 +42,12 @@ class TransposeGrid final : public Kernel {
   explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.queue, n_, GatherBody<TransposePlace, T>{input<T>(call), output<T>(call), place_});
+    Grid::each(call.stream, n_, GatherFunctor<TransposePlace, T>{input<T>(call), output<T>(call), place_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.queue, n_,
-               ScatterBody<TransposePlace, T>{output_gradient<T>(call), input_gradient<T>(call), place_});
+    Grid::each(call.stream, n_,
+               ScatterFunctor<TransposePlace, T>{output_gradient<T>(call), input_gradient<T>(call), place_});
   }
 
  private:
