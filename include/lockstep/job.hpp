@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/attributes.hpp"
+#include "lockstep/choices.hpp"
 
 namespace lockstep {
 
@@ -42,19 +43,17 @@ struct ModelOptions {
 
 /// One data set, or a union of several files of one format.
 struct SourceOptions {
-  /// digits | images | idx | cifar | text | tokens | csv | packed
-  std::string kind;
+  SourceKind kind = SourceKind::digits;
   std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
-  std::vector<std::string> patterns;  ///< the same before globs were expanded
-  std::string labels;                 ///< idx: the label file, where it cannot be found beside the images
-  std::int64_t count = 0;             ///< digits: number of samples; other kinds: 0 = all
-  std::int64_t first = 0;             ///< digits: index of the first
-  bool pairs = false;                 ///< digits: two digits and whether they are equal (left, right, label)
-  /// idx, cifar: which of its files a folder or archive stands for: train | test | auto (test for validation and test)
-  std::string part = "auto";
-  std::string tokenizer = "characters";  ///< text: characters | bytes
-  std::int64_t context = 0;              ///< text, tokens: window length
-  std::string bad_samples = "refuse";    ///< refuse | leave_out
+  std::vector<std::string> patterns;            ///< the same before globs were expanded
+  std::string labels;                           ///< idx: the label file, where it cannot be found beside the images
+  std::int64_t count = 0;                       ///< digits: number of samples; other kinds: 0 = all
+  std::int64_t first = 0;                       ///< digits: index of the first
+  bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)
+  SourcePart part = SourcePart::automatic;      ///< idx, cifar
+  Tokenizer tokenizer = Tokenizer::characters;  ///< text
+  std::int64_t context = 0;                     ///< text, tokens: window length
+  BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };
 
@@ -74,11 +73,11 @@ struct DataOptions {
   std::vector<AugmentOptions> augment;  ///< training only
   bool normalize = true;
   std::vector<double> mean, deviation;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
-  std::string cache = "memory";         ///< memory | device | none
+  SampleCache cache = SampleCache::memory;
   std::int64_t cache_bytes = std::int64_t{2} << 30;
-  std::string bad_samples = "stop";  ///< stop | replace: one found while training, after indexing
-  int threads = 0;                   ///< 0: tuned while running
-  int depth = 0;                     ///< 0: tuned while running
+  BadWhenRead bad_samples = BadWhenRead::stop;
+  int threads = 0;  ///< 0: tuned while running
+  int depth = 0;    ///< 0: tuned while running
 };
 
 struct OptimizerOptions {
@@ -157,9 +156,15 @@ struct LossScaleOptions {
   std::int64_t growth_interval = 2000;  ///< dynamic: good updates in a row after which it is doubled
 };
 
+struct BalanceOptions {
+  BalanceMode mode = BalanceMode::automatic;
+  std::map<std::string, double> weights;  ///< by host, or by a processor model or a part of its name
+  std::string prometheus;                 ///< URL of a server that knows earlier runs
+};
+
 struct ParallelOptions {
   std::int64_t stages = 1;
-  std::string sharding = "none";  ///< none | optimizer | gradients | parameters
+  Sharding sharding = Sharding::none;
 };
 
 struct Job {
@@ -175,18 +180,16 @@ struct Job {
   std::vector<std::string> metrics;
   OptimizerOptions optimizer;
   LearningRateOptions learning_rate;
-  double clip_norm = 0;            ///< 0: off
-  std::string precision = "fp32";  ///< fp32 | bf16 | fp16
+  double clip_norm = 0;  ///< 0: off
+  Precision precision = Precision::fp32;
   LossScaleOptions loss_scale;
-  std::string device = "auto";
+  DeviceChoice device = DeviceChoice::automatic;
   std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
   bool recompute = false;             ///< cheap activations are made again in backward instead of kept
   bool cuda_graphs = true;            ///< device: cuda: kernels are launched in graphs
   int threads = 0;                    ///< 0: auto
-  std::string exact = "required";     ///< required | preferred | never
-  std::string balance = "auto";       ///< auto | equal | weights | prometheus
-  std::map<std::string, double> balance_weights;
-  std::string balance_prometheus;  ///< URL of a server that knows earlier runs
+  Exactness exact = Exactness::required;
+  BalanceOptions balance;
   ParallelOptions parallel;
   EvaluateOptions evaluate;
   std::optional<EarlyStopOptions> early_stop;

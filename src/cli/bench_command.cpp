@@ -46,7 +46,7 @@ CLI::Validator gradient_size() {
 /// What --ranks auto asks.
 Job job_of(const std::string& device) {
   Job job;
-  job.device = device;
+  job.device = value_of<DeviceChoice>(device);
   job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
   return job;
 }
@@ -86,7 +86,7 @@ void add_exchange(CLI::App& bench, Action& run) {
 }
 
 int run_hosts(HostArguments& arguments) {
-  arguments.one_kind = arguments.exact == "required";
+  arguments.one_kind = arguments.exact == name_of(Exactness::required);
   arguments.bytes_per_second = 1e9 * arguments.least_gigabytes;
   return run_on_ranks(
       arguments.ranks,

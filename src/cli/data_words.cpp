@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> list = {"digits", "images", "idx", "cifar", "text", "tokens", "csv", "packed"};
+  static const std::vector<std::string> list(kNames<SourceKind>.begin(), kNames<SourceKind>.end());
   return list;
 }
 
@@ -29,7 +29,7 @@ bool is_kind(const std::string& word) {
 /// The source as overrides of a job that is otherwise empty, so that config reads and checks it.
 Job job_around(const std::vector<std::string>& words, const config::Catalogue& catalogue) {
   const std::string kind = key_of(words.front());
-  const std::string main_setting = kind == "digits" ? "count" : "path";
+  const std::string main_setting = kind == name_of(SourceKind::digits) ? "count" : "path";
   std::vector<std::string> overrides;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_override(words[i])) {

@@ -14,9 +14,8 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
   return name != "train" && source ? &*source : nullptr;
 }
 
-std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source,
-                                         const std::string& policy, const input::PreparedData& data,
-                                         Communicator& communicator) {
+std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source, BadWhenRead policy,
+                                         const input::PreparedData& data, Communicator& communicator) {
   input::SourceIndexes indexes(data::default_cache_directory());
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {

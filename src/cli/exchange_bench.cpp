@@ -215,7 +215,7 @@ void draw(const std::vector<std::vector<std::vector<Row>>>& parts, const std::ve
 int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options) {
   const bool leads = communicator.rank() == 0, people = options.log == "people";
   Job job;
-  job.device = options.device;
+  job.device = value_of<DeviceChoice>(options.device);
   const exec::Device device = train::choose_device(job, communicator);
   const std::vector<Way> ways = ways_of(device);
   const std::vector<Part> parts = parts_of(communicator);

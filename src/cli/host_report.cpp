@@ -44,7 +44,7 @@ std::string processor() {
 /// Null where there is none; `facts` say why. All ranks call it together.
 std::optional<exec::Device> device_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
   Job job;
-  job.device = wanted;
+  job.device = value_of<DeviceChoice>(wanted);
   if (wanted == "cuda") facts.gpus = static_cast<int>(device::ask_driver().gpus.size());
   try {
     return train::choose_device(job, communicator);

@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 
 int automatic_ranks(const Job& job) {
-  if (job.device != "cuda") return 1;
+  if (job.device != DeviceChoice::cuda) return 1;
   const std::size_t gpus = job.devices.empty() ? device::ask_driver().gpus.size() : job.devices.size();
   return static_cast<int>(
       std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.shards, 1)));

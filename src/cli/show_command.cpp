@@ -83,7 +83,7 @@ int show(JobArgument& argument, const std::string& dot, bool as_computed) {
   const Job job = argument.load(train::catalogue_of(registries), false);
   const auto data = describe_data(argument, job, registries);
   Graph graph = train::make_job_graph(job, data, registries);
-  const LoweringTarget target{job.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};
+  const LoweringTarget target{job.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};
   if (as_computed) graph = dot == "-" ? lower(std::move(graph), target) : lowered(std::move(graph), target);
   if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));

@@ -26,10 +26,14 @@ Is<Data> validation_section() {
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fraction > 0; })
       .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
       .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
-  for (const auto& kind : source_kinds()) {
-    section.part(kind.name, member_of(&Data::validation, optional_of(kind.settings)), kind.doc)
-        .alternative([name = kind.name](Data& data) { data.validation.emplace().kind = name; },
-                     [name = kind.name](const Data& data) { return data.validation && data.validation->kind == name; });
+  for (const auto& format : source_formats()) {
+    const auto choose = [kind = format.kind](Data& data) { data.validation.emplace().kind = kind; };
+    const auto chosen = [kind = format.kind](const Data& data) {
+      return data.validation && data.validation->kind == kind;
+    };
+    section
+        .part(std::string(name_of(format.kind)), member_of(&Data::validation, optional_of(format.settings)), format.doc)
+        .alternative(choose, chosen);
   }
   return section;
 }
@@ -61,9 +65,10 @@ Is<Data> cache_section() {
                               .field("budget", &Data::cache_bytes, bytes(), "of a rank, for decoded samples")
                               .shorthand("budget");
   return Section<Data>()
-      .option("memory", &Data::cache, memory, "keep decoded samples in memory")
-      .option("device", &Data::cache, Section<Data>(), "keep them on the GPU, and augment and normalize them there")
-      .option("none", &Data::cache, Section<Data>(), "decode every time");
+      .option(SampleCache::memory, &Data::cache, memory, "keep decoded samples in memory")
+      .option(SampleCache::device, &Data::cache, Section<Data>(),
+              "keep them on the GPU, and augment and normalize them there")
+      .option(SampleCache::none, &Data::cache, Section<Data>(), "decode every time");
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .part("cache", cache_section(),
             "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "
             "augmented there, else the host's")
-      .field("bad_samples", &Data::bad_samples, text().one_of({"stop", "replace"}),
+      .field("bad_samples", &Data::bad_samples, choice<BadWhenRead>(),
              "what to do with a sample that turns out to be bad while training: end the run, or take the next one of "
              "the set in its place")
       .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),

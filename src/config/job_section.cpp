@@ -42,7 +42,7 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
 void check_digits(const Job& job, const Scope& scope) {
   const SourceOptions& train = job.data.train;
   const SourceOptions* validation = job.data.validation ? &*job.data.validation : nullptr;
-  if (validation == nullptr || train.kind != "digits" || validation->kind != "digits") return;
+  if (validation == nullptr || train.kind != SourceKind::digits || validation->kind != SourceKind::digits) return;
   if (validation->first >= train.first + train.count || train.first >= validation->first + validation->count) return;
   scope.problem("data.validation.digits",
                 fmt::format("expected digits that are not trained on, found {} to {} in both sets; set first to {}",
@@ -52,25 +52,25 @@ void check_digits(const Job& job, const Scope& scope) {
 }
 
 void check_tf32(const Job& job, const Scope& scope) {
-  if (job.precision != "tf32" || job.device == "cuda") return;
+  if (job.precision != Precision::tf32 || job.device == DeviceChoice::cuda) return;
   scope.problem("precision",
                 fmt::format("expected device: cuda, since only GPUs compute in tf32, found device: {}; set "
                             "precision: fp32, or bf16",
-                            job.device));
+                            name_of(job.device)));
 }
 
 void check_devices(const Job& job, const Scope& scope) {
-  if (job.devices.empty() || job.device == "cuda") return;
+  if (job.devices.empty() || job.device == DeviceChoice::cuda) return;
   scope.problem("devices", fmt::format("expected device: cuda, whose GPUs these are, found device: {}; leave out "
                                        "devices",
-                                       job.device));
+                                       name_of(job.device)));
 }
 
 void check_cache(const Job& job, const Scope& scope) {
-  if (job.data.cache != "device" || job.device == "cuda") return;
+  if (job.data.cache != SampleCache::device || job.device == DeviceChoice::cuda) return;
   scope.problem("data.cache", fmt::format("expected device: cuda, on whose GPUs samples are to be kept, found device: "
                                           "{}; set data.cache: memory",
-                                          job.device));
+                                          name_of(job.device)));
 }
 
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
@@ -100,8 +100,7 @@ void add_execution(Section<Job>& section) {
           "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
           "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
           "products to 10 bits of fraction")
-      .field("device", &Job::device, text().one_of({"auto", "cpu", "cuda"}),
-             "where the layers run; auto: in this version the CPU")
+      .field("device", &Job::device, choice<DeviceChoice>(), "where the layers run; auto: in this version the CPU")
       .field(
           "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),
           "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
@@ -117,12 +116,12 @@ void add_execution(Section<Job>& section) {
           "threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
           "workers of a rank, each of which computes whole shards: threads of the CPU, or streams of a GPU; auto: the "
           "cores that it may use, or 2 on a GPU")
-      .field("exact", &Job::exact, text().one_of({"required", "preferred", "never"}),
+      .field("exact", &Job::exact, choice<Exactness>(),
              "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
              "so; never: plain all-reduce")
-      .part("balance", balance_section(),
-            "how shards are dealt to ranks, which never changes the result; auto: by what each rank needs for one, "
-            "measured while it runs (equal with exact: never)")
+      .field("balance", &Job::balance, balance_section(),
+             "how shards are dealt to ranks, which never changes the result; auto: by what each rank needs for one, "
+             "measured while it runs (equal with exact: never)")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
       .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
       .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients exchanged together");

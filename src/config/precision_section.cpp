@@ -56,14 +56,12 @@ Section<LossScaleOptions> fp16() {
 }  // namespace
 
 Is<Job> precision_section() {
-  const auto kind = [](const char* name) { return [name](Job& job) { job.precision = name; }; };
-  const auto is = [](const char* name) { return [name](const Job& job) { return job.precision == name; }; };
   return Section<Job>()
-      .word("fp32", kind("fp32"), is("fp32"))
-      .word("tf32", kind("tf32"), is("tf32"))
-      .word("bf16", kind("bf16"), is("bf16"))
+      .word(Precision::fp32, &Job::precision)
+      .word(Precision::tf32, &Job::precision)
+      .word(Precision::bf16, &Job::precision)
       .field("fp16", &Job::loss_scale, fp16(), "float16, with a scaled loss")
-      .alternative(kind("fp16"), is("fp16"));
+      .alternative(Precision::fp16, &Job::precision);
 }
 
 }  // namespace lockstep::config

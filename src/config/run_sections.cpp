@@ -108,25 +108,24 @@ Is<ParallelOptions> parallel_section() {
       .field("stages", &Options::stages, number().at_least(1).at_most(1).advice("; pipelines are not in this build"),
              "parts of a pipeline; 1 in this build")
       .field("sharding", &Options::sharding,
-             text().one_of({"none"}).refused({"optimizer", "gradients", "parameters"}, "not in this build"),
+             choice<Sharding>({Sharding::optimizer, Sharding::gradients, Sharding::parameters}, "not in this build"),
              "what ranks divide among them");
 }
 
-Is<Job> balance_section() {
-  const auto kind = [](const char* name) { return [name](Job& job) { job.balance = name; }; };
-  const auto is = [](const char* name) { return [name](const Job& job) { return job.balance == name; }; };
-  return Section<Job>()
-      .word("auto", kind("auto"), is("auto"))
-      .word("equal", kind("equal"), is("equal"))
-      .field("weights", &Job::balance_weights, map_of_numbers(number().above(0)),
+Is<BalanceOptions> balance_section() {
+  using Options = BalanceOptions;
+  return Section<Options>()
+      .word(BalanceMode::automatic, &Options::mode)
+      .word(BalanceMode::equal, &Options::mode)
+      .field("weights", &Options::weights, map_of_numbers(number().above(0)),
              "shares by host, or by a processor model or a part of its name; 1 where not named")
-      .alternative(kind("weights"), is("weights"))
-      .field("prometheus", &Job::balance_prometheus, text(),
+      .alternative(BalanceMode::weights, &Options::mode)
+      .field("prometheus", &Options::prometheus, text(),
              "URL of a Prometheus server that has scraped earlier runs: as auto, but the first shares are by what a "
              "shard took then, by host and processor model")
-      .alternative(kind("prometheus"), is("prometheus"))
-      .check({"prometheus"}, [](const Job& job, const Scope& scope) {
-        const std::string& url = job.balance_prometheus;
+      .alternative(BalanceMode::prometheus, &Options::mode)
+      .check({"prometheus"}, [](const Options& o, const Scope& scope) {
+        const std::string& url = o.prometheus;
         if (url.empty() || url.starts_with("http://") || url.starts_with("https://")) return;
         scope.problem("prometheus",
                       fmt::format("expected a URL that begins with http:// or https://, found '{}'", url));

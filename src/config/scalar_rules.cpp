@@ -40,14 +40,11 @@ bool is_boolean_elsewhere(const std::string& text) {
 
 class TextRule : public Rule {
  public:
-  TextRule(std::vector<std::string> choices, std::vector<std::string> refused, std::string advice)
-      : choices_(std::move(choices)), refused_(std::move(refused)), advice_(std::move(advice)) {}
+  explicit TextRule(std::vector<std::string> choices) : choices_(std::move(choices)) {}
 
   void read(const Cursor& at, void* into) const override {
     const auto found = read_text(at, expected());
     if (!found) return;
-    if (std::find(refused_.begin(), refused_.end(), *found) != refused_.end())
-      return at.expected(expected(), "; " + advice_);
     if (!choices_.empty() && std::find(choices_.begin(), choices_.end(), *found) == choices_.end()) {
       return at.expected(expected(), did_you_mean(*found, choices_));
     }
@@ -70,7 +67,30 @@ class TextRule : public Rule {
   std::string expected() const override { return choices_.empty() ? "text" : config::one_of(choices_); }
 
  private:
-  std::vector<std::string> choices_, refused_;
+  std::vector<std::string> choices_;
+};
+
+class ChoiceRule : public Rule {
+ public:
+  ChoiceRule(std::span<const std::string_view> names, std::vector<std::string> offered, std::string advice)
+      : names_(names), offered_(std::move(offered)), advice_(std::move(advice)) {}
+
+  void read(const Cursor& at, void* into) const override {
+    const auto found = read_text(at, expected());
+    if (!found) return;
+    const auto name = std::find(names_.begin(), names_.end(), *found);
+    if (std::find(offered_.begin(), offered_.end(), *found) == offered_.end()) {
+      return at.expected(expected(), name == names_.end() ? did_you_mean(*found, offered_) : "; " + advice_);
+    }
+    *static_cast<std::uint8_t*>(into) = static_cast<std::uint8_t>(name - names_.begin());
+  }
+  Json write(const void* value) const override { return names_[*static_cast<const std::uint8_t*>(value)]; }
+  Json schema() const override { return {{"type", "string"}, {"enum", offered_}}; }
+  std::string expected() const override { return config::one_of(offered_); }
+
+ private:
+  std::span<const std::string_view> names_;
+  std::vector<std::string> offered_;
   std::string advice_;
 };
 
@@ -174,7 +194,16 @@ std::string NumberRule::expected() const {
 }
 
 Text::operator Is<std::string>() const {
-  return {std::make_shared<TextRule>(choices_, refused_, advice_)};
+  return {std::make_shared<TextRule>(choices_)};
+}
+
+RulePtr choice_rule(std::span<const std::string_view> names, const std::vector<std::size_t>& refused,
+                    const std::string& advice) {
+  std::vector<std::string> offered;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(refused.begin(), refused.end(), i) == refused.end()) offered.emplace_back(names[i]);
+  }
+  return std::make_shared<ChoiceRule>(names, std::move(offered), advice);
 }
 
 Is<bool> boolean() {

@@ -1,9 +1,11 @@
-// Rules for single values: number().at_least(0).below(1), text().one_of({...}), boolean(), span(), bytes().
+// Rules for single values: number().at_least(0).below(1), text(), choice<Precision>(), boolean(), span(), bytes().
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -81,19 +83,28 @@ class Number {
 class Text {
  public:
   Text one_of(std::vector<std::string> choices) && { return choices_ = std::move(choices), std::move(*this); }
-  /// Words that have a meaning elsewhere or later: refused with that advice.
-  Text refused(std::vector<std::string> words, std::string advice) && {
-    return refused_ = std::move(words), advice_ = std::move(advice), std::move(*this);
-  }
   operator Is<std::string>() const;  // NOLINT
 
  private:
-  std::vector<std::string> choices_, refused_;
-  std::string advice_;
+  std::vector<std::string> choices_;
 };
 
 [[nodiscard]] inline Text text() {
   return {};
+}
+
+/// A value of an enum, one byte wide, by its index in `names`. Those of `refused` have a meaning in another version:
+/// they are refused with that advice.
+[[nodiscard]] RulePtr choice_rule(std::span<const std::string_view> names, const std::vector<std::size_t>& refused,
+                                  const std::string& advice);
+
+/// One of a closed set (lockstep/choices.hpp), by its name.
+template <NamedChoice Choice>
+requires(sizeof(Choice) == 1)
+    [[nodiscard]] Is<Choice> choice(const std::vector<Choice>& refused = {}, const std::string& advice = "") {
+  std::vector<std::size_t> indices;
+  for (const Choice value : refused) indices.push_back(static_cast<std::size_t>(value));
+  return {choice_rule(kNames<Choice>, indices, advice)};
 }
 
 [[nodiscard]] Is<bool> boolean();

@@ -103,17 +103,21 @@ class Section {
   Section& part(const std::string& name, Is<T> rule, const std::string& doc) {
     return add({.name = name, .rule = rule.rule, .doc = doc, .member = [](void* whole) { return whole; }});
   }
-  /// An alternative that is chosen by setting a member to its name.
-  Section& option(const std::string& name, std::string T::*kind, Is<T> rule, const std::string& doc) {
-    return part(name, rule, doc)
-        .alternative([kind, name](T& whole) { whole.*kind = name; },
-                     [kind, name](const T& whole) { return whole.*kind == name; });
+  /// An alternative that is chosen by setting a member: to its name, or to the value of that name.
+  template <class V>
+  Section& option(const std::type_identity_t<V>& value, V T::*member, Is<T> rule, const std::string& doc) {
+    return part(key_of(value), rule, doc).alternative(value, member);
   }
   /// Makes the last field one of the alternatives.
   Section& alternative(std::function<void(T&)> choose, std::function<bool(const T&)> chosen) {
     last().alternative = true;
     last().choose = [choose](void* whole) { choose(*static_cast<T*>(whole)); };
     return written_if(std::move(chosen));
+  }
+  template <class V>
+  Section& alternative(const std::type_identity_t<V>& value, V T::*member) {
+    return alternative([value, member](T& whole) { whole.*member = value; },
+                       [value, member](const T& whole) { return whole.*member == value; });
   }
   Section& alternatives_optional() { return rule_->alternative_required = false, *this; }
   Section& required() { return last().required = true, *this; }
@@ -125,6 +129,12 @@ class Section {
     rule_->words.push_back({name, [apply](void* whole) { apply(*static_cast<T*>(whole)); },
                             [holds](const void* whole) { return holds(*static_cast<const T*>(whole)); }});
     return *this;
+  }
+  template <NamedChoice V>
+  Section& word(V value, V T::*member) {
+    return word(
+        key_of(value), [value, member](T& whole) { whole.*member = value; },
+        [value, member](const T& whole) { return whole.*member == value; });
   }
   Section& shorthand(const std::string& field) { return rule_->shorthand = field, *this; }
   Section& called(const std::string& noun) { return rule_->noun = noun, *this; }
@@ -146,6 +156,8 @@ class Section {
   operator Is<T>() const { return {rule_}; }  // NOLINT
 
  private:
+  static std::string key_of(const std::string& name) { return name; }
+  static std::string key_of(NamedChoice auto value) { return std::string(name_of(value)); }
   Section& add(SectionRule::Field field) { return rule_->fields.push_back(std::move(field)), *this; }
   SectionRule::Field& last() { return rule_->fields.back(); }
   std::shared_ptr<SectionRule> rule_ = std::make_shared<SectionRule>();

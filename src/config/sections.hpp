@@ -18,17 +18,16 @@ namespace lockstep::config {
 [[nodiscard]] Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue);
 [[nodiscard]] Is<TelemetryOptions> telemetry_section();
 [[nodiscard]] Is<ParallelOptions> parallel_section();
-/// equal, auto or {weights: {...}}: two members of the job.
-[[nodiscard]] Is<Job> balance_section();
-[[nodiscard]] Is<Job> precision_section();
+[[nodiscard]] Is<BalanceOptions> balance_section();
+[[nodiscard]] Is<Job> precision_section();  ///< with the loss scale: two members of the job
 
 /// A kind of data source and its settings.
-struct SourceKind {
-  std::string name;
+struct SourceFormat {
+  SourceKind kind;
   std::string doc;
   Is<SourceOptions> settings;
 };
-[[nodiscard]] std::vector<SourceKind> source_kinds();
+[[nodiscard]] std::vector<SourceFormat> source_formats();
 [[nodiscard]] Is<SourceOptions> source_section();
 
 }  // namespace lockstep::config

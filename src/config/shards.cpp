@@ -43,8 +43,8 @@ std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted)
 
 ShardWork shard_work(const Job& job, const Catalogue& catalogue) {
   if (uses_batch_statistics(job.model, catalogue)) return ShardWork::batch_statistics;
-  const std::string& kind = job.data.train.kind;
-  return kind == "text" || kind == "tokens" ? ShardWork::sequences : ShardWork::samples;
+  const SourceKind kind = job.data.train.kind;
+  return kind == SourceKind::text || kind == SourceKind::tokens ? ShardWork::sequences : ShardWork::samples;
 }
 
 bool uses_batch_statistics(const ModelOptions& model, const Catalogue& catalogue) {

@@ -76,7 +76,7 @@ Section<Source> samples(const std::string& fetched_as = "") {
   return from_files(fetched_as)
       .field("count", &Source::count, number().at_least(1).word("all", 0),
              "how many samples to take, spread evenly over the set")
-      .field("bad_samples", &Source::bad_samples, text().one_of({"refuse", "leave_out"}),
+      .field("bad_samples", &Source::bad_samples, choice<BadWhenIndexed>(),
              "what to do with a sample that is found to be bad when the set is indexed");
 }
 
@@ -84,7 +84,7 @@ Section<Source> samples(const std::string& fetched_as = "") {
 Section<Source> parted(const std::string& fetched_as) {
   return samples(fetched_as)
       .field(
-          "part", &Source::part, text().one_of({"auto", "train", "test"}),
+          "part", &Source::part, choice<SourcePart>(),
           "which files a folder or archive stands for; auto: those for testing under validation and test, else those "
           "for training");
 }
@@ -107,26 +107,28 @@ Section<Source> digits() {
 
 }  // namespace
 
-std::vector<SourceKind> source_kinds() {
+std::vector<SourceFormat> source_formats() {
   Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
   Section<Source> text_windows = windows();
-  text_windows.field("tokenizer", &Source::tokenizer, text().one_of({"characters", "bytes"}), "what a token is");
+  text_windows.field("tokenizer", &Source::tokenizer, choice<Tokenizer>(), "what a token is");
   return {
-      {"digits", "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
-      {"images", "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},
-      {"idx", "MNIST's format, also .gz", idx},
-      {"cifar", "CIFAR's binary format, or its official archive", parted("cifar10")},
-      {"text", "plain text, in windows", text_windows},
-      {"tokens", "uint16 tokens, in windows", windows()},
-      {"csv", "a table that names the files and labels of each sample", samples()},
-      {"packed", "what `lockstep data pack` wrote", samples()},
+      {SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
+      {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},
+      {SourceKind::idx, "MNIST's format, also .gz", idx},
+      {SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10")},
+      {SourceKind::text, "plain text, in windows", text_windows},
+      {SourceKind::tokens, "uint16 tokens, in windows", windows()},
+      {SourceKind::csv, "a table that names the files and labels of each sample", samples()},
+      {SourceKind::packed, "what `lockstep data pack` wrote", samples()},
   };
 }
 
 Is<SourceOptions> source_section() {
   Section<Source> section;
-  for (const auto& kind : source_kinds()) section.option(kind.name, &Source::kind, kind.settings, kind.doc);
+  for (const auto& format : source_formats()) {
+    section.option(format.kind, &Source::kind, format.settings, format.doc);
+  }
   return section;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <map>
 
 #include "data/digits.hpp"
 #include "data/readers/readers.hpp"
@@ -13,18 +12,26 @@
 namespace lockstep::data {
 namespace {
 
-using Open = std::unique_ptr<DataSet> (*)(const SourceOptions&, const IndexOptions&);
-
-std::unique_ptr<DataSet> open_digits(const SourceOptions& source, const IndexOptions&) {
-  return make_digits(source.count, source.first, source.pairs);
-}
-
-const std::map<std::string, Open>& readers() {
-  static const std::map<std::string, Open> table{
-      {"digits", open_digits}, {"images", open_images}, {"csv", open_csv},       {"idx", open_idx},
-      {"cifar", open_cifar},   {"text", open_text},     {"tokens", open_tokens}, {"packed", open_packed},
-  };
-  return table;
+std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOptions& options) {
+  switch (source.kind) {
+    case SourceKind::digits:
+      break;
+    case SourceKind::images:
+      return open_images(source, options);
+    case SourceKind::idx:
+      return open_idx(source, options);
+    case SourceKind::cifar:
+      return open_cifar(source, options);
+    case SourceKind::text:
+      return open_text(source, options);
+    case SourceKind::tokens:
+      return open_tokens(source, options);
+    case SourceKind::csv:
+      return open_csv(source, options);
+    case SourceKind::packed:
+      return open_packed(source, options);
+  }
+  LOCKSTEP_CHECK(false, "a data set of files");
 }
 
 /// `count` samples spread evenly over the set: the first ones might all be of one class.
@@ -37,15 +44,11 @@ std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t coun
 }
 
 std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOptions& options) {
-  const auto reader = readers().find(source.kind);
-  if (reader == readers().end()) {
-    throw Error(ExitCode::configuration, fmt::format("'{}' is no kind of data set", source.kind));
+  if (source.kind == SourceKind::digits) return make_digits(source.count, source.first, source.pairs);
+  if (source.paths.empty()) {
+    throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", name_of(source.kind)));
   }
-  if (source.kind != "digits" && source.paths.empty()) {
-    throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", source.kind));
-  }
-  auto set = reader->second(source, options);
-  return source.kind == "digits" ? std::move(set) : limit(std::move(set), source.count);
+  return limit(open_files(source, options), source.count);
 }
 
 }  // namespace

@@ -97,10 +97,10 @@ std::vector<ReplacedSample> ReplacedSamples::take() {
   return samples;
 }
 
-std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole, const std::string& policy,
+std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole, BadWhenRead policy,
                                                 std::string name, std::shared_ptr<ReplacedSamples> replaced) {
   if (!whole) return nullptr;
-  if (policy != "replace") return std::make_shared<Stopping>(std::move(whole), std::move(name));
+  if (policy == BadWhenRead::stop) return std::make_shared<Stopping>(std::move(whole), std::move(name));
   return std::make_shared<Replacing>(std::move(whole), std::move(name), std::move(replaced));
 }
 

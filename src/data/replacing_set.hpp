@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/choices.hpp"
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::data {
@@ -47,9 +48,9 @@ class ReplacedSamples {
 /// So many bad samples in a row are no accident: Error(data).
 inline constexpr std::int64_t kMostBadInARow = 64;
 
-/// `whole`, read by the policy `stop` or `replace`. `name` is the set's, for messages.
-[[nodiscard]] std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole,
-                                                              const std::string& policy, std::string name,
+/// `whole`, read by that policy. `name` is the set's, for messages.
+[[nodiscard]] std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole, BadWhenRead policy,
+                                                              std::string name,
                                                               std::shared_ptr<ReplacedSamples> replaced);
 
 }  // namespace lockstep::data

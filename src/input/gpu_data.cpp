@@ -105,9 +105,9 @@ GpuData put_gpu_data(const Job& job, Communicator& communicator, const exec::Dev
   device::Gpu& gpu = device.lanes->gpu();
   gpu.make_current();
   const Chooser chooser{job, communicator, device, data, graph};
-  const bool must = job.data.cache == "device";
+  const bool must = job.data.cache == SampleCache::device;
   std::vector<Candidate> all;
-  if (job.data.cache != "none") {
+  if (job.data.cache != SampleCache::none) {
     all.push_back({"train", data.train, true});
     if (with_validation) all.push_back({"validation", data.validation, false});
   }

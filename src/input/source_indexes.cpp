@@ -16,7 +16,7 @@ namespace {
 
 /// Which files or folders a source's paths are, on this host.
 std::string identity_of(const SourceOptions& source) {
-  std::string text = source.kind;
+  std::string text(name_of(source.kind));
   for (const auto& path : source.paths) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) status = {};

@@ -132,8 +132,8 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   const auto cost = cost_of(facts.graph);
   const int rank = run_.communicator.rank();
   const std::string& host = run_.communicator.topology().host_name(rank);
-  const std::string& kind = run_.job.data.train.kind;
-  counts_tokens_ = kind == "text" || kind == "tokens";
+  const SourceKind kind = run_.job.data.train.kind;
+  counts_tokens_ = kind == SourceKind::text || kind == SourceKind::tokens;
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = run_.device.is_gpu() ? run_.device.peak_flops
@@ -162,11 +162,11 @@ void RunMetrics::begin_job(const RunFacts& facts) {
   metrics_->name_series(Metric::validation_metric, run_.job.metrics);
   metrics_->describe(Metric::job_info, {{"name", run_.job.name},
                                         {"digest", run_.job.digest.substr(0, 12)},
-                                        {"exact", run_.job.exact},
+                                        {"exact", std::string(name_of(run_.job.exact))},
                                         {"exactness", facts.exactness}});
   metrics_->set(Metric::job_info, 1);
-  if (run_.job.data.bad_samples == "replace") metrics_->begin(Metric::bad_samples);
-  if (run_.job.precision == "fp16") metrics_->begin(Metric::updates_skipped);
+  if (run_.job.data.bad_samples == BadWhenRead::replace) metrics_->begin(Metric::bad_samples);
+  if (run_.job.precision == Precision::fp16) metrics_->begin(Metric::updates_skipped);
   metrics_->set(Metric::planned_steps, static_cast<double>(facts.steps));
   metrics_->set(Metric::step, static_cast<double>(facts.first_step));
   metrics_->set(Metric::world_size, run_.communicator.size());

@@ -23,7 +23,7 @@ namespace {
 }  // namespace
 
 LossScale first_loss_scale(const Job& job) {
-  if (job.precision != "fp16") return {};
+  if (job.precision != Precision::fp16) return {};
   const LossScaleOptions& options = job.loss_scale;
   return {.scale = static_cast<double>(options.fixed > 0 ? options.fixed : options.initial)};
 }

@@ -71,9 +71,9 @@ const std::vector<int>& Balancing::own_shards() const {
 
 bool Balancing::is_automatic() const {
   // With `exact: never` other shares are other bits: a run then keeps its first ones, so that it can be repeated.
-  const std::string& kind = run_.job.balance;
-  return (kind == "auto" || kind == "prometheus") && run_.job.exact != "never" && run_.communicator.size() > 1 &&
-         !run_.options.shares;
+  const BalanceMode mode = run_.job.balance.mode;
+  return (mode == BalanceMode::automatic || mode == BalanceMode::prometheus) && run_.job.exact != Exactness::never &&
+         run_.communicator.size() > 1 && !run_.options.shares;
 }
 
 std::vector<std::string> Balancing::hosts() const {
@@ -98,8 +98,8 @@ std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
 
 std::vector<int> Balancing::first_counts() {
   const int shards = static_cast<int>(run_.job.shards);
-  if (run_.job.balance_weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
-  weights_ = balance::weights_of_ranks(run_.job.balance_weights, places_of_ranks(),
+  if (run_.job.balance.weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
+  weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(),
                                        run_.job.place_of("job.balance.weights").text());
   return comm::counts_by_weights(shards, weights_);
 }
@@ -137,7 +137,7 @@ std::vector<double> Balancing::known_speeds(const balance::Record& record, const
     return record.seconds_per_shard;
   }
   evidence_ = "a probe at the start";
-  const std::string& url = run_.job.balance_prometheus;
+  const std::string& url = run_.job.balance.prometheus;
   if (url.empty()) return {};
   const auto answer = telemetry::query_prometheus(url, earlier_runs_query(workload), kAnswerPatience);
   const auto earlier = earlier_speeds(answer.samples, places);
@@ -160,7 +160,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   RankFacts mine{.workers = static_cast<double>(workers_),
                  .most_shards = static_cast<double>(most_shards_ ? *most_shards_ : most_host_shards(layout)),
                  .seconds_per_shard = 0};
-  const auto places = run_.job.balance_prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
+  const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
   std::vector<double> speeds;
   if (run_.leads()) speeds = known_speeds(record, workload, places);
   bool known = !speeds.empty();

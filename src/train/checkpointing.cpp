@@ -82,7 +82,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
     const std::string difference =
         fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path, saved.fingerprint,
                     saved.instructions, now.fingerprint, now.instructions);
-    if (run_.job.exact == "required") {
+    if (run_.job.exact == Exactness::required) {
       throw Error(ExitCode::usage, difference +
                                        "; the bits would differ: use the same processor and libraries, or set "
                                        "exact: preferred");

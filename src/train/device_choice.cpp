@@ -132,7 +132,7 @@ device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlac
 }
 
 exec::Device choose_device(const Job& job, Communicator& communicator) {
-  if (job.device != "cuda") return exec::cpu_device();
+  if (job.device != DeviceChoice::cuda) return exec::cpu_device();
   // A rank has more streams than the driver has ways to the GPU by default; those of one way wait for each other.
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const Topology& topology = communicator.topology();

@@ -14,7 +14,7 @@ namespace {
 
 Graph in_precision(const Job& job, Graph graph) {
   set_precision(graph, precision_of(job));
-  if (job.precision == "tf32") allow_tf32(graph);
+  if (job.precision == Precision::tf32) allow_tf32(graph);
   return graph;
 }
 
@@ -35,7 +35,7 @@ void require_batch_statistics(const Graph& graph, const Job& job) {
 }  // namespace
 
 DType precision_of(const Job& job) {
-  return job.precision == "bf16" ? DType::bf16 : job.precision == "fp16" ? DType::f16 : DType::f32;
+  return job.precision == Precision::bf16 ? DType::bf16 : job.precision == Precision::fp16 ? DType::f16 : DType::f32;
 }
 
 Graph make_job_graph(const Job& job, const input::PreparedData& data, const Registries& registries) {

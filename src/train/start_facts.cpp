@@ -18,9 +18,9 @@ StartFact of_bits(const std::string& name, const std::string& value, const std::
 
 void compare(const RunContext& run, const std::vector<StartFact>& facts, checkpoint::Progress& progress) {
   for (const auto& warning :
-       compare_start(facts, run.job.exact == "required", run.communicator, comm::kStartDeadline)) {
+       compare_start(facts, run.job.exact == Exactness::required, run.communicator, comm::kStartDeadline)) {
     run.emit("warning", {{"message", warning}});
-    if (run.job.exact == "preferred") progress.exactness = kNotBitwise;
+    if (run.job.exact == Exactness::preferred) progress.exactness = kNotBitwise;
   }
 }
 
@@ -40,7 +40,7 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.detail();
   progress.loss_scale = optim::first_loss_scale(run.job);
-  progress.exactness = run.job.exact == "never" ? kAllReduce : kBitwise;
+  progress.exactness = run.job.exact == Exactness::never ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
       {"job", run.job.digest, "give every rank the same job file and overrides"},
       {"data set", progress.data_digest, "copy the same data to every host"},

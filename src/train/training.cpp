@@ -111,10 +111,14 @@ void Training::make_executor() {
 }
 
 void Training::make_step() {
-  const optim::UpdaterSetup setup{executor_->graph(),      executor_->program(), layout_,
-                                  job_.optimizer,          job_.clip_norm,       static_cast<int>(job_.shards),
-                                  job_.precision == "fp16"};
-  const comm::ExchangeOptions options{.exact = job_.exact != "never",
+  const optim::UpdaterSetup setup{executor_->graph(),
+                                  executor_->program(),
+                                  layout_,
+                                  job_.optimizer,
+                                  job_.clip_norm,
+                                  static_cast<int>(job_.shards),
+                                  job_.precision == Precision::fp16};
+  const comm::ExchangeOptions options{.exact = job_.exact != Exactness::never,
                                       .timeout = context_.timeout(),
                                       .scalars_per_shard = exec::scalars_per_shard(graph_.metrics.size())};
   if (device_.is_gpu()) {
@@ -171,7 +175,7 @@ void Training::make_loader() {
   options.seed = job_.seed;
   options.first_step = static_cast<std::uint64_t>(progress_.step);
   options.last_step = static_cast<std::uint64_t>(std::max(steps_, progress_.step));
-  options.cache_bytes = job_.data.cache == "memory" ? job_.data.cache_bytes : 0;
+  options.cache_bytes = job_.data.cache == SampleCache::memory ? job_.data.cache_bytes : 0;
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
   options.most_threads = exec::most_loader_threads(communicator_);

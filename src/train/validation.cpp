@@ -37,7 +37,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
     evaluation_ = std::make_unique<Evaluation>(
         graph_, *data_.validation, data_.pipeline(job, *data_.validation, false), run_.communicator, run_.device, pool_,
         EvaluationOptions{.shard_samples = job.batch_size / job.shards,
-                          .cache_bytes = job.data.cache == "memory" ? job.data.cache_bytes / 4 : 0,
+                          .cache_bytes = job.data.cache == SampleCache::memory ? job.data.cache_bytes / 4 : 0,
                           .timeout = run_.timeout(),
                           .filler = filler_,
                           .alike = computes_alike(job, run_.device),

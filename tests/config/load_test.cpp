@@ -20,7 +20,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_EQ(job.model.zoo, "lenet");
   EXPECT_EQ(job.data.train.count, 12000);
   EXPECT_TRUE(job.data.normalize);
-  EXPECT_EQ(job.data.cache, "memory");
+  EXPECT_EQ(job.data.cache, SampleCache::memory);
   EXPECT_EQ(job.batch_size, 64);
   EXPECT_EQ(job.shards, 8);
   EXPECT_EQ(job.epochs, 1);
@@ -32,7 +32,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_EQ(job.learning_rate.schedule, "constant");
   EXPECT_EQ(job.clip_norm, 0);
   EXPECT_EQ(job.threads, 0);
-  EXPECT_EQ(job.exact, "required");
+  EXPECT_EQ(job.exact, Exactness::required);
   EXPECT_FALSE(job.evaluate.never);
   EXPECT_FALSE(job.early_stop);
   EXPECT_EQ(job.telemetry.prometheus_port, 0);
@@ -94,11 +94,11 @@ TEST(Load, SourcesOfEveryKind) {
   EXPECT_TRUE(train("{digits: {pairs: true}}").pairs);
   EXPECT_EQ(train("{images: a.tar}").paths, std::vector<std::string>{"a.tar"});
   EXPECT_EQ(train("{images: [a.tar, b.tar]}").paths, (std::vector<std::string>{"a.tar", "b.tar"}));
-  EXPECT_EQ(train("{images: {path: a.tar, bad_samples: leave_out, count: 10}}").bad_samples, "leave_out");
+  EXPECT_EQ(train("{images: {path: a.tar, bad_samples: leave_out, count: 10}}").bad_samples, BadWhenIndexed::skip);
   EXPECT_EQ(train("{idx: {path: images.gz, labels: labels.gz}}").labels, "labels.gz");
-  EXPECT_EQ(train("{cifar: cifar-10.tar.gz}").kind, "cifar");
+  EXPECT_EQ(train("{cifar: cifar-10.tar.gz}").kind, SourceKind::cifar);
   const SourceOptions text = train("{text: {path: a.txt, tokenizer: bytes, context: 128}}");
-  EXPECT_EQ(text.tokenizer, "bytes");
+  EXPECT_EQ(text.tokenizer, Tokenizer::bytes);
   EXPECT_EQ(text.context, 128);
   EXPECT_EQ(train("{tokens: a.bin}").context, 64);
   EXPECT_EQ(train("{csv: a.csv}").place.path, "job.data.train.csv");
@@ -123,7 +123,7 @@ TEST(Load, TheRestOfData) {
   EXPECT_EQ(data.cache_bytes, 3 * (std::int64_t{1} << 29));
   EXPECT_EQ(data.threads, 3);
   EXPECT_EQ(data.depth, 0);
-  EXPECT_EQ(read("epochs: 1", "lenet", "{train: digits, cache: none, normalize: never}").data.cache, "none");
+  EXPECT_EQ(read("epochs: 1", "lenet", "{train: digits, cache: none, normalize: never}").data.cache, SampleCache::none);
   EXPECT_FALSE(read("epochs: 1", "lenet", "{train: digits, cache: none, normalize: never}").data.normalize);
   EXPECT_EQ(read("epochs: 1", "lenet", "{train: digits, validation: {fraction: 0.1}}").data.validation_fraction, 0.1);
 }
@@ -181,7 +181,7 @@ TEST(Load, Running) {
   EXPECT_EQ(job.telemetry.linger_seconds, 2);
   EXPECT_TRUE(job.telemetry.tensorboard.enabled);
   EXPECT_TRUE(job.telemetry.tensorboard.images);
-  EXPECT_EQ(job.balance_weights.at("A100"), 2);
+  EXPECT_EQ(job.balance.weights.at("A100"), 2);
   EXPECT_EQ(job.timeout_seconds, 2.5);
   EXPECT_EQ(job.bucket_bytes, 65536);
   EXPECT_EQ(job.run_directory, "out/here");

@@ -38,7 +38,7 @@ TEST(Override, ReplacesTheOtherAlternative) {
   EXPECT_EQ(with({"steps=40"}).steps, 40);
   EXPECT_EQ(with({"steps=40"}).epochs, 0);
   EXPECT_EQ(with({"optimizer.adamw.beta2=0.99"}).optimizer.kind, "adamw");
-  EXPECT_EQ(with({"data.train.images=/x.tar"}).data.train.kind, "images");
+  EXPECT_EQ(with({"data.train.images=/x.tar"}).data.train.kind, SourceKind::images);
   EXPECT_EQ(with({"model.resnet.depth=20"}).model.zoo, "resnet");
   EXPECT_EQ(with({"model=lenet"}).model.zoo, "lenet");
   const Job job = with({"data.validation.fraction=0.1"});

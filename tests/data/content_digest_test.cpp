@@ -15,7 +15,7 @@ std::string digest_of(const DataSet& set) {
 
 std::string token_digest(const std::string& path, const std::string& bytes) {
   write_file(path, bytes);
-  SourceOptions options = source("tokens", {path});
+  SourceOptions options = source(SourceKind::tokens, {path});
   options.context = 4;
   return digest_of(*data::open(options));
 }
@@ -25,23 +25,23 @@ TEST(ContentDigest, AFolderItsTarAndAPackedFileHaveOne) {
   const Members members = {{"cat/1.png", png(8, 8, 3, 1)}, {"cat/2.png", png(8, 8, 3, 2)}, {"dog/1.png", png(8, 8, 3)}};
   write_folder(folder / "set", members);
   write_tar(folder / "set.tar", members, Packing::plain);
-  const auto set = data::open(source("images", {folder / "set"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "set"}));
   data::pack(*set, folder / "packed", {});
   const std::string digest = digest_of(*set);
-  EXPECT_EQ(digest, digest_of(*data::open(source("images", {folder / "set.tar"}))));
-  EXPECT_EQ(digest, digest_of(*data::open(source("packed", {folder / "packed"}))));
+  EXPECT_EQ(digest, digest_of(*data::open(source(SourceKind::images, {folder / "set.tar"}))));
+  EXPECT_EQ(digest, digest_of(*data::open(source(SourceKind::packed, {folder / "packed"}))));
 
   write_file(folder / "set/dog/1.png", png(8, 8, 3, 3));
-  EXPECT_NE(digest, digest_of(*data::open(source("images", {folder / "set"}))));
+  EXPECT_NE(digest, digest_of(*data::open(source(SourceKind::images, {folder / "set"}))));
 }
 
 TEST(ContentDigest, LabelsAreNotInIt) {  // since a validation set has its classes numbered as the training set's
   const TemporaryFolder folder;
   write_folder(folder / "all", {{"cat/1.png", png(8, 8, 1)}, {"dog/1.png", png(8, 8, 1, 2)}});
   write_folder(folder / "dogs", {{"dog/1.png", png(8, 8, 1, 2)}});
-  const auto all = data::open(source("images", {folder / "all"}));
-  const auto own = data::open(source("images", {folder / "dogs"}));
-  const auto numbered_alike = data::open(source("images", {folder / "dogs"}), {0, &all->info()});
+  const auto all = data::open(source(SourceKind::images, {folder / "all"}));
+  const auto own = data::open(source(SourceKind::images, {folder / "dogs"}));
+  const auto numbered_alike = data::open(source(SourceKind::images, {folder / "dogs"}), {0, &all->info()});
   ASSERT_NE(own->label(0), numbered_alike->label(0));
   EXPECT_EQ(digest_of(*own), digest_of(*numbered_alike));
 }
@@ -58,7 +58,7 @@ TEST(ContentDigest, TokensThatFillNoWindowAreInIt) {
 TEST(ContentDigest, EndsWhenItIsAskedTo) {
   const TemporaryFolder folder;
   write_folder(folder / "set", {{"cat/1.png", png(8, 8, 1)}, {"dog/1.png", png(8, 8, 1)}});
-  const auto set = data::open(source("images", {folder / "set"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "set"}));
   std::vector<double> shares;
   const auto digest = data::content_digest(*set, [&](double share) {
     shares.push_back(share);

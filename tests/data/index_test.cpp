@@ -86,7 +86,7 @@ TEST(IndexNotes, AChangeThatPutsSizeAndTimeBackShows) {
 
 struct Cached {
   TemporaryFolder folder;
-  SourceOptions options = source("images", {folder / "set"});
+  SourceOptions options = source(SourceKind::images, {folder / "set"});
   IndexNotes notes;
   Cached() {
     write_file(folder / "set/a/1.png", png(4, 4, 3));
@@ -107,9 +107,9 @@ TEST(IndexCache, KeepsNotesBySourceAndSettings) {
   EXPECT_EQ(std::distance(fs::directory_iterator(kept.folder / "cache"), {}), 1) << "no other file is left";
 
   for (const auto& change : std::vector<void (*)(SourceOptions&)>{
-           [](SourceOptions& o) { o.kind = "csv"; }, [](SourceOptions& o) { o.paths[0] += "/a"; },
-           [](SourceOptions& o) { o.labels = "x"; }, [](SourceOptions& o) { o.tokenizer = "bytes"; },
-           [](SourceOptions& o) { o.part = "test"; }}) {
+           [](SourceOptions& o) { o.kind = SourceKind::csv; }, [](SourceOptions& o) { o.paths[0] += "/a"; },
+           [](SourceOptions& o) { o.labels = "x"; }, [](SourceOptions& o) { o.tokenizer = Tokenizer::bytes; },
+           [](SourceOptions& o) { o.part = SourcePart::test; }}) {
     SourceOptions other = options;
     change(other);
     EXPECT_NE(kept.cache().path_of(other), kept.cache().path_of(options));
@@ -204,9 +204,9 @@ std::uint64_t bytes_with_notes(const SourceOptions& options) {
   IndexNotes notes;
   const auto first = open_with(options, notes);
   IndexNotes again = IndexNotes::read(notes.write());
-  EXPECT_TRUE(again.are_current()) << options.kind;
+  EXPECT_TRUE(again.are_current()) << name_of(options.kind);
   const auto second = open_with(options, again);
-  EXPECT_FALSE(again.made_any()) << options.kind;
+  EXPECT_FALSE(again.made_any()) << name_of(options.kind);
   EXPECT_EQ(first.set->size(), second.set->size());
   EXPECT_EQ(first.set->info().digest, second.set->info().digest);
   EXPECT_EQ(first.set->info().class_counts, second.set->info().class_counts);
@@ -218,7 +218,7 @@ std::uint64_t bytes_with_notes(const SourceOptions& options) {
     first.set->read(id, one);
     second.set->read(id, other);
     for (std::size_t i = 0; i < one.size(); ++i) {
-      EXPECT_EQ(raw(one[i].tensor), raw(other[i].tensor)) << options.kind << " " << id;
+      EXPECT_EQ(raw(one[i].tensor), raw(other[i].tensor)) << name_of(options.kind) << " " << id;
     }
     EXPECT_EQ(first.set->name(id), second.set->name(id));
   }
@@ -234,21 +234,22 @@ TEST(IndexedReader, FoldersAndPlainTarsAreNotLookedAtAgain) {
   write_folder(folder / "set", images());
   write_tar(folder / "set.tar", images(), Packing::plain);
   write_tar(folder / "set.tar.gz", images(), Packing::gzip);
-  EXPECT_EQ(bytes_with_notes(source("images", {folder / "set"})), 0U);
-  EXPECT_EQ(bytes_with_notes(source("images", {folder / "set.tar"})), 512U) << "what kind of file it is";
-  EXPECT_GE(bytes_with_notes(source("images", {folder / "set.tar.gz"})), fs::file_size(folder / "set.tar.gz"));
+  EXPECT_EQ(bytes_with_notes(source(SourceKind::images, {folder / "set"})), 0U);
+  EXPECT_EQ(bytes_with_notes(source(SourceKind::images, {folder / "set.tar"})), 512U) << "what kind of file it is";
+  EXPECT_GE(bytes_with_notes(source(SourceKind::images, {folder / "set.tar.gz"})),
+            fs::file_size(folder / "set.tar.gz"));
 }
 
 TEST(IndexedReader, BadSamplesAreNoted) {
   const TemporaryFolder folder;
   write_folder(folder / "set", images());
   write_file(folder / "set/b/2.png", "no image");
-  auto options = source("images", {folder / "set"});
-  options.bad_samples = "leave_out";
+  auto options = source(SourceKind::images, {folder / "set"});
+  options.bad_samples = BadWhenIndexed::skip;
   EXPECT_EQ(bytes_with_notes(options), 0U);
   IndexNotes notes;
   (void)open_with(options, notes);
-  options.bad_samples = "refuse";
+  options.bad_samples = BadWhenIndexed::refuse;
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)open_with(options, notes); }), folder.path()),
             "set: 1 of 4 samples is bad: b/2.png: not a JPEG or PNG file (begins with 6e 6f 20 69). Repair or remove "
             "them, or say `bad_samples: leave_out`");
@@ -259,8 +260,8 @@ TEST(IndexedReader, OfACsvTheTableIsRead) {
   write_folder(folder.path(), images());
   const std::string table = "left,right,label\na/1.png,b/1.png,same\na/2.jpg,a/1.png,other\nnone.png,a/1.png,other\n";
   write_file(folder / "t.csv", table);
-  auto options = source("csv", {folder / "t.csv"});
-  options.bad_samples = "leave_out";
+  auto options = source(SourceKind::csv, {folder / "t.csv"});
+  options.bad_samples = BadWhenIndexed::skip;
   EXPECT_EQ(bytes_with_notes(options), table.size() + 2) << "2: is it gzip?";
 }
 
@@ -269,19 +270,19 @@ TEST(IndexedReader, OfRecordsOnlyTheHeads) {
   std::string batch;
   for (int i = 0; i < 5; ++i) batch += static_cast<char>(i) + std::string(3072, static_cast<char>(40 * i));
   write_file(folder / "data_batch_1.bin", batch);
-  EXPECT_EQ(bytes_with_notes(source("cifar", {folder / "data_batch_1.bin"})), 2U) << "is it gzip?";
-  EXPECT_EQ(bytes_with_notes(source("cifar", {folder.path()})), 2U);
+  EXPECT_EQ(bytes_with_notes(source(SourceKind::cifar, {folder / "data_batch_1.bin"})), 2U) << "is it gzip?";
+  EXPECT_EQ(bytes_with_notes(source(SourceKind::cifar, {folder.path()})), 2U);
 
   const std::string head("\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\1", 16), labels("\0\0\x08\1\0\0\0\2", 8);
   write_file(folder / "mnist/train-images-idx3-ubyte", head + "pq");
   write_file(folder / "mnist/train-labels-idx1-ubyte", labels + std::string("\1\0", 2));
-  EXPECT_EQ(bytes_with_notes(source("idx", {folder / "mnist"})), 2U + 16 + 2 + 8 + 2);
+  EXPECT_EQ(bytes_with_notes(source(SourceKind::idx, {folder / "mnist"})), 2U + 16 + 2 + 8 + 2);
 }
 
 TEST(IndexedReader, OfTokensNothing) {
   const TemporaryFolder folder;
   write_file(folder / "t.bin", std::string(1000, '\1'));
-  auto options = source("tokens", {folder / "t.bin"});
+  auto options = source(SourceKind::tokens, {folder / "t.bin"});
   options.context = 8;
   EXPECT_EQ(bytes_with_notes(options), 0U);
 }
@@ -289,7 +290,7 @@ TEST(IndexedReader, OfTokensNothing) {
 TEST(IndexedReader, TextIsHeldSoItIsRead) {
   const TemporaryFolder folder;
   write_file(folder / "t.txt", "the quick brown fox jumps over the lazy dog");
-  auto options = source("text", {folder / "t.txt"});
+  auto options = source(SourceKind::text, {folder / "t.txt"});
   options.context = 8;
   EXPECT_EQ(bytes_with_notes(options), 43U + 2);
 }
@@ -300,7 +301,7 @@ TEST(IndexedReader, AnotherLabelFileIsNotTheNotedOne) {
   write_file(folder / "train-images-idx3-ubyte", head + "pq");
   write_file(folder / "train-labels-idx1-ubyte.gz", gzip(labels + std::string("\1\0", 2)));
   IndexNotes notes;
-  const auto options = source("idx", {folder.path()});
+  const auto options = source(SourceKind::idx, {folder.path()});
   const auto first = open_with(options, notes);
   write_file(folder / "train-labels-idx1-ubyte", labels + std::string("\0\1", 2));
   IndexNotes later = IndexNotes::read(notes.write());
@@ -313,10 +314,10 @@ TEST(IndexedReader, StatisticsAreNotedToo) {
   const TemporaryFolder folder;
   write_folder(folder / "set", images());
   IndexNotes notes;
-  const auto first = open_with(source("images", {folder / "set"}), notes);
+  const auto first = open_with(source(SourceKind::images, {folder / "set"}), notes);
   const auto computed = data::channel_statistics(*first.set, {.notes = &notes});
   IndexNotes again = IndexNotes::read(notes.write());
-  const auto second = open_with(source("images", {folder / "set"}), again);
+  const auto second = open_with(source(SourceKind::images, {folder / "set"}), again);
   const auto noted = data::channel_statistics(*second.set, {.notes = &again});
   EXPECT_EQ(computed.mean, noted.mean);
   EXPECT_EQ(computed.deviation, noted.deviation);

@@ -25,7 +25,7 @@ Members official() {
 TEST(ReaderCifar, TheArchiveAsItIsDownloaded) {
   const TemporaryFolder folder;
   write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
-  const auto set = data::open(source("cifar", {folder / "cifar-10-binary.tar.gz"}));
+  const auto set = data::open(source(SourceKind::cifar, {folder / "cifar-10-binary.tar.gz"}));
   ASSERT_EQ(set->size(), 3);
   EXPECT_EQ(set->info().format, "CIFAR-10 binary");
   EXPECT_EQ(set->info().class_names.at(9), "truck");
@@ -43,14 +43,14 @@ TEST(ReaderCifar, TheArchiveStandsForItsTestBatchWhereOneTests) {
   write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
   write_folder(folder.path(), official());
   for (const std::string name : {"cifar-10-binary.tar.gz", "cifar-10-batches-bin"}) {
-    auto options = source("cifar", {folder / name});
+    auto options = source(SourceKind::cifar, {folder / name});
     const auto train = data::open(options);
     const auto test = data::open(options, {.like = &train->info()});
     ASSERT_EQ(test->size(), 1) << name;
     EXPECT_EQ(test->label(0), 5);
-    options.part = "test";
+    options.part = SourcePart::test;
     EXPECT_EQ(data::open(options)->info().digest, test->info().digest);
-    options.part = "train";
+    options.part = SourcePart::train;
     EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 3);
   }
 }
@@ -58,7 +58,7 @@ TEST(ReaderCifar, TheArchiveStandsForItsTestBatchWhereOneTests) {
 TEST(ReaderCifar, APathMayGoOnIntoTheArchive) {
   const TemporaryFolder folder;
   write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
-  const auto set = data::open(source("cifar", {folder / "cifar-10-binary.tar.gz/test_batch.bin"}));
+  const auto set = data::open(source(SourceKind::cifar, {folder / "cifar-10-binary.tar.gz/test_batch.bin"}));
   ASSERT_EQ(set->size(), 1);
   EXPECT_EQ(set->label(0), 5);
 }
@@ -68,13 +68,13 @@ TEST(ReaderCifar, FolderTarAndFilesAreTheSameSet) {
   write_tar(folder / "a.tar.gz", official(), Packing::gzip);
   write_tar(folder / "a.tar", official(), Packing::plain);
   write_folder(folder.path(), official());
-  const auto reference = data::open(source("cifar", {folder / "a.tar.gz"}));
+  const auto reference = data::open(source(SourceKind::cifar, {folder / "a.tar.gz"}));
   const std::vector<std::vector<std::string>> others{
       {folder / "a.tar"},
       {folder / "cifar-10-batches-bin"},
       {folder / "cifar-10-batches-bin/data_batch_1.bin", folder / "cifar-10-batches-bin/data_batch_2.bin"}};
   for (const auto& paths : others) {
-    const auto set = data::open(source("cifar", paths));
+    const auto set = data::open(source(SourceKind::cifar, paths));
     EXPECT_EQ(set->info().digest, reference->info().digest) << paths[0];
     EXPECT_EQ(set->info().class_names, reference->info().class_names) << paths[0];
   }
@@ -83,7 +83,7 @@ TEST(ReaderCifar, FolderTarAndFilesAreTheSameSet) {
 TEST(ReaderCifar, HundredHasFineLabels) {
   const TemporaryFolder folder;
   write_file(folder / "train.bin", record({7, 42}, 1) + record({7, 99}, 2));
-  const auto set = data::open(source("cifar", {folder / "train.bin"}));
+  const auto set = data::open(source(SourceKind::cifar, {folder / "train.bin"}));
   EXPECT_EQ(set->info().format, "CIFAR-100 binary");
   EXPECT_EQ(set->info().class_names.size(), 100U);
   EXPECT_EQ(set->label(1), 99);
@@ -92,7 +92,7 @@ TEST(ReaderCifar, HundredHasFineLabels) {
 std::string error_of(const std::string& name, const std::string& contents) {
   const TemporaryFolder folder;
   write_file(folder / name, contents);
-  return without(data_error(source("cifar", {folder / name})), folder.path());
+  return without(data_error(source(SourceKind::cifar, {folder / name})), folder.path());
 }
 
 TEST(ReaderCifarErrors, ExactWords) {
@@ -107,14 +107,14 @@ TEST(ReaderCifarErrors, ExactWords) {
 TEST(ReaderCifarErrors, NothingThere) {
   const TemporaryFolder folder;
   write_tar(folder / "a.tar", {{"x/readme.txt", "nothing"}}, Packing::plain);
-  EXPECT_EQ(without(data_error(source("cifar", {folder / "a.tar"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::cifar, {folder / "a.tar"})), folder.path()),
             "a.tar: holds no data_batch_*.bin or train.bin");
-  auto options = source("cifar", {folder / "a.tar"});
-  options.part = "test";
+  auto options = source(SourceKind::cifar, {folder / "a.tar"});
+  options.part = SourcePart::test;
   EXPECT_EQ(without(data_error(options), folder.path()), "a.tar: holds no test_batch.bin or test.bin");
-  EXPECT_EQ(without(data_error(source("cifar", {folder / "a.tar/data_batch_9.bin"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::cifar, {folder / "a.tar/data_batch_9.bin"})), folder.path()),
             "a.tar: holds no data_batch_9.bin");
-  EXPECT_EQ(without(data_error(source("cifar", {folder / "none.bin"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::cifar, {folder / "none.bin"})), folder.path()),
             "none.bin: No such file or directory");
 }
 

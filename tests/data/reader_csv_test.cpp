@@ -14,7 +14,7 @@ TEST(ReaderCsv, ASampleMayHoldTwoImages) {
                                {"pairs.csv",
                                 "left,label,right\r\nimg/a.png,same,\"img/b, \"\"c\"\".png\"\r\n\r\n"
                                 "\"img/a.png\",other,\"img/b, \"\"c\"\".png\""}});
-  const auto set = data::open(source("csv", {folder / "pairs.csv"}));
+  const auto set = data::open(source(SourceKind::csv, {folder / "pairs.csv"}));
   ASSERT_EQ(set->size(), 2);
   ASSERT_EQ(set->info().features.size(), 3U);
   EXPECT_EQ(set->info().features[0].name, "left");
@@ -35,7 +35,7 @@ TEST(ReaderCsv, ASampleMayHoldTwoImages) {
 TEST(ReaderCsv, NumbersAreTheClassesThemselves) {
   const TemporaryFolder folder;
   write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", "image,label\na.png,10\na.png,2\n"}});
-  const auto set = data::open(source("csv", {folder / "a.csv"}));
+  const auto set = data::open(source(SourceKind::csv, {folder / "a.csv"}));
   EXPECT_EQ(set->label(0), 10);
   EXPECT_EQ(set->label(1), 2);
   EXPECT_EQ(set->info().class_names.size(), 11U);
@@ -47,7 +47,7 @@ std::unique_ptr<DataSet> with_labels(const std::vector<std::string>& labels) {
   std::string table = "image,label\n";
   for (const auto& label : labels) table += "a.png," + label + "\n";
   write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", table}});
-  return data::open(source("csv", {folder / "a.csv"}));
+  return data::open(source(SourceKind::csv, {folder / "a.csv"}));
 }
 
 TEST(ReaderCsv, ClassesWithoutASampleAreTold) {
@@ -76,7 +76,7 @@ TEST(ReaderCsv, GreyAndColourMakeOneSetOfThreeChannels) {
                                {"one.csv", "image,label\ngrey.png,a\ncolour.png,b\n"},
                                {"two.csv", "left,right,label\ngrey.png,colour.png,a\ngrey.png,grey.png,b\n"}});
   for (const char* table : {"one.csv", "two.csv"}) {
-    const auto set = data::open(source("csv", {folder / table}));
+    const auto set = data::open(source(SourceKind::csv, {folder / table}));
     for (std::int64_t id = 0; id < set->size(); ++id) {
       Sample sample;
       set->read(id, sample);
@@ -103,7 +103,7 @@ TEST(ReaderCsv, QuotedFields) {
 std::string error_of(const std::string& table) {
   const TemporaryFolder folder;
   write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", table}});
-  return without(data_error(source("csv", {folder / "a.csv"})), folder.path());
+  return without(data_error(source(SourceKind::csv, {folder / "a.csv"})), folder.path());
 }
 
 TEST(ReaderCsvErrors, ExactWords) {

@@ -36,8 +36,8 @@ TEST(ReaderIdx, LabelsAreFoundBesideTheImages) {
   const TemporaryFolder folder;
   write_file(folder / "train-images-idx3-ubyte", images());
   write_file(folder / "train-labels-idx1-ubyte", labels());
-  expect_the_three(*data::open(source("idx", {folder / "train-images-idx3-ubyte"})));
-  expect_the_three(*data::open(source("idx", {folder.path()})));
+  expect_the_three(*data::open(source(SourceKind::idx, {folder / "train-images-idx3-ubyte"})));
+  expect_the_three(*data::open(source(SourceKind::idx, {folder.path()})));
 }
 
 TEST(ReaderIdx, AFolderStandsForTestImagesWhereOneTests) {
@@ -46,12 +46,12 @@ TEST(ReaderIdx, AFolderStandsForTestImagesWhereOneTests) {
   write_file(folder / "train-labels-idx1-ubyte", labels());
   write_file(folder / "t10k-images-idx3-ubyte", idx({1, 2, 2}, {9, 9, 9, 9}));
   write_file(folder / "t10k-labels-idx1-ubyte", idx({1}, {1}));
-  auto options = source("idx", {folder.path()});
+  auto options = source(SourceKind::idx, {folder.path()});
   const auto train = data::open(options);
   EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 1);
-  options.part = "test";
+  options.part = SourcePart::test;
   EXPECT_EQ(data::open(options)->size(), 1);
-  options.part = "train";
+  options.part = SourcePart::train;
   EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 3);
 }
 
@@ -61,7 +61,8 @@ TEST(ReaderIdx, GzipIsTheSameSet) {
   write_file(folder / "a/train-labels-idx1-ubyte", labels());
   write_file(folder / "b/train-images-idx3-ubyte.gz", gzip(images()));
   write_file(folder / "b/train-labels-idx1-ubyte.gz", gzip(labels()));
-  const auto plain = data::open(source("idx", {folder / "a"})), packed = data::open(source("idx", {folder / "b"}));
+  const auto plain = data::open(source(SourceKind::idx, {folder / "a"})),
+             packed = data::open(source(SourceKind::idx, {folder / "b"}));
   expect_the_three(*packed);
   EXPECT_EQ(plain->info().digest, packed->info().digest);
 }
@@ -70,10 +71,10 @@ TEST(ReaderIdx, LabelsMayBeNamedOrStandInTheGlob) {
   const TemporaryFolder folder;
   write_file(folder / "x", images());
   write_file(folder / "y", labels());
-  auto named = source("idx", {folder / "x"});
+  auto named = source(SourceKind::idx, {folder / "x"});
   named.labels = folder / "y";
   expect_the_three(*data::open(named));
-  expect_the_three(*data::open(source("idx", {folder / "y", folder / "x"})));
+  expect_the_three(*data::open(source(SourceKind::idx, {folder / "y", folder / "x"})));
 }
 
 TEST(ReaderIdx, SegmentsFollowEachOther) {
@@ -82,7 +83,8 @@ TEST(ReaderIdx, SegmentsFollowEachOther) {
     write_file(folder / (name + "-images-idx3-ubyte"), images());
     write_file(folder / (name + "-labels-idx1-ubyte"), labels());
   }
-  const auto set = data::open(source("idx", {folder / "1-images-idx3-ubyte", folder / "2-images-idx3-ubyte"}));
+  const auto set =
+      data::open(source(SourceKind::idx, {folder / "1-images-idx3-ubyte", folder / "2-images-idx3-ubyte"}));
   ASSERT_EQ(set->size(), 6);
   Sample sample;
   set->read(5, sample);
@@ -93,7 +95,7 @@ TEST(ReaderIdx, ASampleIsOneRead) {
   const TemporaryFolder folder;
   write_file(folder / "train-images-idx3-ubyte", images());
   write_file(folder / "train-labels-idx1-ubyte", labels());
-  const auto set = data::open(source("idx", {folder.path()}));
+  const auto set = data::open(source(SourceKind::idx, {folder.path()}));
   const auto before = set->bytes_read();
   Sample sample;
   set->read(1, sample);
@@ -104,7 +106,7 @@ std::string error_of(const std::string& image_bytes, const std::string& label_by
   const TemporaryFolder folder;
   write_file(folder / "images", image_bytes);
   if (!label_bytes.empty()) write_file(folder / "labels", label_bytes);
-  return without(data_error(source("idx", {folder / "images"})), folder.path());
+  return without(data_error(source(SourceKind::idx, {folder / "images"})), folder.path());
 }
 
 TEST(ReaderIdxErrors, ExactWords) {
@@ -129,10 +131,10 @@ TEST(ReaderIdxErrors, ExactWords) {
 TEST(ReaderIdxErrors, AFolderWithoutImages) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "mnist");
-  EXPECT_EQ(without(data_error(source("idx", {folder / "mnist"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::idx, {folder / "mnist"})), folder.path()),
             "mnist: holds no train-images-idx3-ubyte, nor with .gz");
-  auto options = source("idx", {folder / "mnist"});
-  options.part = "test";
+  auto options = source(SourceKind::idx, {folder / "mnist"});
+  options.part = SourcePart::test;
   EXPECT_EQ(without(data_error(options), folder.path()), "mnist: holds no t10k-images-idx3-ubyte, nor with .gz");
 }
 

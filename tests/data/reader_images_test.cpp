@@ -41,7 +41,7 @@ Everything read_all(const DataSet& set) {
 TEST(ReaderImages, FolderHasClassesCountsAndShapes) {
   const TemporaryFolder folder;
   write_folder(folder.path(), animals());
-  const auto set = data::open(source("images", {folder.path()}));
+  const auto set = data::open(source(SourceKind::images, {folder.path()}));
   EXPECT_EQ(set->size(), 3);
   EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(set->info().class_counts, (std::vector<std::int64_t>{2, 1}));
@@ -60,12 +60,12 @@ TEST(ReaderImages, FolderHasClassesCountsAndShapes) {
 TEST(ReaderImages, ArchivesAreTheSameSetAsTheFolder) {
   const TemporaryFolder folder;
   write_folder(folder / "data", animals());
-  const auto reference = data::open(source("images", {folder / "data"}));
+  const auto reference = data::open(source(SourceKind::images, {folder / "data"}));
   const std::vector<std::pair<std::string, Packing>> archives{
       {"a.tar", Packing::plain}, {"a.tar.gz", Packing::gzip}, {"a.tar.zst", Packing::zstd}};
   for (const auto& [name, packing] : archives) {
     write_tar(folder / name, animals(), packing);
-    const auto set = data::open(source("images", {folder / name}));
+    const auto set = data::open(source(SourceKind::images, {folder / name}));
     EXPECT_EQ(set->info().digest, reference->info().digest) << name;
     EXPECT_EQ(read_all(*set), read_all(*reference)) << name;
   }
@@ -75,7 +75,7 @@ TEST(ReaderImages, LongNamesInAPlainTar) {
   const TemporaryFolder folder;
   const std::string deep = std::string(120, 'a') + "/" + std::string(130, 'b') + "/cat/" + std::string(90, 'c');
   write_tar(folder / "a.tar", {{deep + ".png", png(2, 2, 1)}}, Packing::plain);
-  const auto set = data::open(source("images", {folder / "a.tar"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "a.tar"}));
   EXPECT_EQ(set->name(0), deep + ".png");
   EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"cat"}));
 }
@@ -84,7 +84,7 @@ TEST(ReaderImages, SeveralPathsAreOneSet) {
   const TemporaryFolder folder;
   write_tar(folder / "b.tar", {{"dog/1.png", png(4, 4, 3, 1)}}, Packing::plain);
   write_tar(folder / "a.tar.gz", {{"cat/1.png", png(4, 4, 3, 2)}}, Packing::gzip);
-  const auto set = data::open(source("images", {folder / "b.tar", folder / "a.tar.gz"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "b.tar", folder / "a.tar.gz"}));
   EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(read_all(*set).labels, (std::vector<std::int32_t>{1, 0}));
 }
@@ -92,12 +92,12 @@ TEST(ReaderImages, SeveralPathsAreOneSet) {
 TEST(ReaderImages, GreyStaysGreyUnlessMixed) {
   const TemporaryFolder folder;
   write_folder(folder / "grey", {{"a/1.jpg", jpeg(4, 4, 1)}, {"a/2.png", png(4, 4, 1, 5)}});
-  const auto grey = data::open(source("images", {folder / "grey"}));
+  const auto grey = data::open(source(SourceKind::images, {folder / "grey"}));
   EXPECT_EQ(grey->info().features[0].spec.shape, (Shape{4, 4, 1}));
   EXPECT_EQ(read_all(*grey).images[1], picture(4, 4, 1, 5));
 
   write_folder(folder / "mixed", {{"a/1.png", png(4, 4, 1, 5)}, {"a/2.png", png(9, 4, 3)}});
-  const auto mixed = data::open(source("images", {folder / "mixed"}));
+  const auto mixed = data::open(source(SourceKind::images, {folder / "mixed"}));
   EXPECT_EQ(mixed->info().features[0].spec.shape, (Shape{-1, -1, 3}));
   const auto pixels = read_all(*mixed).images[0], plain = picture(4, 4, 1, 5);
   ASSERT_EQ(pixels.size(), 48U);
@@ -107,7 +107,7 @@ TEST(ReaderImages, GreyStaysGreyUnlessMixed) {
 TEST(ReaderImages, CmykBecomesRgb) {
   const TemporaryFolder folder;
   write_folder(folder.path(), {{"a/1.jpg", jpeg(4, 4, 4)}});
-  const auto set = data::open(source("images", {folder.path()}));
+  const auto set = data::open(source(SourceKind::images, {folder.path()}));
   EXPECT_EQ(set->info().features[0].spec.shape, (Shape{4, 4, 3}));
   const auto inks = picture(4, 4, 4);
   const auto rgb = read_all(*set).images[0];
@@ -121,12 +121,12 @@ TEST(ReaderImages, ClassesOfTheTrainingSetHoldForValidation) {
   write_folder(folder / "train", {{"cat/1.png", png(4, 4, 3)}, {"dog/1.png", png(4, 4, 3)}});
   write_folder(folder / "test", {{"dog/1.png", png(4, 4, 1)}});
   write_folder(folder / "odd", {{"eel/1.png", png(4, 4, 3)}});
-  const auto train = data::open(source("images", {folder / "train"}));
-  const auto test = data::open(source("images", {folder / "test"}), {0, &train->info()});
+  const auto train = data::open(source(SourceKind::images, {folder / "train"}));
+  const auto test = data::open(source(SourceKind::images, {folder / "test"}), {0, &train->info()});
   EXPECT_EQ(test->label(0), 1);
   EXPECT_EQ(test->info().features[0].spec.shape, (Shape{4, 4, 3}));
   const auto message = message_of(ExitCode::data, [&] {
-    (void)data::open(source("images", {folder / "odd"}), {0, &train->info()});
+    (void)data::open(source(SourceKind::images, {folder / "odd"}), {0, &train->info()});
   });
   EXPECT_EQ(message, "eel/1.png: class 'eel' is not among the 2 classes of the training set");
 }
@@ -136,7 +136,7 @@ TEST(ReaderImages, CountTakesEvenlySpreadSamples) {
   write_folder(
       folder.path(),
       {{"a/1.png", png(2, 2, 1)}, {"a/2.png", png(2, 2, 1)}, {"b/1.png", png(2, 2, 1)}, {"b/2.png", png(2, 2, 1)}});
-  auto options = source("images", {folder.path()});
+  auto options = source(SourceKind::images, {folder.path()});
   options.count = 2;
   EXPECT_EQ(data::open(options)->info().class_counts, (std::vector<std::int64_t>{1, 1}));
 }
@@ -147,7 +147,7 @@ TEST(ReaderImages, PlainTarReadsOnlyWhatItIsAskedFor) {
   Members members;
   for (int i = 0; i < 20; ++i) members.emplace_back("a/" + std::to_string(i) + ".png", image);
   write_tar(folder / "a.tar", members, Packing::plain);
-  const auto set = data::open(source("images", {folder / "a.tar"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "a.tar"}));
   const auto before = set->bytes_read();
   Sample sample;
   set->read(7, sample);
@@ -166,12 +166,12 @@ TEST(ReaderImagesErrors, BadSamplesAreNamedAndCounted) {
                   {"b/header.jpg", whole.substr(0, 30)},
                   {"b/good.png", png(32, 32, 3)}};
   write_folder(folder / "data", members);
-  EXPECT_EQ(without(data_error(source("images", {folder / "data"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 4 of 6 samples are bad: a/cut.jpg: truncated JPEG; a/text.jpg: not a JPEG or PNG file (begins with "
             "68 65 6c 6c); b/empty.png: the file is empty; and 1 more. Repair or remove them, or say "
             "`bad_samples: leave_out`");
-  auto options = source("images", {folder / "data"});
-  options.bad_samples = "leave_out";
+  auto options = source(SourceKind::images, {folder / "data"});
+  options.bad_samples = BadWhenIndexed::skip;
   const auto set = data::open(options);
   EXPECT_EQ(set->size(), 2);
   EXPECT_EQ(set->info().class_counts, (std::vector<std::int64_t>{1, 1}));
@@ -185,18 +185,18 @@ TEST(ReaderImagesErrors, TruncatedAndDamagedPng) {
   const TemporaryFolder folder;
   std::string damaged = png(32, 32, 3);
   write_folder(folder / "cut", {{"a/1.png", damaged.substr(0, damaged.size() - 20)}});
-  EXPECT_EQ(without(data_error(source("images", {folder / "cut"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "cut"})), folder.path()),
             "cut: 1 of 1 samples is bad: a/1.png: truncated PNG. Repair or remove them, or say "
             "`bad_samples: leave_out`");
   damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
   write_folder(folder / "bad", {{"a/1.png", damaged}});
-  EXPECT_NE(data_error(source("images", {folder / "bad"})).find("a/1.png: damaged PNG ("), std::string::npos);
+  EXPECT_NE(data_error(source(SourceKind::images, {folder / "bad"})).find("a/1.png: damaged PNG ("), std::string::npos);
 }
 
 TEST(ReaderImagesErrors, EmptyClassFolder) {
   const TemporaryFolder folder;
   write_folder(folder / "data", {{"cat/1.png", png(4, 4, 3)}, {"dog/", ""}});
-  EXPECT_EQ(without(data_error(source("images", {folder / "data"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 1 of 2 samples is bad: dog: the class folder is empty. Repair or remove them, or say "
             "`bad_samples: leave_out`");
 }
@@ -204,23 +204,25 @@ TEST(ReaderImagesErrors, EmptyClassFolder) {
 TEST(ReaderImagesErrors, ImagesWithoutAClass) {
   const TemporaryFolder folder;
   write_folder(folder / "data", {{"1.png", png(4, 4, 3)}});
-  EXPECT_EQ(without(data_error(source("images", {folder / "data"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 1 of 1 samples is bad: 1.png: lies in no class folder. Repair or remove them, or say "
             "`bad_samples: leave_out`");
 }
 
 TEST(ReaderImagesErrors, NothingThere) {
   const TemporaryFolder folder;
-  EXPECT_EQ(without(data_error(source("images", {folder / "none"})), folder.path()), "none: No such file or directory");
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "none"})), folder.path()),
+            "none: No such file or directory");
   std::filesystem::create_directories(folder / "empty");
-  EXPECT_EQ(without(data_error(source("images", {folder / "empty"})), folder.path()), "empty: holds no image");
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "empty"})), folder.path()),
+            "empty: holds no image");
   for (const auto packing : {Packing::plain, Packing::gzip, Packing::zstd}) {
     write_tar(folder / "empty.tar", {}, packing);
-    EXPECT_EQ(without(data_error(source("images", {folder / "empty.tar"})), folder.path()),
+    EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "empty.tar"})), folder.path()),
               "empty.tar: holds no image");
   }
   write_file(folder / "a.txt", "This is a text, not an archive of images.");
-  EXPECT_EQ(without(data_error(source("images", {folder / "a.txt"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "a.txt"})), folder.path()),
             "a.txt: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst (Unrecognized archive format)");
 }
 
@@ -231,7 +233,7 @@ TEST(ReaderImagesErrors, NoProgramIsStartedToUnpack) {
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
   write_file(folder / "a.lrz", std::string("LRZI\0\6", 6) + std::string(60, 'a'));
-  EXPECT_EQ(without(data_error(source("images", {folder / "a.lrz"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "a.lrz"})), folder.path()),
             "a.lrz: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst (Unrecognized archive format)");
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_FALSE(std::filesystem::exists(folder / "started"));
@@ -242,18 +244,19 @@ TEST(ReaderImagesErrors, TruncatedArchives) {
   const Members members{{"a/1.png", png(64, 64, 3, 1)}, {"a/2.png", png(64, 64, 3, 2)}};
   write_tar(folder / "a.tar", members, Packing::plain);
   std::filesystem::resize_file(folder / "a.tar", 600);
-  EXPECT_EQ(without(data_error(source("images", {folder / "a.tar"})), folder.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "a.tar"})), folder.path()),
             "a.tar: truncated tar: a/1.png ends at byte " + std::to_string(512 + members[0].second.size()) +
                 ", the archive at byte 600");
   write_tar(folder / "a.tar.gz", members, Packing::gzip);
   std::filesystem::resize_file(folder / "a.tar.gz", std::filesystem::file_size(folder / "a.tar.gz") / 2);
-  EXPECT_NE(data_error(source("images", {folder / "a.tar.gz"})).find("truncated gzip input"), std::string::npos);
+  EXPECT_NE(data_error(source(SourceKind::images, {folder / "a.tar.gz"})).find("truncated gzip input"),
+            std::string::npos);
 }
 
 TEST(ReaderImagesErrors, AFileThatChangesAfterIndexing) {
   const TemporaryFolder folder;
   write_folder(folder / "data", {{"a/1.png", png(4, 4, 3)}});
-  const auto set = data::open(source("images", {folder / "data"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "data"}));
   write_file(folder / "data/a/1.png", "short");
   Sample sample;
   const auto message = message_of(ExitCode::data, [&] { set->read(0, sample); });
@@ -261,7 +264,7 @@ TEST(ReaderImagesErrors, AFileThatChangesAfterIndexing) {
 }
 
 TEST(ReaderImagesErrors, TheMessageBeginsWithThePlaceInTheJob) {
-  auto options = source("images", {"/nonexistent"});
+  auto options = source(SourceKind::images, {"/nonexistent"});
   options.place = {"job.yaml", 4, 7, "job.data.train.images"};
   EXPECT_EQ(data_error(options), "job.yaml:4:7: job.data.train.images: /nonexistent: No such file or directory");
 }

@@ -40,10 +40,10 @@ void expect_same(const DataSet& a, const DataSet& b) {
 TEST(Pack, TheSameSamplesNamesClassesAndDigest) {
   const TemporaryFolder folder;
   write_folder(folder / "data", animals(7));
-  const auto set = data::open(source("images", {folder / "data"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "data"}));
   EXPECT_EQ(data::pack(*set, folder / "a.pack"), (std::vector<std::string>{folder / "a.pack"}));
   EXPECT_FALSE(std::filesystem::exists(folder / "a.pack.part"));
-  const auto packed = data::open(source("packed", {folder / "a.pack"}));
+  const auto packed = data::open(source(SourceKind::packed, {folder / "a.pack"}));
   EXPECT_EQ(packed->info().format, "packed (images in class folders)");
   expect_same(*set, *packed);
 }
@@ -52,7 +52,7 @@ TEST(Pack, ImagesStayEncoded) {
   const TemporaryFolder folder;
   const std::string image = jpeg(200, 200, 3);
   write_folder(folder / "data", {{"a/1.jpg", image}});
-  (void)data::pack(*data::open(source("images", {folder / "data"})), folder / "a.pack");
+  (void)data::pack(*data::open(source(SourceKind::images, {folder / "data"})), folder / "a.pack");
   EXPECT_NE(read_file(folder / "a.pack").find(image), std::string::npos);
   EXPECT_LT(std::filesystem::file_size(folder / "a.pack"), image.size() + 1000);
 }
@@ -60,39 +60,39 @@ TEST(Pack, ImagesStayEncoded) {
 TEST(Pack, SegmentsAreFoundBesideTheFirst) {
   const TemporaryFolder folder;
   write_folder(folder / "data", animals(9));
-  const auto set = data::open(source("images", {folder / "data"}));
+  const auto set = data::open(source(SourceKind::images, {folder / "data"}));
   const auto paths = data::pack(*set, folder / "a.pack", {300, {}});
   ASSERT_GT(paths.size(), 2U);
   EXPECT_EQ(paths[1], folder / "a.pack.1");
-  expect_same(*set, *data::open(source("packed", {folder / "a.pack"})));
-  expect_same(*set, *data::open(source("packed", paths)));  // as a glob gives them
+  expect_same(*set, *data::open(source(SourceKind::packed, {folder / "a.pack"})));
+  expect_same(*set, *data::open(source(SourceKind::packed, paths)));  // as a glob gives them
 }
 
 TEST(Pack, PairsAndRawImages) {
   const TemporaryFolder folder;
-  auto digits = source("digits", {});
+  auto digits = source(SourceKind::digits, {});
   digits.count = 5;
   digits.pairs = true;
   const auto set = data::open(digits);
   (void)data::pack(*set, folder / "a.pack");
-  expect_same(*set, *data::open(source("packed", {folder / "a.pack"})));
+  expect_same(*set, *data::open(source(SourceKind::packed, {folder / "a.pack"})));
 }
 
 TEST(Pack, APartOfASetPacks) {
   const TemporaryFolder folder;
   write_folder(folder / "data", animals(10));
-  const auto parts = data::split(data::open(source("images", {folder / "data"})), {0.3, "", 1});
+  const auto parts = data::split(data::open(source(SourceKind::images, {folder / "data"})), {0.3, "", 1});
   (void)data::pack(*parts.validation, folder / "v.pack");
-  expect_same(*parts.validation, *data::open(source("packed", {folder / "v.pack"})));
+  expect_same(*parts.validation, *data::open(source(SourceKind::packed, {folder / "v.pack"})));
 }
 
 TEST(Pack, ClassesAreTheTrainingSets) {
   const TemporaryFolder folder;
   write_folder(folder / "data", {{"dog/1.png", png(4, 4, 3)}});
-  (void)data::pack(*data::open(source("images", {folder / "data"})), folder / "a.pack");
+  (void)data::pack(*data::open(source(SourceKind::images, {folder / "data"})), folder / "a.pack");
   DataSetInfo train;
   train.class_names = {"cat", "dog"};
-  const auto set = data::open(source("packed", {folder / "a.pack"}), {0, &train});
+  const auto set = data::open(source(SourceKind::packed, {folder / "a.pack"}), {0, &train});
   Sample sample;
   set->read(0, sample);
   EXPECT_EQ(integers_of(sample[1].tensor), (std::vector<std::int32_t>{1}));
@@ -103,8 +103,8 @@ TEST(Pack, ASampleIsOneRead) {
   const TemporaryFolder folder;
   const std::string image = png(64, 64, 3);
   write_folder(folder / "data", {{"a/1.png", image}, {"a/2.png", image}, {"a/3.png", image}});
-  (void)data::pack(*data::open(source("images", {folder / "data"})), folder / "a.pack");
-  const auto set = data::open(source("packed", {folder / "a.pack"}));
+  (void)data::pack(*data::open(source(SourceKind::images, {folder / "data"})), folder / "a.pack");
+  const auto set = data::open(source(SourceKind::packed, {folder / "a.pack"}));
   const auto before = set->bytes_read();
   Sample sample;
   set->read(1, sample);
@@ -117,12 +117,12 @@ class PackErrors : public testing::Test {
  protected:
   void SetUp() override {
     write_folder(folder_ / "data", animals(4));
-    (void)data::pack(*data::open(source("images", {folder_ / "data"})), folder_ / "a.pack");
+    (void)data::pack(*data::open(source(SourceKind::images, {folder_ / "data"})), folder_ / "a.pack");
     bytes_ = read_file(folder_ / "a.pack");
   }
   std::string error_of(const std::string& contents) {
     write_file(folder_ / "b.pack", contents);
-    return without(data_error(source("packed", {folder_ / "b.pack"})), folder_.path());
+    return without(data_error(source(SourceKind::packed, {folder_ / "b.pack"})), folder_.path());
   }
   std::string flipped(std::size_t at) {
     std::string out = bytes_;
@@ -136,7 +136,7 @@ class PackErrors : public testing::Test {
 
 TEST_F(PackErrors, AFlippedByteInARecord) {
   write_file(folder_ / "b.pack", flipped(40));
-  const auto set = data::open(source("packed", {folder_ / "b.pack"}));
+  const auto set = data::open(source(SourceKind::packed, {folder_ / "b.pack"}));
   Sample sample;
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { set->read(0, sample); }), folder_.path()),
             "b.pack: cat/0.png: the checksum differs: the file is damaged");
@@ -155,12 +155,12 @@ TEST_F(PackErrors, ExactWords) {
 }
 
 TEST_F(PackErrors, EveryFlippedByteIsNoticedOrHarmless) {
-  const auto whole = data::open(source("packed", {folder_ / "a.pack"}));
+  const auto whole = data::open(source(SourceKind::packed, {folder_ / "a.pack"}));
   for (std::size_t at = 0; at < bytes_.size(); at += 3) {
     write_file(folder_ / "b.pack", flipped(at));
     bool noticed = false;
     try {
-      const auto set = data::open(source("packed", {folder_ / "b.pack"}));
+      const auto set = data::open(source(SourceKind::packed, {folder_ / "b.pack"}));
       Sample sample;
       for (std::int64_t id = 0; id < set->size(); ++id) set->read(id, sample);
     } catch (const Error& error) {
@@ -172,19 +172,21 @@ TEST_F(PackErrors, EveryFlippedByteIsNoticedOrHarmless) {
 }
 
 TEST_F(PackErrors, SegmentsThatDoNotBelong) {
-  const auto set = data::open(source("images", {folder_ / "data"}));
+  const auto set = data::open(source(SourceKind::images, {folder_ / "data"}));
   const auto paths = data::pack(*set, folder_ / "s.pack", {300, {}});
   ASSERT_GT(paths.size(), 1U);
-  EXPECT_EQ(without(data_error(source("packed", {paths[1]})), folder_.path()).substr(0, 23), "s.pack.1: segment 2 of ");
+  EXPECT_EQ(without(data_error(source(SourceKind::packed, {paths[1]})), folder_.path()).substr(0, 23),
+            "s.pack.1: segment 2 of ");
   std::filesystem::remove(paths[1]);
-  EXPECT_EQ(without(data_error(source("packed", {paths[0]})), folder_.path()), "s.pack.1: No such file or directory");
+  EXPECT_EQ(without(data_error(source(SourceKind::packed, {paths[0]})), folder_.path()),
+            "s.pack.1: No such file or directory");
   std::filesystem::copy(folder_ / "a.pack", paths[1]);
-  EXPECT_EQ(without(data_error(source("packed", {paths[0]})), folder_.path()),
+  EXPECT_EQ(without(data_error(source(SourceKind::packed, {paths[0]})), folder_.path()),
             without("s.pack.1: belongs to another pack than " + paths[0], folder_.path()));
 }
 
 TEST_F(PackErrors, NothingIsOverwritten) {
-  const auto set = data::open(source("images", {folder_ / "data"}));
+  const auto set = data::open(source(SourceKind::images, {folder_ / "data"}));
   EXPECT_EQ(
       without(message_of(ExitCode::cannot_create, [&] { (void)data::pack(*set, folder_ / "a.pack"); }), folder_.path()),
       "a.pack: exists already; remove it, or choose another name");
@@ -192,7 +194,7 @@ TEST_F(PackErrors, NothingIsOverwritten) {
 
 TEST_F(PackErrors, TextIsNotPacked) {
   write_file(folder_ / "a.txt", "some text");
-  auto options = source("text", {folder_ / "a.txt"});
+  auto options = source(SourceKind::text, {folder_ / "a.txt"});
   options.context = 2;
   const auto set = data::open(options);
   EXPECT_EQ(without(message_of(ExitCode::usage, [&] { (void)data::pack(*set, folder_ / "t.pack"); }), folder_.path()),

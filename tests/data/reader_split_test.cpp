@@ -10,7 +10,7 @@ namespace lockstep::test {
 namespace {
 
 std::unique_ptr<DataSet> digits(std::int64_t count) {
-  auto options = source("digits", {});
+  auto options = source(SourceKind::digits, {});
   options.count = count;
   return data::open(options);
 }
@@ -59,7 +59,7 @@ TEST(Split, ByAListOfNamesAndNumbers) {
   write_folder(folder / "data",
                {{"a/1.png", png(2, 2, 1, 1)}, {"a/2.png", png(2, 2, 1, 2)}, {"b/3.png", png(2, 2, 1, 3)}});
   write_file(folder / "list", "a/2.png\r\n\n2\n");
-  const auto parts = data::split(data::open(source("images", {folder / "data"})), {0, folder / "list", 1});
+  const auto parts = data::split(data::open(source(SourceKind::images, {folder / "data"})), {0, folder / "list", 1});
   EXPECT_EQ(names(*parts.train), (std::vector<std::string>{"a/1.png"}));
   EXPECT_EQ(names(*parts.validation), (std::vector<std::string>{"a/2.png", "b/3.png"}));
   Sample sample;

@@ -44,7 +44,7 @@ void write_tar(const std::string& path, const Members& members, Packing packing)
 void write_folder(const std::string& path, const Members& members);
 [[nodiscard]] std::string gzip(const std::string& contents);
 
-[[nodiscard]] SourceOptions source(const std::string& kind, std::vector<std::string> paths);
+[[nodiscard]] SourceOptions source(SourceKind kind, std::vector<std::string> paths);
 
 /// What the Error that `body` throws says; a failure of the test where it throws none, or another code.
 template <class Body>

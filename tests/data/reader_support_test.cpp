@@ -138,7 +138,7 @@ std::string gzip(const std::string& contents) {
   return out;
 }
 
-SourceOptions source(const std::string& kind, std::vector<std::string> paths) {
+SourceOptions source(SourceKind kind, std::vector<std::string> paths) {
   SourceOptions options;
   options.kind = kind;
   options.paths = std::move(paths);

@@ -10,7 +10,7 @@ namespace lockstep::test {
 namespace {
 
 SourceOptions text(const std::string& path, std::int64_t context) {
-  auto options = source("text", {path});
+  auto options = source(SourceKind::text, {path});
   options.context = context;
   return options;
 }
@@ -37,7 +37,7 @@ TEST(ReaderText, BytesNeedNoUtf8) {
   const TemporaryFolder folder;
   write_file(folder / "a.bin", "\xFF\x01\x80");
   auto options = text(folder / "a.bin", 2);
-  options.tokenizer = "bytes";
+  options.tokenizer = Tokenizer::bytes;
   const auto set = data::open(options);
   EXPECT_EQ(set->info().vocabulary, 256);
   Sample sample;
@@ -57,7 +57,7 @@ TEST(ReaderText, EachPairIsSeenAtMostOnceInAnyVariant) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt", counting(100));
   auto options = text(folder / "a.txt", 8);
-  options.tokenizer = "bytes";
+  options.tokenizer = Tokenizer::bytes;
   const auto set = data::open(options);
   ASSERT_EQ(set->size(), 12);  // 99 pairs
   std::set<std::int32_t> offsets;
@@ -85,7 +85,7 @@ TEST(ReaderText, TheLastFractionIsHeldOut) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt", counting(100));
   auto options = text(folder / "a.txt", 4);
-  options.tokenizer = "bytes";
+  options.tokenizer = Tokenizer::bytes;
   const auto parts = data::split(data::open(options), {0.2, "", 1});
   Sample sample;
   parts.validation->read(0, sample);

@@ -15,7 +15,7 @@ std::string tokens(const std::vector<std::uint16_t>& values) {
 }
 
 SourceOptions token_source(std::vector<std::string> paths, std::int64_t context) {
-  auto options = source("tokens", std::move(paths));
+  auto options = source(SourceKind::tokens, std::move(paths));
   options.context = context;
   return options;
 }

@@ -25,7 +25,7 @@ class FaultySet final : public CountingSet {
 
 std::shared_ptr<const DataSet> replacing(std::int64_t size, std::set<std::int64_t> bad,
                                          const std::shared_ptr<ReplacedSamples>& replaced) {
-  return with_bad_samples(std::make_shared<FaultySet>(size, std::move(bad)), "replace", "train", replaced);
+  return with_bad_samples(std::make_shared<FaultySet>(size, std::move(bad)), BadWhenRead::replace, "train", replaced);
 }
 
 std::int32_t read(const DataSet& set, std::int64_t id) {
@@ -78,8 +78,8 @@ TEST(ReplacingSet, TooManyInARowAreNoAccident) {
 }
 
 TEST(ReplacingSet, StoppingSaysHowToGoOn) {
-  const auto set = with_bad_samples(std::make_shared<FaultySet>(6, std::set<std::int64_t>{1}), "stop", "train",
-                                    std::make_shared<ReplacedSamples>());
+  const auto set = with_bad_samples(std::make_shared<FaultySet>(6, std::set<std::int64_t>{1}), BadWhenRead::stop,
+                                    "train", std::make_shared<ReplacedSamples>());
   EXPECT_EQ(read(*set, 2), 2);
   EXPECT_EQ(
       error_of(*set, 1),
@@ -92,7 +92,7 @@ TEST(ReplacingSet, OtherErrorsArePassedOn) {
   auto whole = std::make_shared<CountingSet>(6);
   whole->bad = 1;
   const auto replaced = std::make_shared<ReplacedSamples>();
-  const auto set = with_bad_samples(whole, "replace", "train", replaced);
+  const auto set = with_bad_samples(whole, BadWhenRead::replace, "train", replaced);
   EXPECT_EQ(error_of(*set, 1), "sample 1 is bad");
   EXPECT_FALSE(replaced->any());
 }

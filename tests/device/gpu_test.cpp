@@ -28,16 +28,16 @@ TEST(Gpu, ItsPeakIsThatOfItsDataSheet) {
   gpu.major = 9;
   EXPECT_NEAR(peak_flops(gpu), 67e12, 0.5e12);  // H100 SXM, fp32
   gpu.clock_mhz = 1830;                         // at which the data sheet counts tensor cores
-  EXPECT_NEAR(peak_flops(gpu, "bf16"), 989e12, 5e12);
-  EXPECT_NEAR(peak_flops(gpu, "tf32"), 494.7e12, 3e12);
+  EXPECT_NEAR(peak_flops(gpu, Precision::bf16), 989e12, 5e12);
+  EXPECT_NEAR(peak_flops(gpu, Precision::tf32), 494.7e12, 3e12);
   gpu.multiprocessors = 108;
   gpu.clock_mhz = 1410;
   gpu.major = 8;
   EXPECT_NEAR(peak_flops(gpu), 19.5e12, 0.1e12);  // A100, fp32
   EXPECT_NEAR(peak_flops(gpu, "fp16"), 312e12, 1e12);
-  EXPECT_NEAR(peak_flops(gpu, "tf32"), 156e12, 1e12);
+  EXPECT_NEAR(peak_flops(gpu, Precision::tf32), 156e12, 1e12);
   gpu.minor = 9;
-  EXPECT_EQ(peak_flops(gpu, "bf16"), 0);  // data sheets of this generation do not agree on it
+  EXPECT_EQ(peak_flops(gpu, Precision::bf16), 0);  // data sheets of this generation do not agree on it
 }
 
 TEST(GpuPlace, AnErrorNamesHostRankGpuStepOpAndCall) {

@@ -9,6 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view rest = fuzz::text_of(data, size);
   folder.put("batches.meta.txt", fuzz::take_file(rest));
   const std::string batch = folder.put("data_batch_1.bin", rest);
-  fuzz::accepts([&] { fuzz::read_samples(*data::open(fuzz::source("cifar", {batch}), {.threads = 1})); });
+  fuzz::accepts([&] { fuzz::read_samples(*data::open(fuzz::source(SourceKind::cifar, {batch}), {.threads = 1})); });
   return 0;
 }

@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   fuzz::accepts([&] {
     const std::string path = folder.put("a.csv", text);
-    fuzz::read_samples(*data::open(fuzz::source("csv", {path}), {.threads = 1}));
+    fuzz::read_samples(*data::open(fuzz::source(SourceKind::csv, {path}), {.threads = 1}));
   });
   return 0;
 }

@@ -7,6 +7,6 @@ using namespace lockstep;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::Folder folder;
   const std::string path = folder.put("a.pack", fuzz::text_of(data, size));
-  fuzz::accepts([&] { fuzz::read_samples(*data::open(fuzz::source("packed", {path}), {.threads = 1})); });
+  fuzz::accepts([&] { fuzz::read_samples(*data::open(fuzz::source(SourceKind::packed, {path}), {.threads = 1})); });
   return 0;
 }

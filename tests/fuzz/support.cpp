@@ -88,7 +88,7 @@ std::string_view take_file(std::string_view& rest) {
   return file;
 }
 
-SourceOptions source(const std::string& kind, std::vector<std::string> paths) {
+SourceOptions source(SourceKind kind, std::vector<std::string> paths) {
   SourceOptions options;
   options.kind = kind;
   options.paths = std::move(paths);

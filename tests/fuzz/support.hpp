@@ -50,7 +50,7 @@ class Folder {
 /// first off `rest`.
 [[nodiscard]] std::string_view take_file(std::string_view& rest);
 
-[[nodiscard]] SourceOptions source(const std::string& kind, std::vector<std::string> paths);
+[[nodiscard]] SourceOptions source(SourceKind kind, std::vector<std::string> paths);
 
 /// Reads the first samples of a set and holds them against what its info says. An Error is fine, once more: some
 /// damage shows itself only when a sample is read.

@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const char32_t c : characters) again += data::to_utf8(c);
     fuzz::require(again == text, "UTF-8 is the same again after it was decoded");
   }
-  SourceOptions source = fuzz::source("text", {folder.put("text", text)});
+  SourceOptions source = fuzz::source(SourceKind::text, {folder.put("text", text)});
   source.context = data[0];
-  for (const char* tokenizer : {"characters", "bytes"}) {
+  for (const Tokenizer tokenizer : {Tokenizer::characters, Tokenizer::bytes}) {
     source.tokenizer = tokenizer;
     fuzz::accepts([&] { fuzz::read_samples(*data::open(source, {.threads = 1})); });
   }

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::Folder folder;
   std::string_view rest = fuzz::text_of(data + 1, size - 1);
   const std::string first = folder.put("a.tokens", fuzz::take_file(rest)), second = folder.put("b.tokens", rest);
-  SourceOptions source = fuzz::source("tokens", {first, second});
+  SourceOptions source = fuzz::source(SourceKind::tokens, {first, second});
   source.context = data[0];
   fuzz::accepts([&] {
     const auto set = data::open(source, {.threads = 1});

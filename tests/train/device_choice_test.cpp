@@ -28,7 +28,7 @@ GpuFacts host_with(int gpus) {
 
 Job job_with(std::vector<std::int64_t> devices) {
   Job job;
-  job.device = "cuda";
+  job.device = DeviceChoice::cuda;
   job.devices = std::move(devices);
   return job;
 }
@@ -108,7 +108,7 @@ TEST(DeviceChoice, OnlyCudaAsksForGpus) {
   const auto communicator = make_single_communicator();
   Job job;
   EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
-  job.device = "cpu";
+  job.device = DeviceChoice::cpu;
   EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
 }
 

@@ -14,7 +14,7 @@ std::string describe(const std::vector<std::string>& paths) {
 }
 
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples) {
-  if (faults.empty() || source.bad_samples == "leave_out") return;
+  if (faults.empty() || source.bad_samples == BadWhenIndexed::skip) return;
   constexpr std::size_t kNamed = 3;
   std::string list;
   for (std::size_t i = 0; i < std::min(faults.size(), kNamed); ++i) list += (i > 0 ? "; " : "") + faults[i];

@@ -33,7 +33,7 @@ std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std
 }
 
 bool is_test_part(const SourceOptions& source, const IndexOptions& options) {
-  return source.part == "test" || (source.part == "auto" && options.like != nullptr);
+  return source.part == SourcePart::test || (source.part == SourcePart::automatic && options.like != nullptr);
 }
 
 }  // namespace lockstep::data

@@ -97,7 +97,7 @@ std::string digest_of(const DataSetInfo& info, const std::vector<std::vector<std
 }  // namespace
 
 std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptions& options) {
-  const bool bytes = source.tokenizer == "bytes";
+  const bool bytes = source.tokenizer == Tokenizer::bytes;
   const auto counter = make_byte_counter();
   DataSetInfo info;
   info.format = bytes ? "text, bytes" : "text, characters";

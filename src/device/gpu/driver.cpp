@@ -127,13 +127,13 @@ std::string text_of(const GpuInfo& gpu) {
                      static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.major, gpu.minor, gpu.pci_bus);
 }
 
-double peak_flops(const GpuInfo& gpu, const std::string& precision) {
+double peak_flops(const GpuInfo& gpu, Precision precision) {
   constexpr int kMultiplyAdd = 2;
   int a_cycle = 0;  // multiply-adds of a multiprocessor
-  if (precision == "fp32") {
+  if (precision == Precision::fp32) {
     a_cycle = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
   } else {
-    a_cycle = tensor_multiply_adds(gpu) / (precision == "tf32" ? 2 : 1);
+    a_cycle = tensor_multiply_adds(gpu) / (precision == Precision::tf32 ? 2 : 1);
   }
   return static_cast<double>(kMultiplyAdd * a_cycle * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/choices.hpp"
+
 namespace lockstep::device {
 
 struct GpuInfo {
@@ -25,7 +27,7 @@ struct GpuInfo {
 /// its highest clock; 0: not known. fp32: without tensor cores (lanes of a multiprocessor: CUDA C++ Programming Guide,
 /// "Arithmetic Instructions"). tf32, bf16, fp16: with them, dense, sums in fp32 (NVIDIA's white papers on A100, H100
 /// and Blackwell).
-[[nodiscard]] double peak_flops(const GpuInfo& gpu, const std::string& precision = "fp32");
+[[nodiscard]] double peak_flops(const GpuInfo& gpu, Precision precision = Precision::fp32);
 
 enum class DriverState : std::uint8_t {
   absent,  ///< no libcuda.so.1

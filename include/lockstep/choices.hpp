@@ -1,0 +1,86 @@
+// The closed sets of a job file. Each value has one name, in the table beside its enum: the parser, the JSON Schema,
+// messages and the canonical form all take it from there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+/// The names of an enum's values, in their order.
+template <class Choice>
+inline constexpr std::array<std::string_view, 0> kNames{};
+
+template <class Choice>
+concept NamedChoice = !kNames<Choice>.empty();
+
+template <NamedChoice Choice>
+[[nodiscard]] constexpr std::string_view name_of(Choice value) {
+  return kNames<Choice>.at(static_cast<std::size_t>(value));
+}
+
+/// The value of that name. Throws std::out_of_range where there is none.
+template <NamedChoice Choice>
+[[nodiscard]] constexpr Choice value_of(std::string_view name) {
+  std::size_t value = 0;
+  while (kNames<Choice>.at(value) != name) ++value;
+  return static_cast<Choice>(value);
+}
+
+/// What layers compute in.
+enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
+template <>
+inline constexpr std::array<std::string_view, 4> kNames<Precision>{"fp32", "tf32", "bf16", "fp16"};
+
+/// Where layers run.
+enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<DeviceChoice>{"auto", "cpu", "cuda"};
+
+/// Whether the result may depend on the number of ranks.
+enum class Exactness : std::uint8_t { required, preferred, never };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Exactness>{"required", "preferred", "never"};
+
+/// How shards are dealt to ranks.
+enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };
+template <>
+inline constexpr std::array<std::string_view, 4> kNames<BalanceMode>{"auto", "equal", "weights", "prometheus"};
+
+/// What ranks divide among them.
+enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
+template <>
+inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optimizer", "gradients", "parameters"};
+
+enum class SourceKind : std::uint8_t { digits, images, idx, cifar, text, tokens, csv, packed };
+template <>
+inline constexpr std::array<std::string_view, 8> kNames<SourceKind>{"digits", "images", "idx", "cifar",
+                                                                    "text",   "tokens", "csv", "packed"};
+
+/// Which of its files a folder or archive stands for; automatic: test for validation and test, else train.
+enum class SourcePart : std::uint8_t { automatic, train, test };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<SourcePart>{"auto", "train", "test"};
+
+enum class Tokenizer : std::uint8_t { characters, bytes };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<Tokenizer>{"characters", "bytes"};
+
+/// What is done about samples that are bad when the set is indexed.
+enum class BadWhenIndexed : std::uint8_t { refuse, skip };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<BadWhenIndexed>{"refuse", "leave_out"};
+
+/// What is done about a sample that turns out to be bad later, when it is read.
+enum class BadWhenRead : std::uint8_t { stop, replace };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<BadWhenRead>{"stop", "replace"};
+
+/// Where decoded samples are kept.
+enum class SampleCache : std::uint8_t { memory, device, none };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<SampleCache>{"memory", "device", "none"};
+
+}  // namespace lockstep
