@@ -44,7 +44,7 @@ CLI::Validator gradient_size() {
 }
 
 /// What --ranks auto asks.
-Job job_of(const std::string& device) {
+Job job_on_device(const std::string& device) {
   Job job;
   job.device = value_of<DeviceChoice>(device);
   job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
@@ -80,7 +80,7 @@ void add_exchange(CLI::App& bench, Action& run) {
     run = [arguments] {
       return run_on_ranks(
           arguments->ranks, [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); },
-          automatic_ranks(job_of(arguments->device)));
+          automatic_ranks(job_on_device(arguments->device)));
     };
   });
 }
@@ -91,7 +91,7 @@ int run_hosts(HostArguments& arguments) {
   return run_on_ranks(
       arguments.ranks,
       [&](Communicator& communicator) { return report_hosts(communicator, arguments, arguments.device); },
-      automatic_ranks(job_of(arguments.device)));
+      automatic_ranks(job_on_device(arguments.device)));
 }
 
 void add_hosts(CLI::App& bench, Action& run) {

@@ -17,25 +17,24 @@ namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 struct ListArguments {
   std::string place;
   std::string log = "people";
 };
 
-struct Row {
+struct CheckpointRow {
   std::string path;
   bool best = false;
   std::optional<checkpoint::Manifest> manifest;
   std::string damage;
 };
 
-std::vector<Row> rows_of(const std::string& steps) {
-  std::vector<Row> rows;
+std::vector<CheckpointRow> rows_of(const std::string& steps) {
+  std::vector<CheckpointRow> rows;
   const std::string best = checkpoint::best_checkpoint(steps);
   for (const auto& path : checkpoint::list_checkpoints(steps)) {
-    Row row{path, fs::path(path).filename() == best, {}, ""};
+    CheckpointRow row{path, fs::path(path).filename() == best, {}, ""};
     try {
       row.manifest = checkpoint::open_checkpoint(path).manifest;
     } catch (const Error& error) {
@@ -52,7 +51,7 @@ std::uint64_t bytes_of(const checkpoint::Manifest& manifest) {
   return bytes;
 }
 
-void print_people(const Row& row) {
+void print_checkpoint_text(const CheckpointRow& row) {
   if (!row.manifest) {
     fmt::print("{}  {}\n", row.path, row.damage);
     return;
@@ -66,8 +65,8 @@ void print_people(const Row& row) {
   fmt::print("{}{}\n", text, row.best ? "  best" : "");
 }
 
-void print_json(const Row& row) {
-  Json line = {{"path", row.path}, {"best", row.best}};
+void print_checkpoint_json(const CheckpointRow& row) {
+  nlohmann::ordered_json line = {{"path", row.path}, {"best", row.best}};
   if (row.manifest) {
     line["step"] = row.manifest->progress.step;
     line["bytes"] = bytes_of(*row.manifest);
@@ -77,12 +76,12 @@ void print_json(const Row& row) {
   } else {
     line["damage"] = row.damage;
   }
-  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 int list(const ListArguments& arguments) {
   for (const auto& row : rows_of(steps_directory(arguments.place))) {
-    arguments.log == "json" ? print_json(row) : print_people(row);
+    arguments.log == "json" ? print_checkpoint_json(row) : print_checkpoint_text(row);
   }
   return 0;
 }

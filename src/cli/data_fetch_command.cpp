@@ -37,7 +37,7 @@ std::string find_mirrors() {
       "give one with --mirrors FILE");
 }
 
-void show_progress(const std::string& name, std::uint64_t done, std::uint64_t all) {
+void show_fetched(const std::string& name, std::uint64_t done, std::uint64_t all) {
   const double share = all > 0 ? 100.0 * static_cast<double>(done) / static_cast<double>(all) : 0;
   fmt::print(stderr, "\r{}: {:.0f} %{}", name, share, done == all ? "\n" : "");
 }
@@ -45,7 +45,7 @@ void show_progress(const std::string& name, std::uint64_t done, std::uint64_t al
 int fetch(const FetchArguments& arguments) {
   data::FetchOptions options;
   options.mirrors_file = arguments.mirrors.empty() ? find_mirrors() : arguments.mirrors;
-  if (isatty(STDERR_FILENO) == 1) options.progress = show_progress;
+  if (isatty(STDERR_FILENO) == 1) options.progress = show_fetched;
   const std::string directory = arguments.directory.empty() ? "data/" + arguments.name : arguments.directory;
   for (const auto& file : data::fetch(arguments.name, directory, options)) {
     fmt::print("{} {}\n", file.path,

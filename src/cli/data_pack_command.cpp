@@ -23,7 +23,7 @@ struct PackArguments {
   double segment_megabytes = 1024;
 };
 
-void show_progress(std::int64_t done, std::int64_t all) {
+void show_packed(std::int64_t done, std::int64_t all) {
   if (done % 512 != 0 && done != all) return;
   fmt::print(stderr, "\r{} of {} samples{}", telemetry::grouped(done), telemetry::grouped(all),
              done == all ? "\n" : "");
@@ -42,7 +42,7 @@ int pack(PackArguments& arguments) {
   const auto set = data::open(words.job.data.train);
   data::PackOptions options;
   options.segment_bytes = static_cast<std::int64_t>(arguments.segment_megabytes * 1e6);
-  if (isatty(STDERR_FILENO) == 1) options.progress = show_progress;
+  if (isatty(STDERR_FILENO) == 1) options.progress = show_packed;
   for (const auto& written : data::pack(*set, path, options)) fmt::print("wrote {}\n", written);
   fmt::print("{} samples; use it with data.train.packed={}\n", telemetry::grouped(set->size()), path);
   return 0;

@@ -30,15 +30,15 @@ struct EvalArguments : RunArguments {
   std::string set = "validation";
 };
 
-void print_people(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
-                  const std::map<std::string, double>& metrics, double seconds) {
+void print_eval_text(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
+                     const std::map<std::string, double>& metrics, double seconds) {
   fmt::print("{} on {} {} samples\n", model.path, telemetry::grouped(samples), arguments.set);
   for (const auto& [name, value] : metrics) fmt::print("  {:<12} {:.6g}\n", name, value);
   fmt::print("  {:<12} {}\n", "time", telemetry::duration(seconds));
 }
 
-void print_json(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
-                const std::map<std::string, double>& all, double seconds) {
+void print_eval_json(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
+                     const std::map<std::string, double>& all, double seconds) {
   auto metrics = all;
   const double loss = metrics.extract("loss").mapped();
   const nlohmann::ordered_json line = {{"event", "eval"},
@@ -74,7 +74,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
     fmt::print(stderr, "warning: {}\n", sample.text());
   }
   if (communicator.rank() == 0) {
-    const auto print = arguments.log == "json" ? print_json : print_people;
+    const auto print = arguments.log == "json" ? print_eval_json : print_eval_text;
     print(arguments, model, set->size(), metrics, seconds_since(start));
   }
   return 0;

@@ -48,7 +48,7 @@ std::vector<Way> ways_of(const exec::Device& device) {
 }
 
 /// What a way took; as it goes over the wire.
-struct Row {
+struct ExchangeRow {
   std::uint64_t bytes = 0;
   std::int64_t ranks = 0;
   double median = 0, best = 0;  ///< seconds
@@ -109,7 +109,7 @@ comm::ExchangeTimes time_way(Communicator& ranks, const ExchangeBenchOptions& op
   }
 }
 
-Row row_of(const comm::ExchangeTimes& times, int ranks, std::uint64_t bytes) {
+ExchangeRow row_of(const comm::ExchangeTimes& times, int ranks, std::uint64_t bytes) {
   const double seconds = median(times.seconds);
   return {.bytes = bytes,
           .ranks = ranks,
@@ -121,19 +121,20 @@ Row row_of(const comm::ExchangeTimes& times, int ranks, std::uint64_t bytes) {
 }
 
 /// That of the ranks that took longest, the same on every rank.
-Row slowest(Communicator& all, const Row& mine) {
-  std::vector<Row> rows(static_cast<std::size_t>(all.size()));
+ExchangeRow slowest(Communicator& all, const ExchangeRow& mine) {
+  std::vector<ExchangeRow> rows(static_cast<std::size_t>(all.size()));
   all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(rows)),
                  {"bench", 0, kLongestPart});
-  return *std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.median < b.median; });
+  return *std::max_element(rows.begin(), rows.end(),
+                           [](const ExchangeRow& a, const ExchangeRow& b) { return a.median < b.median; });
 }
 
 /// A row a way.
-std::vector<Row> measure(Communicator& all, const Part& part, const ExchangeBenchOptions& options,
-                         const exec::Device& device, std::uint64_t bytes) {
-  std::vector<Row> rows;
+std::vector<ExchangeRow> measure(Communicator& all, const Part& part, const ExchangeBenchOptions& options,
+                                 const exec::Device& device, std::uint64_t bytes) {
+  std::vector<ExchangeRow> rows;
   for (const Way& way : ways_of(device)) {
-    Row mine;
+    ExchangeRow mine;
     if (part.ranks != nullptr) {
       const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
       mine = row_of(time_way(*part.ranks, options, device, way.adder, elements), part.ranks->size(), bytes);
@@ -159,19 +160,19 @@ void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways
   fmt::print("  {:>12}  {:>12}\n", "in memory", "by network");
 }
 
-void print_rows(const std::vector<Row>& rows) {
+void print_rows(const std::vector<ExchangeRow>& rows) {
   using telemetry::byte_count;
   fmt::print("{:>10}", size_text(static_cast<double>(rows[0].bytes)));
-  for (const Row& row : rows) {
+  for (const ExchangeRow& row : rows) {
     fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.median, byte_count(row.bus_bytes_per_second));
   }
   fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].shared_memory_bytes)),
              byte_count(static_cast<double>(rows[0].network_bytes)));
 }
 
-void print_json(const Part& part, const std::vector<Way>& ways, const std::vector<Row>& rows) {
+void print_exchange_json(const Part& part, const std::vector<Way>& ways, const std::vector<ExchangeRow>& rows) {
   for (std::size_t w = 0; w < rows.size(); ++w) {
-    const Row& row = rows[w];
+    const ExchangeRow& row = rows[w];
     nlohmann::ordered_json line;
     line["event"] = "exchange";
     line["part"] = part.name;
@@ -188,7 +189,7 @@ void print_json(const Part& part, const std::vector<Way>& ways, const std::vecto
 }
 
 /// Of one way, over the sizes.
-Series series_of(const std::string& name, const std::vector<std::vector<Row>>& sizes, std::size_t way) {
+Series series_of(const std::string& name, const std::vector<std::vector<ExchangeRow>>& sizes, std::size_t way) {
   Series series{name, {}};
   for (const auto& rows : sizes) {
     series.points.emplace_back(static_cast<double>(rows[way].bytes), rows[way].bus_bytes_per_second / 1e9);
@@ -197,7 +198,7 @@ Series series_of(const std::string& name, const std::vector<std::vector<Row>>& s
 }
 
 /// `parts`: rows by part, size and way. All ways of all ranks, and the exact exchange of the other parts.
-void draw(const std::vector<std::vector<std::vector<Row>>>& parts, const std::vector<Way>& ways,
+void draw(const std::vector<std::vector<std::vector<ExchangeRow>>>& parts, const std::vector<Way>& ways,
           const std::string& path) {
   std::vector<Series> series;
   for (std::size_t w = 0; w < ways.size(); ++w) series.push_back(series_of(ways[w].title, parts.back(), w));
@@ -220,14 +221,14 @@ int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& optio
   const std::vector<Way> ways = ways_of(device);
   const std::vector<Part> parts = parts_of(communicator);
   if (leads && people) print_heading(communicator, options);
-  std::vector<std::vector<std::vector<Row>>> all;  // by part, size and way
+  std::vector<std::vector<std::vector<ExchangeRow>>> all;  // by part, size and way
   for (const Part& part : parts) {
     all.emplace_back();
     if (leads && people) print_columns(part, parts.size() == 1, ways);
     for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
       const auto& rows = all.back().emplace_back(measure(communicator, part, options, device, bytes));
       if (!leads) continue;
-      people ? print_rows(rows) : print_json(part, ways, rows);
+      people ? print_rows(rows) : print_exchange_json(part, ways, rows);
       (void)std::fflush(stdout);
     }
   }

@@ -15,7 +15,7 @@ namespace lockstep::cli {
 
 namespace {
 
-using Row = std::array<std::string, 6>;
+using LayerRow = std::array<std::string, 6>;
 
 std::string sample_shape(const TensorSpec& spec) {
   return spec.shape.empty() ? "[]" : to_string(Shape(spec.shape.begin() + 1, spec.shape.end()));
@@ -25,13 +25,13 @@ std::string flops(double value) {
   return value > 0 ? with_unit(value) : "";
 }
 
-std::string aligned(const std::vector<Row>& rows) {
+std::string aligned(const std::vector<LayerRow>& rows) {
   std::array<std::size_t, 6> width{};
-  for (const Row& row : rows) {
+  for (const LayerRow& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   }
   std::string text;
-  for (const Row& row : rows) {
+  for (const LayerRow& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       // Words to the left, numbers to the right.
@@ -43,7 +43,7 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string escaped(const std::string& text) {
+std::string graphviz_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -76,7 +76,7 @@ std::string with_unit(double value) {
 }
 
 std::string layer_table(const Graph& graph, std::int64_t batch) {
-  std::vector<Row> rows = {{"layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs"}};
+  std::vector<LayerRow> rows = {{"layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs"}};
   for (const ValueId id : graph.inputs) rows.push_back({graph.at(id).name, "(input)", sample_shape(graph.at(id).spec)});
   std::int64_t parameters = 0, frozen = 0, states = 0;
   Cost total;
@@ -116,13 +116,13 @@ std::string graphviz(const Graph& graph, const std::string& name) {
   std::string text = fmt::format(
       "digraph \"{}\" {{\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n"
       "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-      escaped(name));
+      graphviz_escaped(name));
   for (const ValueId id : graph.inputs) {
-    text += fmt::format("  v{} [label=\"{}\", fillcolor=\"#fff2cc\"];\n", id, escaped(graph.at(id).name));
+    text += fmt::format("  v{} [label=\"{}\", fillcolor=\"#fff2cc\"];\n", id, graphviz_escaped(graph.at(id).name));
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    text += fmt::format("  n{} [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", i, escaped(node.name), op_text(node),
+    text += fmt::format("  n{} [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", i, graphviz_escaped(node.name), op_text(node),
                         fill_of(*node.op));
     for (const ValueId id : node.inputs) {
       const Value& value = graph.at(id);

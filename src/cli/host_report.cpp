@@ -27,7 +27,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::size_t kWidth = 4096;       ///< bytes of a rank's facts as text
+constexpr std::size_t kFactsBytes = 4096;  ///< bytes of a rank's facts as text
 constexpr std::size_t kLongestText = 600;  ///< of a problem; other than ASCII it takes six bytes a letter
 constexpr std::int64_t kElements = std::int64_t{4} << 20;  ///< of the gradient: 16 MiB
 constexpr int kRounds = 10;
@@ -75,8 +75,8 @@ std::string to_text(const RankFacts& facts) {
       nlohmann::json{facts.host,         facts.device,      facts.is_gpu,      facts.gpus,       facts.problem,
                      facts.problem_code, facts.fingerprint, facts.clock_ahead, facts.clock_error}
           .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  LOCKSTEP_CHECK(text.size() <= kWidth, text);
-  text.resize(kWidth, ' ');
+  LOCKSTEP_CHECK(text.size() <= kFactsBytes, text);
+  text.resize(kFactsBytes, ' ');
   return text;
 }
 
@@ -87,11 +87,11 @@ RankFacts from_text(const std::string& text) {
 
 std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_this_rank) {
   const std::string mine = to_text(of_this_rank);
-  std::string all(kWidth * static_cast<std::size_t>(communicator.size()), ' ');
+  std::string all(kFactsBytes * static_cast<std::size_t>(communicator.size()), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                           {"host facts", 0, kBenchPatience});
   std::vector<RankFacts> facts;
-  for (std::size_t at = 0; at < all.size(); at += kWidth) facts.push_back(from_text(all.substr(at, kWidth)));
+  for (std::size_t at = 0; at < all.size(); at += kFactsBytes) facts.push_back(from_text(all.substr(at, kFactsBytes)));
   return facts;
 }
 

@@ -221,7 +221,7 @@ std::string environment(const RunEvents& run) {
 }
 
 /// Of `launch` it is in the run directory; else in the checkpoints, of which the newest is as good as any.
-std::optional<std::string> job_of(const std::string& run_directory) {
+std::optional<std::string> stored_job(const std::string& run_directory) {
   if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
   std::string ignored;
   for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
@@ -234,7 +234,7 @@ std::optional<std::string> job_of(const std::string& run_directory) {
 }
 
 std::string configuration(const std::string& run_directory) {
-  const auto job = job_of(run_directory);
+  const auto job = stored_job(run_directory);
   if (!job) return "";
   return "<h2>Configuration</h2>\n<div class=\"card\"><details><summary>the whole job, with every "
          "default</summary><pre>" +

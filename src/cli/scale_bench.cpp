@@ -31,7 +31,7 @@ struct BalanceScale {
   double seconds = 0;       ///< of the processor, for the decision
 };
 
-struct Row {
+struct ScaleRow {
   int ranks = 0;
   comm::ExchangeScale exchange;
   double decision_seconds = 0;
@@ -75,8 +75,8 @@ BalanceScale measure_decision(const ScaleBenchOptions& options, int ranks) {
   return result;
 }
 
-Row measure(const ScaleBenchOptions& options, int ranks) {
-  Row row{.ranks = ranks, .exchange = {}, .decision_seconds = 0, .turn = measure_supervisor_turn(ranks)};
+ScaleRow measure(const ScaleBenchOptions& options, int ranks) {
+  ScaleRow row{.ranks = ranks, .exchange = {}, .decision_seconds = 0, .turn = measure_supervisor_turn(ranks)};
   const BalanceScale balance = measure_decision(options, ranks);
   row.decision_seconds = balance.seconds;
   comm::ScaleLoad load;
@@ -103,7 +103,7 @@ void print_heading(const ScaleBenchOptions& options) {
              "scalars", "to other hosts", "in memory", "memory", "plan", "begin", "advance", "decision", "turn");
 }
 
-void print_row(const Row& row) {
+void print_row(const ScaleRow& row) {
   using telemetry::byte_count;
   const auto& of = row.exchange;
   fmt::print(
@@ -114,7 +114,7 @@ void print_row(const Row& row) {
       1e3 * row.turn.seconds);
 }
 
-void print_json(const Row& row) {
+void print_scale_json(const ScaleRow& row) {
   nlohmann::ordered_json line;
   line["event"] = "scale";
   line["ranks"] = row.ranks;
@@ -145,8 +145,8 @@ int bench_scale(const ScaleBenchOptions& options) {
   const bool people = options.log == "people";
   if (people) print_heading(options);
   for (int ranks = std::min(kFewestRanks, options.ranks);; ranks = std::min(kGrowth * ranks, options.ranks)) {
-    const Row row = measure(options, ranks);
-    people ? print_row(row) : print_json(row);
+    const ScaleRow row = measure(options, ranks);
+    people ? print_row(row) : print_scale_json(row);
     (void)std::fflush(stdout);
     if (ranks == options.ranks) return 0;
   }

@@ -27,10 +27,6 @@ std::string clean(std::string name) {
   return name == "." ? "" : name;
 }
 
-struct FreeArchive {
-  void operator()(archive* handle) const { archive_read_free(handle); }
-};
-
 void support_formats(archive* handle) {
   support_compressions(handle);
   for (auto* const format : {archive_read_support_format_tar, archive_read_support_format_zip,
@@ -70,7 +66,7 @@ std::uint64_t bytes_of(const std::string& path) {
 
 bool MemoryTree::load(std::uint64_t most, const UnpackLimits& limits) {
   const UnpackBudget budget(path(), bytes_of(path()), limits);
-  const std::unique_ptr<archive, FreeArchive> handle(archive_read_new());
+  const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_formats(handle.get());
   if (archive_read_open_filename(handle.get(), path().c_str(), 1 << 18) != ARCHIVE_OK) fail(handle.get(), "");

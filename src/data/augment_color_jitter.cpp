@@ -9,12 +9,12 @@ namespace lockstep::data {
 
 namespace {
 
-constexpr int kBits = 16;
-constexpr std::int64_t kOne = std::int64_t{1} << kBits;
+constexpr int kFactorBits = 16;
+constexpr std::int64_t kFactorOne = std::int64_t{1} << kFactorBits;
 
 /// `origin` + factor * (value - origin).
 std::uint8_t away_from(std::int64_t origin, std::int64_t value, std::int64_t factor) {
-  const std::int64_t moved = origin + (((value - origin) * factor + kOne / 2) >> kBits);
+  const std::int64_t moved = origin + (((value - origin) * factor + kFactorOne / 2) >> kFactorBits);
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>(moved, 0, 255));
 }
 
@@ -39,14 +39,14 @@ class ColorJitter final : public AugmentStep {
   void apply(Image& image, RandomStream& random) const override {
     const std::int64_t brightness = factor(random, brightness_), contrast = factor(random, contrast_);
     const std::int64_t saturation = factor(random, saturation_);
-    if (brightness != kOne) {
+    if (brightness != kFactorOne) {
       for (std::uint8_t& value : image.pixels()) value = away_from(0, value, brightness);
     }
-    if (contrast != kOne) {
+    if (contrast != kFactorOne) {
       const std::int64_t middle = mean_gray(image.view());
       for (std::uint8_t& value : image.pixels()) value = away_from(middle, value, contrast);
     }
-    if (saturation != kOne && image.channels() == 3) {
+    if (saturation != kFactorOne && image.channels() == 3) {
       for (std::size_t i = 0; i < image.pixels().size(); i += 3) {
         std::uint8_t* pixel = &image.pixels()[i];
         const std::int64_t middle = gray(pixel, 3);
@@ -58,7 +58,7 @@ class ColorJitter final : public AugmentStep {
  private:
   static std::int64_t factor(RandomStream& random, float spread) {
     const float value = random.between(std::max(0.0F, 1 - spread), 1 + spread);
-    return static_cast<std::int64_t>(std::floor(value * static_cast<float>(kOne) + 0.5F));
+    return static_cast<std::int64_t>(std::floor(value * static_cast<float>(kFactorOne) + 0.5F));
   }
 
   float brightness_, contrast_, saturation_;

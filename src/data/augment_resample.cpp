@@ -13,28 +13,28 @@ namespace lockstep::data {
 
 namespace {
 
-constexpr int kBits = 15;
-constexpr std::int32_t kOne = 1 << kBits;
+constexpr int kWeightBits = 15;
+constexpr std::int32_t kWeightOne = 1 << kWeightBits;
 
-/// Output i is the weighted sum of inputs first[i] ... first[i] + taps - 1; weights add up to kOne.
+/// Output i is the weighted sum of inputs first[i] ... first[i] + taps - 1; weights add up to kWeightOne.
 struct Filter {
   std::vector<std::int64_t> first;
   std::vector<std::int32_t> weights;
   std::size_t taps = 0;
 };
 
-/// Rounds the weights of one output so that they add up to kOne: what is missing goes to the largest.
+/// Rounds the weights of one output so that they add up to kWeightOne: what is missing goes to the largest.
 void to_fixed(const std::vector<double>& exact, std::int32_t* fixed) {
   double sum = 0;
   for (const double weight : exact) sum += weight;
   std::int32_t total = 0;
   std::size_t largest = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {
-    fixed[k] = static_cast<std::int32_t>(std::floor(exact[k] / sum * kOne + 0.5));
+    fixed[k] = static_cast<std::int32_t>(std::floor(exact[k] / sum * kWeightOne + 0.5));
     total += fixed[k];
     if (exact[k] > exact[largest]) largest = k;
   }
-  fixed[largest] += kOne - total;
+  fixed[largest] += kWeightOne - total;
 }
 
 /// From `in` pixels to `out`. Pixel i covers i ... i + 1, so that both images have the same edges.
@@ -63,13 +63,13 @@ Filter make_filter(std::int64_t in, std::int64_t out) {
 LOCKSTEP_VECTORIZED void along_columns(const std::uint8_t* in, std::int64_t stride, std::int64_t n,
                                        const std::int32_t* weights, std::size_t taps, std::int32_t* sums,
                                        std::uint8_t* out) {
-  for (std::int64_t x = 0; x < n; ++x) sums[x] = kOne / 2;
+  for (std::int64_t x = 0; x < n; ++x) sums[x] = kWeightOne / 2;
   for (std::size_t k = 0; k < taps; ++k, in += stride) {
     const std::int32_t weight = weights[k];
     if (weight == 0) continue;
     for (std::int64_t x = 0; x < n; ++x) sums[x] += weight * in[x];
   }
-  for (std::int64_t x = 0; x < n; ++x) out[x] = static_cast<std::uint8_t>(sums[x] >> kBits);
+  for (std::int64_t x = 0; x < n; ++x) out[x] = static_cast<std::uint8_t>(sums[x] >> kWeightBits);
 }
 
 template <int kChannels>
@@ -78,11 +78,11 @@ void along_row(const std::uint8_t* in, std::uint8_t* out, const Filter& filter) 
   for (const std::int64_t first : filter.first) {
     const std::uint8_t* from = in + first * kChannels;
     std::array<std::int32_t, kChannels> sums{};
-    sums.fill(kOne / 2);
+    sums.fill(kWeightOne / 2);
     for (std::size_t k = 0; k < filter.taps; ++k, ++weight, from += kChannels) {
       for (std::size_t c = 0; c < kChannels; ++c) sums[c] += *weight * from[c];
     }
-    for (const std::int32_t sum : sums) *out++ = static_cast<std::uint8_t>(sum >> kBits);
+    for (const std::int32_t sum : sums) *out++ = static_cast<std::uint8_t>(sum >> kWeightBits);
   }
 }
 

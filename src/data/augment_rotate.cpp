@@ -10,8 +10,8 @@ namespace lockstep::data {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int kBits = 16;
-constexpr std::int64_t kOne = std::int64_t{1} << kBits, kFraction = kOne - 1;
+constexpr int kPositionBits = 16;
+constexpr std::int64_t kPositionOne = std::int64_t{1} << kPositionBits, kFraction = kPositionOne - 1;
 
 struct Turn {
   double sine, cosine;
@@ -40,21 +40,21 @@ Turn turn_by(double radians) {
 }
 
 std::int64_t to_fixed(double value) {
-  return static_cast<std::int64_t>(std::floor(value * kOne + 0.5));
+  return static_cast<std::int64_t>(std::floor(value * kPositionOne + 0.5));
 }
 
 /// Bilinear at fixed-point (y, x); pixels outside are black.
 void sample(const ImageView& in, std::int64_t y, std::int64_t x, std::uint8_t* out) {
-  const std::int64_t top = y >> kBits, left = x >> kBits, fy = y & kFraction, fx = x & kFraction;
+  const std::int64_t top = y >> kPositionBits, left = x >> kPositionBits, fy = y & kFraction, fx = x & kFraction;
   const auto pixel = [&](std::int64_t py, std::int64_t px, std::int64_t c) -> std::int64_t {
     if (py < 0 || px < 0 || py >= in.height || px >= in.width) return 0;
     return in.row(py)[px * in.channels + c];
   };
   for (std::int64_t c = 0; c < in.channels; ++c) {
-    const std::int64_t above = pixel(top, left, c) * (kOne - fx) + pixel(top, left + 1, c) * fx;
-    const std::int64_t below = pixel(top + 1, left, c) * (kOne - fx) + pixel(top + 1, left + 1, c) * fx;
-    const std::int64_t sum = above * (kOne - fy) + below * fy;
-    out[c] = static_cast<std::uint8_t>((sum + (std::int64_t{1} << (2 * kBits - 1))) >> (2 * kBits));
+    const std::int64_t above = pixel(top, left, c) * (kPositionOne - fx) + pixel(top, left + 1, c) * fx;
+    const std::int64_t below = pixel(top + 1, left, c) * (kPositionOne - fx) + pixel(top + 1, left + 1, c) * fx;
+    const std::int64_t sum = above * (kPositionOne - fy) + below * fy;
+    out[c] = static_cast<std::uint8_t>((sum + (std::int64_t{1} << (2 * kPositionBits - 1))) >> (2 * kPositionBits));
   }
 }
 
@@ -71,8 +71,8 @@ class Rotate final : public AugmentStep {
       const std::int64_t dy = 2 * y - (old.height - 1);
       for (std::int64_t x = 0; x < old.width; ++x) {
         const std::int64_t dx = 2 * x - (old.width - 1);
-        const std::int64_t from_x = (cosine * dx - sine * dy + (old.width - 1) * kOne) >> 1;
-        const std::int64_t from_y = (sine * dx + cosine * dy + (old.height - 1) * kOne) >> 1;
+        const std::int64_t from_x = (cosine * dx - sine * dy + (old.width - 1) * kPositionOne) >> 1;
+        const std::int64_t from_y = (sine * dx + cosine * dy + (old.height - 1) * kPositionOne) >> 1;
         sample(old, from_y, from_x, image.row(y) + x * old.channels);
       }
     }

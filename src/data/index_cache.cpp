@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Another number whenever a reader's notes change their form or meaning.
-constexpr std::string_view kMagic = "LOCKSTEP-INDEX-2\n";
+constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-2\n";
 constexpr std::size_t kDigestLength = 64;
 
 std::string variable(const char* name) {
@@ -48,7 +48,7 @@ std::string default_cache_directory() {
 
 std::string IndexCache::path_of(const SourceOptions& source) const {
   if (directory_.empty()) return "";
-  std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kMagic, version(), name_of(source.kind), source.labels,
+  std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kIndexMagic, version(), name_of(source.kind), source.labels,
                                      name_of(source.tokenizer), name_of(source.part));
   for (const auto& path : source.paths) settings += fs::absolute(path).lexically_normal().string() + "\n";
   return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
@@ -59,8 +59,8 @@ std::optional<IndexNotes> IndexCache::find(const SourceOptions& source) const {
   if (path.empty()) return {};
   const std::string contents = read_all(path);
   const std::string_view all(contents);
-  if (all.size() < kMagic.size() + kDigestLength || !all.starts_with(kMagic)) return {};
-  const auto notes = all.substr(kMagic.size(), all.size() - kMagic.size() - kDigestLength);
+  if (all.size() < kIndexMagic.size() + kDigestLength || !all.starts_with(kIndexMagic)) return {};
+  const auto notes = all.substr(kIndexMagic.size(), all.size() - kIndexMagic.size() - kDigestLength);
   if (sha256(notes) != all.substr(all.size() - kDigestLength)) return {};
   auto found = IndexNotes::read(notes);
   return found.are_current() ? std::optional(std::move(found)) : std::nullopt;
@@ -75,7 +75,7 @@ std::string IndexCache::store(const SourceOptions& source, const IndexNotes& not
   if (failed) return fmt::format("{}: {}", directory_, failed.message());
   const std::string bytes = notes.write(), temporary = fmt::format("{}.{}", path, getpid());
   std::ofstream file(temporary, std::ios::binary);
-  file << kMagic << bytes << sha256(bytes);
+  file << kIndexMagic << bytes << sha256(bytes);
   file.close();
   const std::string reason = file ? "" : std::strerror(errno);
   if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) == 0) return "";

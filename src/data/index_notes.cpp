@@ -15,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kTooShort = "index notes end too early";
+constexpr const char* kNotesTooShort = "index notes end too early";
 
 /// A file system that counts whole seconds could hide a change within this one.
 bool is_uncertain(const timespec& time) {
@@ -98,7 +98,7 @@ std::string IndexNotes::write() const {
 
 IndexNotes IndexNotes::read(std::string_view bytes) {
   IndexNotes notes;
-  ByteReader reader(bytes, kTooShort);
+  ByteReader reader(bytes, kNotesTooShort);
   for (auto left = reader.value<std::uint64_t>(); left > 0; --left) {
     const std::string path = reader.text();
     const bool folder = reader.value<std::uint8_t>() != 0;

@@ -20,25 +20,25 @@ namespace lockstep::data {
 namespace {
 
 /// libjpeg reports errors by a callback that must not return, and exceptions must not cross C code: hence the jump.
-struct Decoder {
+struct JpegDecoder {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   std::jmp_buf escape{};
   std::array<char, JMSG_LENGTH_MAX> message{};
   bool truncated = false;
 
-  Decoder();
-  ~Decoder() { jpeg_destroy_decompress(&info); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  JpegDecoder();
+  ~JpegDecoder() { jpeg_destroy_decompress(&info); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
 };
 
-Decoder& of(j_common_ptr info) {
-  return *static_cast<Decoder*>(info->client_data);
+JpegDecoder& of(j_common_ptr info) {
+  return *static_cast<JpegDecoder*>(info->client_data);
 }
 
 [[noreturn]] void on_error(j_common_ptr info) {
-  Decoder& decoder = of(info);
+  JpegDecoder& decoder = of(info);
   info->err->format_message(info, decoder.message.data());
   std::longjmp(decoder.escape, 1);
 }
@@ -50,7 +50,7 @@ void on_message(j_common_ptr info, int level) {
   if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER) of(info).truncated = true;
 }
 
-Decoder::Decoder() {
+JpegDecoder::JpegDecoder() {
   info.err = jpeg_std_error(&errors);
   errors.error_exit = on_error;
   errors.emit_message = on_message;
@@ -62,7 +62,7 @@ Decoder::Decoder() {
 
 /// Runs `body`, which must own nothing that a jump would leak.
 template <class Body>
-void guarded(Decoder& decoder, Body body) {
+void guarded_jpeg(JpegDecoder& decoder, Body body) {
   if (setjmp(decoder.escape) != 0) {
     throw Error(ExitCode::data,
                 decoder.truncated ? "truncated JPEG" : fmt::format("damaged JPEG ({})", decoder.message.data()));
@@ -70,9 +70,9 @@ void guarded(Decoder& decoder, Body body) {
   body();
 }
 
-void read_header(Decoder& decoder, std::span<const std::byte> bytes) {
+void read_jpeg_header(JpegDecoder& decoder, std::span<const std::byte> bytes) {
   if (!is_jpeg(bytes)) throw Error(ExitCode::data, "not a JPEG file");
-  guarded(decoder, [&decoder, bytes] {
+  guarded_jpeg(decoder, [&decoder, bytes] {
     // Older libjpeg takes the bytes without const; it does not write to them.
     jpeg_mem_src(&decoder.info, reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())), bytes.size());
     jpeg_read_header(&decoder.info, TRUE);
@@ -112,21 +112,21 @@ bool is_jpeg(std::span<const std::byte> bytes) {
 }
 
 ImageSize jpeg_size(std::span<const std::byte> bytes) {
-  Decoder decoder;
-  read_header(decoder, bytes);
+  JpegDecoder decoder;
+  read_jpeg_header(decoder, bytes);
   return {decoder.info.image_height, decoder.info.image_width, decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
 }
 
 void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
-  Decoder decoder;
-  read_header(decoder, bytes);
+  JpegDecoder decoder;
+  read_jpeg_header(decoder, bytes);
   auto& info = decoder.info;
   const auto stride = static_cast<std::size_t>(info.image_width) * static_cast<std::size_t>(channels);
   prepare(out, {DType::u8, {info.image_height, info.image_width, channels}});
   auto* const pixels = out.as<std::uint8_t>().data();
   const bool cmyk = is_cmyk(info);
   std::vector<std::uint8_t> inks(cmyk ? std::size_t{info.image_width} * 4 : 0);
-  guarded(decoder, [&] {
+  guarded_jpeg(decoder, [&] {
     info.out_color_space = cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     info.dct_method = JDCT_ISLOW;
     jpeg_start_decompress(&info);

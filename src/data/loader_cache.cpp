@@ -25,7 +25,7 @@ std::size_t block_bytes(const Sample& sample) {
   return bytes;
 }
 
-void append(std::byte*& to, const void* from, std::size_t bytes) {
+void put_bytes(std::byte*& to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;  // of a scalar's shape, which has no address
   std::memcpy(to, from, bytes);
   to += bytes;
@@ -85,8 +85,8 @@ void SampleCache::store(std::int64_t id, const Sample& sample) {
   auto copied = std::make_unique<std::byte[]>(bytes);
   std::byte* to = copied.get();
   for (const NamedTensor& part : sample) {
-    append(to, part.tensor.shape().data(), part.tensor.shape().size() * sizeof(std::int64_t));
-    append(to, part.tensor.bytes(), part.tensor.spec().bytes());
+    put_bytes(to, part.tensor.shape().data(), part.tensor.shape().size() * sizeof(std::int64_t));
+    put_bytes(to, part.tensor.bytes(), part.tensor.spec().bytes());
   }
   std::byte* expected = nullptr;
   if (block.compare_exchange_strong(expected, copied.get(), std::memory_order_release)) {

@@ -71,9 +71,11 @@ class Output {
   std::uint64_t size_ = 0;
 };
 
-class Segment {
+class SegmentWriter {
  public:
-  explicit Segment(const std::string& path) : output_(path) { output_.append(std::string(kPackHeaderBytes, '\0')); }
+  explicit SegmentWriter(const std::string& path) : output_(path) {
+    output_.append(std::string(kPackHeaderBytes, '\0'));
+  }
 
   void add(PackRecord record, const std::string& payload) {
     record.offset = output_.size();
@@ -155,14 +157,14 @@ std::vector<std::string> pack(const DataSet& set, const std::string& path, const
                                                set.info().source));
     }
   }
-  std::vector<std::unique_ptr<Segment>> segments;
+  std::vector<std::unique_ptr<SegmentWriter>> segments;
   for (std::int64_t id = 0; id < set.size(); ++id) {
     const bool full = !segments.empty() && segments.back()->size() >= static_cast<std::uint64_t>(options.segment_bytes);
     if (full) segments.back()->end(set.info());
     if (full || segments.empty()) {
       const std::string next = segment_path(path, segments.size());
       check_free(next);
-      segments.push_back(std::make_unique<Segment>(next));
+      segments.push_back(std::make_unique<SegmentWriter>(next));
     }
     PackRecord record;
     record.name = set.name(id);

@@ -16,9 +16,9 @@ namespace lockstep::data {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::string_view kMagic = "LOCKSTEP-PACK-1\n", kEnd = "END\n";
+constexpr std::string_view kPackMagic = "LOCKSTEP-PACK-1\n", kEnd = "END\n";
 
-constexpr const char* kTooShort = "damaged packed file: an entry ends too early";
+constexpr const char* kEntryTooShort = "damaged packed file: an entry ends too early";
 
 constexpr std::array kDTypes{DType::f32, DType::bf16, DType::f16, DType::f64,
                              DType::i64, DType::i32,  DType::u16, DType::u8};
@@ -58,7 +58,7 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t before) {
 }
 
 std::string write_header(const PackHeader& header) {
-  std::string out(kMagic);
+  std::string out(kPackMagic);
   append(out, header.segment);
   append(out, header.segments);
   append(out, crc32_of(std::as_bytes(std::span(out))));
@@ -67,8 +67,8 @@ std::string write_header(const PackHeader& header) {
 }
 
 PackHeader read_header(std::span<const std::byte> bytes) {
-  ByteReader cursor(bytes, kTooShort);
-  if (bytes.size() < kPackHeaderBytes || cursor.text(kMagic.size()) != kMagic) {
+  ByteReader cursor(bytes, kEntryTooShort);
+  if (bytes.size() < kPackHeaderBytes || cursor.text(kPackMagic.size()) != kPackMagic) {
     throw Error(ExitCode::data, "not a file that `lockstep data pack` wrote");
   }
   PackHeader header;
@@ -90,7 +90,7 @@ std::string write_footer(const PackFooter& footer) {
 }
 
 PackFooter read_footer(std::span<const std::byte> bytes) {
-  ByteReader cursor(bytes, kTooShort);
+  ByteReader cursor(bytes, kEntryTooShort);
   PackFooter footer;
   footer.meta_offset = cursor.value<std::uint64_t>();
   footer.meta_length = cursor.value<std::uint64_t>();
@@ -152,7 +152,7 @@ void append_record(std::string& index, const PackRecord& record) {
 }
 
 std::vector<PackRecord> read_index(std::span<const std::byte> bytes, std::int64_t samples, std::size_t features) {
-  ByteReader cursor(bytes, kTooShort);
+  ByteReader cursor(bytes, kEntryTooShort);
   std::vector<PackRecord> records;
   for (std::int64_t i = 0; i < samples; ++i) {
     PackRecord record;
@@ -177,7 +177,7 @@ void append_tensor(std::string& payload, const Tensor& tensor) {
 }
 
 void read_tensor(std::span<const std::byte> payload, DType dtype, Tensor& out) {
-  ByteReader cursor(payload, kTooShort);
+  ByteReader cursor(payload, kEntryTooShort);
   Shape shape(cursor.value<std::uint8_t>());
   for (auto& size : shape) size = cursor.value<std::uint32_t>();
   const TensorSpec spec{dtype, shape};

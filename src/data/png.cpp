@@ -16,7 +16,7 @@ namespace lockstep::data {
 namespace {
 
 /// libpng reports errors by a callback that must not return, as libjpeg does (see jpeg.cpp).
-struct Decoder {
+struct PngDecoder {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::jmp_buf escape{};
@@ -24,14 +24,14 @@ struct Decoder {
   std::span<const std::byte> rest;
   bool truncated = false;
 
-  explicit Decoder(std::span<const std::byte> bytes);
-  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  explicit PngDecoder(std::span<const std::byte> bytes);
+  ~PngDecoder() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp text) {
-  auto& decoder = *static_cast<Decoder*>(png_get_error_ptr(png));
+  auto& decoder = *static_cast<PngDecoder*>(png_get_error_ptr(png));
   std::strncpy(decoder.message, text, sizeof(decoder.message) - 1);
   std::longjmp(decoder.escape, 1);
 }
@@ -39,7 +39,7 @@ struct Decoder {
 void on_warning(png_structp, png_const_charp) {}
 
 void on_read(png_structp png, png_bytep out, std::size_t length) {
-  auto& decoder = *static_cast<Decoder*>(png_get_io_ptr(png));
+  auto& decoder = *static_cast<PngDecoder*>(png_get_io_ptr(png));
   if (decoder.rest.size() < length) {
     decoder.truncated = true;
     png_error(png, "ends too early");
@@ -48,7 +48,7 @@ void on_read(png_structp png, png_bytep out, std::size_t length) {
   decoder.rest = decoder.rest.subspan(length);
 }
 
-Decoder::Decoder(std::span<const std::byte> bytes) : rest(bytes) {
+PngDecoder::PngDecoder(std::span<const std::byte> bytes) : rest(bytes) {
   if (!is_png(bytes)) throw Error(ExitCode::data, "not a PNG file");
   png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
   info = png != nullptr ? png_create_info_struct(png) : nullptr;
@@ -60,7 +60,7 @@ Decoder::Decoder(std::span<const std::byte> bytes) : rest(bytes) {
 }
 
 template <class Body>
-void guarded(Decoder& decoder, Body body) {
+void guarded_png(PngDecoder& decoder, Body body) {
   if (setjmp(decoder.escape) != 0) {
     throw Error(ExitCode::data,
                 decoder.truncated ? std::string("truncated PNG") : fmt::format("damaged PNG ({})", decoder.message));
@@ -68,8 +68,8 @@ void guarded(Decoder& decoder, Body body) {
   body();
 }
 
-ImageSize read_header(Decoder& decoder) {
-  guarded(decoder, [&decoder] { png_read_info(decoder.png, decoder.info); });
+ImageSize read_png_header(PngDecoder& decoder) {
+  guarded_png(decoder, [&decoder] { png_read_info(decoder.png, decoder.info); });
   const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info),
                        (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
   if (size.height * size.width > kMostPixels) {
@@ -98,19 +98,19 @@ bool is_png(std::span<const std::byte> bytes) {
 }
 
 ImageSize png_size(std::span<const std::byte> bytes) {
-  Decoder decoder(bytes);
-  return read_header(decoder);
+  PngDecoder decoder(bytes);
+  return read_png_header(decoder);
 }
 
 void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
-  Decoder decoder(bytes);
-  const ImageSize size = read_header(decoder);
+  PngDecoder decoder(bytes);
+  const ImageSize size = read_png_header(decoder);
   if (size.channels > channels) throw Error(ExitCode::data, "a colour PNG where grey images were expected");
   const auto stride = static_cast<std::size_t>(size.width * channels);
   prepare(out, {DType::u8, {size.height, size.width, channels}});
   std::vector<png_bytep> rows(static_cast<std::size_t>(size.height));
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = out.as<std::uint8_t>().data() + y * stride;
-  guarded(decoder, [&] {
+  guarded_png(decoder, [&] {
     set_conversions(decoder.png, decoder.info, channels == 3 && size.channels == 1);
     if (png_get_rowbytes(decoder.png, decoder.info) != stride) png_error(decoder.png, "unexpected row length");
     png_read_image(decoder.png, rows.data());

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "core/digest.hpp"
@@ -22,12 +21,7 @@ namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kBlock = 1 << 18;
-
-struct FreeArchive {
-  void operator()(archive* handle) const { archive_read_free(handle); }
-};
-using Archive = std::unique_ptr<archive, FreeArchive>;
+constexpr std::size_t kUnpackBlock = 1 << 18;
 
 /// A file that is removed again unless it is kept.
 class TemporaryFile {
@@ -95,16 +89,16 @@ void remove_older(const std::string& directory, const std::string& prefix, const
 
 /// Takes the compression off, whatever is inside.
 void unpack_into(TemporaryFile& out, const std::string& path, const UnpackBudget& budget) {
-  const Archive handle(archive_read_new());
+  const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_compressions(handle.get());
   archive_read_support_format_raw(handle.get());
   archive_entry* entry = nullptr;
-  if (archive_read_open_filename(handle.get(), path.c_str(), kBlock) != ARCHIVE_OK ||
+  if (archive_read_open_filename(handle.get(), path.c_str(), kUnpackBlock) != ARCHIVE_OK ||
       archive_read_next_header(handle.get(), &entry) != ARCHIVE_OK) {
     damaged(handle.get(), path);
   }
-  std::string block(kBlock, '\0');
+  std::string block(kUnpackBlock, '\0');
   std::uint64_t total = 0;
   for (;;) {
     const auto got = archive_read_data(handle.get(), block.data(), block.size());
@@ -117,6 +111,10 @@ void unpack_into(TemporaryFile& out, const std::string& path, const UnpackBudget
 }
 
 }  // namespace
+
+void FreeArchive::operator()(::archive* handle) const {
+  archive_read_free(handle);
+}
 
 void support_compressions(::archive* handle) {
   for (auto* const filter :

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -37,6 +38,12 @@ class UnpackBudget {
   std::string path_;
   std::uint64_t packed_bytes_, most_;
 };
+
+struct FreeArchive {
+  void operator()(::archive* handle) const;
+};
+/// An archive of libarchive's that is read.
+using ArchiveHandle = std::unique_ptr<::archive, FreeArchive>;
 
 /// Tells libarchive which compressions a file may have. Not all that it knows: some of its filters start a program, by
 /// name, that a file's first bytes choose.

@@ -3,7 +3,9 @@
 namespace lockstep::exec {
 
 namespace {
-constexpr std::int64_t kAlignment = 16;
+
+constexpr std::int64_t kSlotAlignment = 16;  // floats
+
 }
 
 GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_bytes) {
@@ -20,7 +22,7 @@ GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_
     layout.slots.push_back({static_cast<std::int32_t>(layout.buckets.size() - 1), bucket.elements});
     const std::int64_t elements = program.slots[i].elements;
     for (std::int64_t at = 0; at < elements; at += kChunk) bucket.cuts.push_back(bucket.elements + at);
-    bucket.elements += (elements + kAlignment - 1) / kAlignment * kAlignment;
+    bucket.elements += (elements + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
     bucket.last_slot = static_cast<std::int32_t>(i + 1);
   }
   return layout;

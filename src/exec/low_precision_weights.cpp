@@ -4,14 +4,14 @@ namespace lockstep::exec {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // as Gpu::allocate() gives it, for libraries
+constexpr std::size_t kCopyAlignment = 256;  // as Gpu::allocate() gives it, for libraries
 
 std::size_t lay_out(const TensorBlock& parameters, const std::vector<DType>& types, std::vector<std::size_t>& starts) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     starts.push_back(at);
     if (types.at(i) == DType::f32) continue;
-    at += (parameters.at(i).size() * size_of(types[i]) + kAlignment - 1) / kAlignment * kAlignment;
+    at += (parameters.at(i).size() * size_of(types[i]) + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
   }
   return at;
 }

@@ -53,11 +53,11 @@ class KernelTimer {
   Clock::time_point start_;
 };
 
-constexpr std::int64_t kAlignment = 16;         // floats
+constexpr std::int64_t kAsideAlignment = 16;    // floats
 const std::string kSum = "a sum of gradients";  // NOLINT(cert-err58-cpp): for errors
 
 std::int64_t aligned(std::int64_t elements) {
-  return (elements + kAlignment - 1) / kAlignment * kAlignment;
+  return (elements + kAsideAlignment - 1) / kAsideAlignment * kAsideAlignment;
 }
 
 /// What is set aside stands behind the program's own memory, on a cache line of its own.

@@ -23,7 +23,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{5};
+constexpr std::chrono::milliseconds kChildPoll{5};
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
@@ -111,7 +111,7 @@ std::optional<int> Child::poll() {
 
 std::optional<int> Child::wait(std::chrono::milliseconds patience) {
   const auto end = Clock::now() + patience;
-  while (!poll() && Clock::now() < end) std::this_thread::sleep_for(kPollInterval);
+  while (!poll() && Clock::now() < end) std::this_thread::sleep_for(kChildPoll);
   return code_;
 }
 
@@ -133,7 +133,7 @@ CommandOutput run_command(const std::vector<std::string>& command, std::chrono::
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (Clock::now() >= end) return {kill_and_reap(pid), result.output};
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kChildPoll);
   }
   result.code = code_of(status);
   return result;

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
 constexpr std::chrono::seconds kAloudPatience{10};
-constexpr milliseconds kPollInterval{10};
+constexpr milliseconds kScriptPoll{10};
 
 std::string shell_quoted(const std::string& text) {
   std::string result = "'";
@@ -34,7 +34,7 @@ HostPool::HostPool(PoolOptions options) : options_(std::move(options)) {
   } else {
     BackgroundCommand script({options_.discover}, kDiscoveryPatience);
     auto result = script.poll();
-    for (; !result; result = script.poll()) std::this_thread::sleep_for(kPollInterval);
+    for (; !result; result = script.poll()) std::this_thread::sleep_for(kScriptPoll);
     listed_ = discovered_hosts(options_.discover, *result);
   }
   read_at_ = Clock::now();
@@ -130,7 +130,7 @@ void HostPool::settle(milliseconds patience) {
   const auto open = [&] {
     return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.child != nullptr; });
   };
-  for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kPollInterval);
+  for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kScriptPoll);
 }
 
 void HostPool::ask_all_again(milliseconds patience) {

@@ -21,7 +21,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{10};
+constexpr std::chrono::milliseconds kProcfsPoll{10};
 
 bool holds_word(const std::string& path, const std::string& word) {
   const auto words = words_of(path);
@@ -128,7 +128,7 @@ int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds
       killed.insert(pid);
     }
     if (left.empty() || Clock::now() >= end) return static_cast<int>(killed.size());
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kProcfsPoll);
   }
 }
 

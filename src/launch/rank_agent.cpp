@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kConnectPatience{5'000};
 constexpr milliseconds kLastWordPatience{2'000};
-constexpr std::chrono::seconds kEndPatience{15};  ///< for the supervisor to end a rank that has failed
+constexpr std::chrono::seconds kFailedPatience{15};  ///< for the supervisor to end a rank that has failed
 constexpr std::size_t kDurations = 31;
 
 std::string variable(const char* name) {
@@ -149,13 +149,13 @@ void RankAgent::say(const std::string& line) {
     said_all_ = false;
   }
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
 }
 
 void RankAgent::fail(int code, const std::string& message) {
   dump();
   say(fmt::format("error {} {}", code, one_line(message)));
-  std::this_thread::sleep_for(kEndPatience);
+  std::this_thread::sleep_for(kFailedPatience);
 }
 
 void RankAgent::leave(int code) {

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::milliseconds kRunFilePoll{100};
 
 int open_file(const std::string& directory, const char* name, int flags) {
   const std::string path = directory + "/" + name;
@@ -45,7 +45,7 @@ bool lock_within(const std::string& directory, int file, double seconds) {
       checkpoint::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", std::strerror(errno)));
     }
     if (seconds_since(start) >= seconds) return false;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kRunFilePoll);
   }
   return true;
 }

@@ -44,6 +44,11 @@ struct OpCase {
   std::function<void(int index, Tensor& tensor)> fill = {};
 };
 
+/// `count` inputs of one shape.
+inline std::vector<TensorSpec> several(std::size_t count, Shape shape) {
+  return {count, {DType::f32, std::move(shape)}};
+}
+
 /// In which order the CPU's kernel adds. A GPU's own kernel (<op>_grid.hpp) must have its bits where it can.
 enum class CpuOrder : std::uint8_t {
   stated,   ///< in the code that both are made from: equal bits

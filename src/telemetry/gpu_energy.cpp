@@ -5,7 +5,7 @@ namespace lockstep::telemetry {
 namespace {
 
 constexpr double kShortestLook = 1;  // seconds
-constexpr double kMilli = 1e-3;
+constexpr double kJoulesPerCount = 1e-3;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ double GpuEnergy::joules() {
   looked_ = Clock::now();
   unsigned long long counter = 0;  // NOLINT(google-runtime-int): NVML's type
   if (library_->functions().energy(device_, &counter) != nvml::success) return joules_;
-  if (counter > counter_) joules_ += static_cast<double>(counter - counter_) * kMilli;
+  if (counter > counter_) joules_ += static_cast<double>(counter - counter_) * kJoulesPerCount;
   counter_ = counter;
   return joules_;
 }

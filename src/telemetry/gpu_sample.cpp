@@ -13,8 +13,8 @@ constexpr double kMilli = 1e-3, kNano = 1e-9, kMega = 1e6, kKibi = 1024, kPercen
 
 // In the order of the label's values in the metric list.
 constexpr std::array<unsigned long long, 5> kThrottleBits{0x4, 0x8, 0x20, 0x40, 0x80};
-constexpr std::array kViolations{0, 1};    // power, thermal
-constexpr std::array kMemoryErrors{0, 1};  // corrected, uncorrected
+constexpr std::array kViolationPolicies{0, 1};  // power, thermal
+constexpr std::array kMemoryErrors{0, 1};       // corrected, uncorrected
 
 std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device device) {
   std::array<char, 96> text{};
@@ -106,9 +106,9 @@ void GpuSample::sample_clocks(RankMetrics& metrics) {
     const double held = (reasons & kThrottleBits.at(i)) != 0 ? 1 : 0;
     metrics.set(Metric::gpu_throttled, told ? held : kAbsent, i);
   }
-  for (std::size_t i = 0; i < kViolations.size(); ++i) {
+  for (std::size_t i = 0; i < kViolationPolicies.size(); ++i) {
     nvml::ViolationTime time;
-    const bool timed = nvml_.violation != nullptr && gave(nvml_.violation(device_, kViolations.at(i), &time));
+    const bool timed = nvml_.violation != nullptr && gave(nvml_.violation(device_, kViolationPolicies.at(i), &time));
     metrics.set(Metric::gpu_throttle_seconds, timed ? static_cast<double>(time.violation_time) * kNano : kAbsent, i);
   }
 }

@@ -20,7 +20,7 @@ constexpr std::array kValidation{"", "", "", ""};  // named when the run starts
 constexpr std::array kRestarts{"death", "hang", "error", "mpirun", "resize"};
 constexpr std::array kThrottled{"power_cap", "hardware_slowdown", "software_thermal", "hardware_thermal",
                                 "power_brake"};
-constexpr std::array kViolations{"power", "thermal"};
+constexpr std::array kViolationReasons{"power", "thermal"};
 constexpr std::array kEcc{"corrected", "uncorrected"};
 constexpr std::array kDirections{"sent", "received"};
 constexpr std::array kStepBounds{0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0};
@@ -149,7 +149,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::gpu_throttled, "lockstep_gpu_throttled", Kind::gauge, Scope::gpu,
      "1 while the clock is held down for this reason.", "reason", kThrottled},
     {Metric::gpu_throttle_seconds, "lockstep_gpu_throttle_seconds_total", Kind::counter, Scope::gpu,
-     "Time that the clock was held down, as the driver counts it.", "reason", kViolations},
+     "Time that the clock was held down, as the driver counts it.", "reason", kViolationReasons},
     {Metric::gpu_ecc_errors, "lockstep_gpu_ecc_errors_total", Kind::counter, Scope::gpu,
      "Memory errors since the driver was loaded.", "kind", kEcc},
     {Metric::gpu_xid_errors, "lockstep_gpu_xid_errors_total", Kind::counter, Scope::gpu,

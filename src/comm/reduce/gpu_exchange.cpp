@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr microseconds kPoll{20};
-constexpr milliseconds kCheckPeers{100};
+constexpr milliseconds kCheckGpuPeers{100};
 
 std::unique_ptr<GpuSums> gpu_sums(device::Gpu& gpu) {
   gpu.make_current();
@@ -304,7 +304,7 @@ void GpuExchange::wait_until_issued() {
     LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
   }
   while (next_ < buckets() && !error_) {
-    changed_.wait_for(lock, kCheckPeers);
+    changed_.wait_for(lock, kCheckGpuPeers);
     communicator_.check_peers();
   }
   running_ = false;

@@ -13,8 +13,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr microseconds kSpin{20};
-constexpr milliseconds kCheckPeers{100};
+constexpr microseconds kScalarSpin{20};
+constexpr milliseconds kCheckScalarPeers{100};
 
 }  // namespace
 
@@ -70,8 +70,8 @@ void ScalarExchange::wait_for(const Call& call, const Region::ScalarSlot& slot, 
       throw_deadline(communicator_.topology(), communicator_.rank(), told, call.operation, seconds_since(start));
     }
     communicator_.check_peers();
-    if (now >= start + kCheckPeers) recorder_.waits_for(peer, "its scalars have not come");
-    doorbell.wait(rings, std::min(now + kCheckPeers, end), kSpin);
+    if (now >= start + kCheckScalarPeers) recorder_.waits_for(peer, "its scalars have not come");
+    doorbell.wait(rings, std::min(now + kCheckScalarPeers, end), kScalarSpin);
   }
 }
 

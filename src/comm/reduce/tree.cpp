@@ -52,7 +52,7 @@ std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& shards) con
 
 namespace {
 
-struct Combiner {
+struct AdditionOrder {
   const Tree& tree;
   std::map<TreeNode, int> slot_of;
   int partials = 0;
@@ -71,11 +71,11 @@ struct Combiner {
 }  // namespace
 
 std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials) {
-  Combiner combiner{tree, {}, static_cast<int>(partials.size()), {}};
-  for (std::size_t i = 0; i < partials.size(); ++i) combiner.slot_of[partials[i]] = static_cast<int>(i);
-  combiner.sum(node);
-  LOCKSTEP_CHECK(combiner.additions.size() + 1 == partials.size(), "partial sums must not overlap");
-  return combiner.additions;
+  AdditionOrder order{tree, {}, static_cast<int>(partials.size()), {}};
+  for (std::size_t i = 0; i < partials.size(); ++i) order.slot_of[partials[i]] = static_cast<int>(i);
+  order.sum(node);
+  LOCKSTEP_CHECK(order.additions.size() + 1 == partials.size(), "partial sums must not overlap");
+  return order.additions;
 }
 
 }  // namespace lockstep::comm

@@ -13,7 +13,7 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr int kTag = 73;
+constexpr int kAgreementTag = 73;
 constexpr std::chrono::microseconds kPoll{20};
 
 /// A verdict on its way.
@@ -37,7 +37,7 @@ class Agreement {
       below_.push_back({child});
     if (rank() > 0) above_.push_back({(rank() - 1) / 2});
     for (auto* peers : {&below_, &above_}) {
-      for (Peer& peer : *peers) peer.transfer = ranks.receive(bytes_of(peer.note), peer.rank, kTag);
+      for (Peer& peer : *peers) peer.transfer = ranks.receive(bytes_of(peer.note), peer.rank, kAgreementTag);
     }
   }
 
@@ -101,7 +101,7 @@ class Agreement {
 
   void tell(int to, const Note& note) {
     sent_.push_back(std::make_unique<Note>(note));
-    told_.push_back(ranks_.send(bytes_of(*sent_.back()), to, kTag));
+    told_.push_back(ranks_.send(bytes_of(*sent_.back()), to, kAgreementTag));
   }
 
   [[nodiscard]] int waited_for() const {

@@ -7,15 +7,15 @@ namespace lockstep::comm {
 namespace {
 
 constexpr int kRounds = 32;
-constexpr int kTag = 11;
+constexpr int kClockTag = 11;
 
 void send(Communicator& communicator, double value, int to, const Operation& operation) {
-  communicator.send(std::as_bytes(std::span(&value, 1)), to, kTag)->wait(operation);
+  communicator.send(std::as_bytes(std::span(&value, 1)), to, kClockTag)->wait(operation);
 }
 
 double receive(Communicator& communicator, int from, const Operation& operation) {
   double value = 0;
-  communicator.receive(std::as_writable_bytes(std::span(&value, 1)), from, kTag)->wait(operation);
+  communicator.receive(std::as_writable_bytes(std::span(&value, 1)), from, kClockTag)->wait(operation);
   return value;
 }
 

@@ -22,13 +22,13 @@ namespace {
 
 constexpr int kBacklog = 4096;  ///< ranks of one host that ask at once
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void no_file_passed(const std::string& what) {
   throw Error(ExitCode::infrastructure, what);
 }
 
 FileHandle make_socket() {
   FileHandle made({socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)});
-  if (!made) fail(fmt::format("cannot make a Unix socket: {}", std::strerror(errno)));
+  if (!made) no_file_passed(fmt::format("cannot make a Unix socket: {}", std::strerror(errno)));
   return made;
 }
 
@@ -90,10 +90,10 @@ FileHandle receive_file(const FileHandle& connection) {
   do {
     count = recvmsg(connection.get().number, &message.header, MSG_CMSG_CLOEXEC);
   } while (count < 0 && errno == EINTR);
-  if (count < 0) fail(errno == EAGAIN ? "no answer in time" : std::strerror(errno));
+  if (count < 0) no_file_passed(errno == EAGAIN ? "no answer in time" : std::strerror(errno));
   const cmsghdr* part = CMSG_FIRSTHDR(&message.header);
   if (part == nullptr || part->cmsg_type != SCM_RIGHTS || part->cmsg_len != CMSG_LEN(sizeof(int))) {
-    fail("it ended without an answer");
+    no_file_passed("it ended without an answer");
   }
   int number = -1;
   std::memcpy(&number, CMSG_DATA(part), sizeof number);
@@ -115,7 +115,7 @@ FileServer::FileServer(FileHandle file) : file_(std::move(file)), listener_(make
   const Address address = abstract_address(name_);
   if (bind(listener_.get().number, address.get(), address.length) != 0 ||
       listen(listener_.get().number, kBacklog) != 0) {
-    fail(fmt::format("cannot listen on a Unix socket: {}", std::strerror(errno)));
+    no_file_passed(fmt::format("cannot listen on a Unix socket: {}", std::strerror(errno)));
   }
   thread_ = std::thread([this] { serve(); });
 }
@@ -150,8 +150,8 @@ FileHandle fetch_file(const std::string& name, std::chrono::milliseconds timeout
   do {
     result = connect(connection.get().number, address.get(), address.length);
   } while (result != 0 && errno == EINTR);
-  if (result != 0) fail(errno == EAGAIN ? "no answer in time" : std::strerror(errno));
-  if (!is_own_user(connection)) fail("the process there is another user's");
+  if (result != 0) no_file_passed(errno == EAGAIN ? "no answer in time" : std::strerror(errno));
+  if (!is_own_user(connection)) no_file_passed("the process there is another user's");
   return receive_file(connection);
 }
 

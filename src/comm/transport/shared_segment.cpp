@@ -19,7 +19,7 @@ namespace lockstep::comm {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void no_shared_memory(const std::string& what) {
   throw Error(ExitCode::infrastructure, what);
 }
 
@@ -36,7 +36,7 @@ void allocate(int descriptor, std::size_t bytes) {
   struct statvfs space {};
   const bool known = fstatvfs(descriptor, &space) == 0;
   const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
-  fail(fmt::format(
+  no_shared_memory(fmt::format(
       "shared memory for the gradient exchange: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
       "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
       mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
@@ -56,7 +56,8 @@ FileHandle nameless_file() {
 
 std::byte* map(int descriptor, std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) fail(fmt::format("mmap of {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+  if (data == MAP_FAILED)
+    no_shared_memory(fmt::format("mmap of {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   return static_cast<std::byte*>(data);
 }
 
@@ -76,7 +77,8 @@ SharedSegment::~SharedSegment() {
 SharedSegment SharedSegment::create(std::size_t bytes) {
   SharedSegment segment;
   segment.file_ = nameless_file();
-  if (!segment.file_) fail(fmt::format("cannot create shared memory in /dev/shm: {}", std::strerror(errno)));
+  if (!segment.file_)
+    no_shared_memory(fmt::format("cannot create shared memory in /dev/shm: {}", std::strerror(errno)));
   allocate(segment.file_.get().number, bytes);
   segment.data_ = map(segment.file_.get().number, bytes);
   segment.bytes_ = bytes;
@@ -88,7 +90,7 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
   try {
     file = fetch_file(server, timeout);
   } catch (const Error& error) {
-    fail(
+    no_shared_memory(
         fmt::format("cannot open a peer's shared memory: {}; ranks that call their host by one name must share its "
                     "network namespace (containers: --network=host), or set LOCKSTEP_HOST_ID to a different name for "
                     "each",
@@ -96,7 +98,7 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
   }
   struct stat status {};
   if (fstat(file.get().number, &status) != 0 || status.st_size != static_cast<off_t>(bytes)) {
-    fail(fmt::format("a peer's shared memory has {} bytes, expected {}", status.st_size, bytes));
+    no_shared_memory(fmt::format("a peer's shared memory has {} bytes, expected {}", status.st_size, bytes));
   }
   SharedSegment segment;
   segment.data_ = map(file.get().number, bytes);

@@ -19,14 +19,14 @@
 namespace lockstep::data {
 namespace {
 
-struct Segment {
+struct PackedFile {
   File file;
   PackHeader header;
   DataSetInfo info;
   std::vector<PackRecord> records;
   std::vector<std::int32_t> classes;  ///< by class of the file: class of the set
 
-  Segment(const std::string& path, const ByteCounter& counter) : file(path, counter) {
+  PackedFile(const std::string& path, const ByteCounter& counter) : file(path, counter) {
     try {
       load();
     } catch (const Error& error) {
@@ -81,7 +81,7 @@ struct Segment {
 
 class PackedSet : public DataSet {
  public:
-  PackedSet(std::vector<std::unique_ptr<Segment>> segments, DataSetInfo info, ByteCounter counter)
+  PackedSet(std::vector<std::unique_ptr<PackedFile>> segments, DataSetInfo info, ByteCounter counter)
       : segments_(std::move(segments)), info_(std::move(info)), counter_(std::move(counter)) {
     for (const auto& segment : segments_) {
       size_ += std::ssize(segment->records);
@@ -123,14 +123,14 @@ class PackedSet : public DataSet {
 
  private:
   struct Found {
-    const Segment& segment;
+    const PackedFile& segment;
     const PackRecord& record;
   };
 
   [[nodiscard]] Found find(std::int64_t id) const {
     LOCKSTEP_CHECK(id >= 0 && id < size_, "the number of a sample");
     const auto index = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), id) - ends_.begin());
-    const Segment& segment = *segments_[index];
+    const PackedFile& segment = *segments_[index];
     const std::int64_t first = ends_[index] - std::ssize(segment.records);
     return {segment, segment.records[static_cast<std::size_t>(id - first)]};
   }
@@ -171,7 +171,7 @@ class PackedSet : public DataSet {
     }
   }
 
-  std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<std::unique_ptr<PackedFile>> segments_;
   DataSetInfo info_;
   ByteCounter counter_;
   std::vector<std::int64_t> ends_;  ///< by segment: number of samples up to its end
@@ -180,9 +180,9 @@ class PackedSet : public DataSet {
 
 /// The first segment and those that follow it. A later segment is skipped: its first brings it along.
 void add_path(const std::string& path, const std::set<std::string>& given, const ByteCounter& counter,
-              IndexNotes* notes, std::vector<std::unique_ptr<Segment>>& segments) {
+              IndexNotes* notes, std::vector<std::unique_ptr<PackedFile>>& segments) {
   if (notes != nullptr) notes->made_from_file(path);
-  auto first = std::make_unique<Segment>(path, counter);
+  auto first = std::make_unique<PackedFile>(path, counter);
   const PackHeader header = first->header;
   if (header.segment > 0) {
     const std::string suffix = fmt::format(".{}", header.segment);
@@ -196,7 +196,7 @@ void add_path(const std::string& path, const std::set<std::string>& given, const
   for (std::uint32_t i = 1; i < header.segments; ++i) {
     const std::string next = fmt::format("{}.{}", path, i);
     if (notes != nullptr) notes->made_from_file(next);
-    segments.push_back(std::make_unique<Segment>(next, counter));
+    segments.push_back(std::make_unique<PackedFile>(next, counter));
     const auto& found = *segments.back();
     if (found.header.segment != i || found.info.digest != digest) {
       throw Error(ExitCode::data, fmt::format("{}: belongs to another pack than {}", found.file.path(), path));
@@ -211,7 +211,8 @@ bool same_features(const std::vector<Feature>& a, const std::vector<Feature>& b)
 }
 
 /// One info for all: shapes that differ become -1, classes are joined by name.
-DataSetInfo merge(std::vector<std::unique_ptr<Segment>>& segments, const std::string& source, const DataSetInfo* like) {
+DataSetInfo merge(std::vector<std::unique_ptr<PackedFile>>& segments, const std::string& source,
+                  const DataSetInfo* like) {
   DataSetInfo info = segments.front()->info;
   std::set<std::string> names(info.class_names.begin(), info.class_names.end());
   std::string digests = info.digest;
@@ -246,7 +247,7 @@ DataSetInfo merge(std::vector<std::unique_ptr<Segment>>& segments, const std::st
 std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOptions& options) {
   const auto counter = make_byte_counter();
   const std::set<std::string> given(source.paths.begin(), source.paths.end());
-  std::vector<std::unique_ptr<Segment>> segments;
+  std::vector<std::unique_ptr<PackedFile>> segments;
   for (const auto& path : source.paths) add_path(path, given, counter, options.notes, segments);
   DataSetInfo info = merge(segments, describe(source.paths), options.like);
   info.class_counts.assign(info.class_names.size(), 0);

@@ -12,8 +12,8 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::uint64_t kBlock = 512;
-using Header = std::array<unsigned char, kBlock>;
+constexpr std::uint64_t kTarBlock = 512;
+using Header = std::array<unsigned char, kTarBlock>;
 
 std::string_view text(const Header& header, std::size_t at, std::size_t length) {
   const std::string_view field(reinterpret_cast<const char*>(header.data()) + at, length);
@@ -34,13 +34,13 @@ std::uint64_t number(const Header& header, std::size_t at, std::size_t length) {
 }
 
 bool is_zero(const Header& header) {
-  return std::string_view(reinterpret_cast<const char*>(header.data()), kBlock).find_first_not_of('\0') ==
+  return std::string_view(reinterpret_cast<const char*>(header.data()), kTarBlock).find_first_not_of('\0') ==
          std::string_view::npos;
 }
 
 bool has_valid_checksum(const Header& header) {
   std::uint64_t sum = std::uint64_t{8} * ' ';  // the field itself counts as spaces
-  for (std::size_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? 0U : header.at(i);
+  for (std::size_t i = 0; i < kTarBlock; ++i) sum += i >= 148 && i < 156 ? 0U : header.at(i);
   return sum == number(header, 148, 8);
 }
 
@@ -51,7 +51,7 @@ class PlainTar : public FileTree {
   void list() override {
     for (std::uint64_t at = 0;;) {
       Header header{};
-      if (at + kBlock > file_->size()) {  // the end must be marked, or samples could be missing unnoticed
+      if (at + kTarBlock > file_->size()) {  // the end must be marked, or samples could be missing unnoticed
         throw Error(ExitCode::data, fmt::format("{}: truncated tar: no end mark at byte {}", path(), at));
       }
       file_->read(at, std::as_writable_bytes(std::span(header)));
@@ -59,7 +59,7 @@ class PlainTar : public FileTree {
       if (!has_valid_checksum(header)) {
         throw Error(ExitCode::data, fmt::format("{}: damaged tar: byte {} should begin a header", path(), at));
       }
-      at = add_member(header, at + kBlock);
+      at = add_member(header, at + kTarBlock);
     }
     sort();
   }
@@ -95,7 +95,7 @@ class PlainTar : public FileTree {
       next_name_.clear();
       next_size_ = kUnset;
     }
-    return data + (size + kBlock - 1) / kBlock * kBlock;
+    return data + (size + kTarBlock - 1) / kTarBlock * kTarBlock;
   }
 
   static std::string plain_name(const Header& header) {
@@ -137,7 +137,7 @@ class PlainTar : public FileTree {
 
 bool is_plain_tar(const File& file) {
   Header header{};
-  if (file.size() < kBlock) return false;
+  if (file.size() < kTarBlock) return false;
   file.read(0, std::as_writable_bytes(std::span(header)));
   return !is_zero(header) && has_valid_checksum(header);
 }

@@ -80,7 +80,7 @@ class Gpt {
   double residual_deviation_;
 };
 
-ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const std::int64_t vocabulary = attributes.has("vocabulary") ? attributes.integer("vocabulary") : context.vocabulary;
   if (vocabulary <= 0) {
     throw Error(ExitCode::configuration, "gpt: vocabulary: the data set has none; train on text or tokens, or give it");
@@ -120,7 +120,7 @@ ModelDef gpt() {
                       .default_value = Attribute(true)},
                      optional_size("vocabulary", "distinct tokens; the data set's by default")},
       .shorthand = "size",
-      .build = build};
+      .build = build_gpt};
 }
 
 }  // namespace lockstep::models

@@ -8,7 +8,7 @@ namespace {
 
 using Int = std::int64_t;
 
-ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+ValueId build_lenet(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   ValueId x = only_input(context, "lenet");
   x = b.apply("conv", {x}, Attributes({{"filters", Int{6}}, {"kernel", Int{5}}, {"padding", std::string("same")}}));
   x = b.apply("max_pool", {b.apply("relu", {x})}, Attributes({{"kernel", Int{2}}}));
@@ -27,7 +27,7 @@ ModelDef lenet() {
       .name = "lenet",
       .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",
       .attributes = {{.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
-      .build = build};
+      .build = build_lenet};
 }
 
 }  // namespace lockstep::models

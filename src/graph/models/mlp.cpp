@@ -5,7 +5,7 @@ namespace lockstep::models {
 
 namespace {
 
-ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+ValueId build_mlp(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   ValueId x = b.apply("flatten", {only_input(context, "mlp")});
   for (const auto width : attributes.integers("hidden")) {
     x = b.apply("linear", {x}, Attributes({{"features", width}}));
@@ -36,7 +36,7 @@ ModelDef mlp() {
                       .maximum = 0.999},
                      {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
       .shorthand = "hidden",
-      .build = build};
+      .build = build_mlp};
 }
 
 }  // namespace lockstep::models

@@ -88,7 +88,7 @@ class ResNet {
   bool zero_init_;
 };
 
-ValueId build(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+ValueId build_resnet(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const Design design = design_of(attributes.integer("depth"));
   ResNet net(b, attributes.boolean("zero_init"));
   ValueId x = net.stem(only_input(context, "resnet"), design);
@@ -121,7 +121,7 @@ ModelDef resnet() {
                       .default_value = Attribute(false)}},
       .shorthand = "depth",
       .batch_statistics = true,
-      .build = build};
+      .build = build_resnet};
 }
 
 }  // namespace lockstep::models

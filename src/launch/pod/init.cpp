@@ -21,8 +21,8 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{10};
-constexpr std::chrono::seconds kKillPatience{5};  ///< a process in uninterruptible sleep dies when its disk answers
+constexpr std::chrono::milliseconds kReapPoll{10};
+constexpr std::chrono::seconds kReapPatience{5};  ///< a process in uninterruptible sleep dies when its disk answers
 
 sigset_t handled_signals() {
   sigset_t set;
@@ -48,11 +48,11 @@ bool has_children() {
 
 // The kernel does this for process 1. The children of who is killed become ours, so it takes several rounds.
 void end_the_rest() {
-  const auto end = Clock::now() + kKillPatience;
+  const auto end = Clock::now() + kReapPatience;
   while (has_children() && Clock::now() < end) {
     std::istringstream children(read_whole_file(fmt::format("/proc/self/task/{}/children", getpid())).value_or(""));
     for (pid_t pid = 0; children >> pid;) kill(pid, SIGKILL);
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kReapPoll);
     (void)reap(0);
   }
 }

@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr double kLookAgain = 0.05;  ///< seconds
-constexpr milliseconds kTick{100}, kTellPatience{15'000};
+constexpr double kLeaderPoll = 0.05;  ///< seconds
+constexpr milliseconds kErrorsTick{100}, kTellPatience{15'000};
 
 int supervise(const LeaderOptions& options, StopSignals& signals) {
   MessagePipe errors;
@@ -25,7 +25,7 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
   errors.started();
   int passed_on = 0;
   while (!supervisor.poll()) {
-    errors.pass_on(kTick, signals.descriptor());
+    errors.pass_on(kErrorsTick, signals.descriptor());
     for (const int come = signals.count(); passed_on < come; ++passed_on) supervisor.signal(signals.last());
   }
   errors.pass_on(milliseconds(0), -1);
@@ -43,7 +43,7 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
 
 int lead(const LeaderOptions& options, StopSignals& signals) {
   HostPool pool(options.pool);
-  const auto stop = [&] { return signals.sleep(kLookAgain) && signals.count() > 0; };
+  const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
   if (!preflight(pool, options.preflight, stop)) {
     fmt::print(stderr, "lockstep pod: told to end before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);

@@ -23,7 +23,7 @@ bool can_pass(const std::string& name, const std::string& value) {
   return (name + value).find_first_of("\"\\\n\r") == std::string::npos;
 }
 
-void write(const SshSettings& settings, const std::string& name, const std::string& text) {
+void write_private(const SshSettings& settings, const std::string& name, const std::string& text) {
   const std::string path = settings.folder + "/" + name;
   const mode_t before = umask(0077);  // ssh refuses a key that others can read
   const std::string problem = replace_whole_file(path, text);
@@ -90,12 +90,12 @@ void write_ssh_files(const SshSettings& settings, const std::string& key, const 
     throw Error(ExitCode::configuration,
                 fmt::format("--key: cannot read '{}'; give the private key that all pods of the job share", key));
   }
-  write(settings, "key", *text);
+  write_private(settings, "key", *text);
   const std::string own = public_part(settings.folder + "/key", key);
-  write(settings, "authorized_keys", own + "\n");
-  write(settings, "known_hosts", fmt::format("* {}\n", own));
-  write(settings, "sshd_config", sshd_config(settings, environment));
-  write(settings, "ssh_config", ssh_config(settings, hosts));
+  write_private(settings, "authorized_keys", own + "\n");
+  write_private(settings, "known_hosts", fmt::format("* {}\n", own));
+  write_private(settings, "sshd_config", sshd_config(settings, environment));
+  write_private(settings, "ssh_config", ssh_config(settings, hosts));
 }
 
 }  // namespace lockstep::launch

@@ -15,7 +15,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::chrono::seconds kEndPatience{5};
+constexpr std::chrono::seconds kSshdPatience{5};
 
 std::vector<std::string> sshd_command(const std::string& folder) {
   const std::string program = find_sshd();
@@ -44,7 +44,7 @@ Sshd::Sshd(const std::string& folder) : daemon_(sshd_command(folder), {}) {}
 // Sessions are processes of their own: the first one only listens.
 void Sshd::close_door() {
   daemon_.signal(SIGTERM);
-  if (!daemon_.wait(kEndPatience)) daemon_.signal(SIGKILL);
+  if (!daemon_.wait(kSshdPatience)) daemon_.signal(SIGKILL);
 }
 
 void Sshd::check() {

@@ -16,7 +16,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr double kLookAgain = 0.1;  ///< seconds
+constexpr double kWorkerPoll = 0.1;  ///< seconds
 
 // A launch that just begins has its daemon here first, and its ranks a moment later: they are told, too.
 int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
@@ -29,7 +29,7 @@ int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
       if (told.insert(rank).second) kill(rank, SIGUSR1);
     }
     if (launch_processes_here().empty()) break;
-    (void)signals.sleep(kLookAgain);
+    (void)signals.sleep(kWorkerPoll);
   }
   fmt::print(stderr,
              "lockstep pod: told to leave; {} rank{} here {} told to write a checkpoint, {} left after {:.1f} s\n",
@@ -53,7 +53,7 @@ int work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options) {
     if (std::filesystem::exists(options.ended)) return static_cast<int>(ExitCode::done);
     sshd.check();
     if (watch.lost()) give_up(options);
-    (void)signals.sleep(kLookAgain);
+    (void)signals.sleep(kWorkerPoll);
   }
   return leave(sshd, signals, options.grace_seconds);
 }

@@ -3,15 +3,11 @@
 
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
 namespace {
-
-/// y may be a.
-LOCKSTEP_VECTORIZED void add(const float* a, const float* b, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
-}
 
 /// relu(a + b)
 LOCKSTEP_VECTORIZED void add_relu(const float* a, const float* b, float* y, std::int64_t n) {
@@ -19,10 +15,6 @@ LOCKSTEP_VECTORIZED void add_relu(const float* a, const float* b, float* y, std:
     const float sum = a[i] + b[i];
     y[i] = sum > 0 ? sum : 0;
   }
-}
-
-LOCKSTEP_VECTORIZED void relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
 class AddCpu final : public Kernel {

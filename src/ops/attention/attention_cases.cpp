@@ -38,7 +38,7 @@ void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t
   }
 }
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult attention_reference(const ReferenceCall& call) {
   std::vector<TensorSpec> specs;
   for (const auto& input : call.inputs) specs.push_back({DType::f32, input.shape});
   const AttentionSizes sizes(call.attributes, specs);
@@ -63,7 +63,7 @@ OpCases make_attention_cases() {
   const TensorSpec tower{DType::f32, {2, 5, 6}}, other{DType::f32, {2, 7, 6}};
   return {
       "attention",
-      reference,
+      attention_reference,
       {
           {.name = "packed", .attributes = heads(2), .inputs = {{DType::f32, {2, 5, 12}}}},
           {.name = "packed_full", .attributes = heads(1, false), .inputs = {{DType::f32, {2, 5, 9}}}},

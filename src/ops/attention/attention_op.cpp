@@ -40,7 +40,7 @@ void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inpu
   if (all % heads != 0) fail(fmt::format("a width that is a multiple of {} heads", heads), inputs);
 }
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_attention(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   check_inputs(attributes, inputs);
   const AttentionSizes sizes(attributes, inputs);
   Signature signature;
@@ -49,7 +49,7 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+Cost attention_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
   const AttentionSizes sizes(attributes, inputs);
   const double products = 2.0 * static_cast<double>(sizes.batch * sizes.heads * sizes.queries) *
                           static_cast<double>(sizes.keys * sizes.size) * (sizes.causal ? 0.5 : 1);
@@ -70,8 +70,8 @@ OpDef make_attention() {
   op.shorthand = "heads";
   op.max_inputs = 3;
   op.backward_reads = {.inputs = true, .outputs = true};
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_attention;
+  op.cost = attention_cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_attention_cpu;
   return op;

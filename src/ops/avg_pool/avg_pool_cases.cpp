@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult avg_pool_reference(const ReferenceCall& call) {
   const PoolShape shape = pool_shape("avg_pool", call.attributes, {DType::f32, call.inputs[0].shape});
   const bool count_padding = call.attributes.boolean("count_include_pad");
   return pool_reference(shape, call.inputs[0], [=](const std::vector<double>& covered, std::int64_t outside) {
@@ -18,7 +18,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 }  // namespace
 
 OpCases make_avg_pool_cases() {
-  OpCases cases{"avg_pool", reference, pool_cases()};
+  OpCases cases{"avg_pool", avg_pool_reference, pool_cases()};
   OpCase without_padding = cases.cases[2];  // overlap, with padding
   without_padding.name = "padding_not_counted";
   without_padding.attributes.set("count_include_pad", false);

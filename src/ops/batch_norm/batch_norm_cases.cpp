@@ -14,7 +14,7 @@ void moments(const DoubleTensor& x, std::size_t channels, std::size_t c, double&
   for (std::size_t i = c; i < x.values.size(); i += channels) squares += (x.values[i] - mean) * (x.values[i] - mean);
 }
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult batch_norm_reference(const ReferenceCall& call) {
   const bool training = call.mode == Mode::training;
   const DoubleTensor& x = call.inputs[0];
   const auto channels = static_cast<std::size_t>(x.shape.back());
@@ -42,7 +42,7 @@ void far_away(int /*index*/, Tensor& tensor) {
   for (float& value : tensor.as<float>()) value = value + 1000.0F;
 }
 
-OpCase speed(std::string name, Shape shape) {
+OpCase batch_norm_speed(std::string name, Shape shape) {
   return {.name = std::move(name), .inputs = {{DType::f32, std::move(shape)}}, .benchmark = true};
 }
 
@@ -50,7 +50,7 @@ OpCase speed(std::string name, Shape shape) {
 
 OpCases make_batch_norm_cases() {
   return {"batch_norm",
-          reference,
+          batch_norm_reference,
           {
               {.name = "odd", .inputs = {{DType::f32, {3, 5, 7, 3}}}},
               {.name = "features", .inputs = {{DType::f32, {9, 5}}}},
@@ -65,12 +65,12 @@ OpCases make_batch_norm_cases() {
                .tolerance = 1e-4,  // what is left of the inputs' own 24 bits
                .fill = far_away},
               {.name = "inference", .inputs = {{DType::f32, {2, 3, 4, 20}}}, .mode = Mode::inference},
-              speed("32x32_16", {16, 32, 32, 16}),
-              speed("16x16_32", {16, 16, 16, 32}),
-              speed("8x8_64", {16, 8, 8, 64}),
-              speed("112x112_64", {4, 112, 112, 64}),
-              speed("56x56_256", {4, 56, 56, 256}),
-              speed("7x7_2048", {4, 7, 7, 2048}),
+              batch_norm_speed("32x32_16", {16, 32, 32, 16}),
+              batch_norm_speed("16x16_32", {16, 16, 16, 32}),
+              batch_norm_speed("8x8_64", {16, 8, 8, 64}),
+              batch_norm_speed("112x112_64", {4, 112, 112, 64}),
+              batch_norm_speed("56x56_256", {4, 56, 56, 256}),
+              batch_norm_speed("7x7_2048", {4, 7, 7, 2048}),
           }};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlockFloats = 8192;  // 32 KiB
 
-struct Moments {
+struct BlockMomentsOfGroup {
   const float* x;
   std::int64_t rows, channels;
   float *mean, *squares;
@@ -134,7 +134,7 @@ std::int64_t rows_per_block(std::int64_t channels) {
 
 LOCKSTEP_VECTORIZED void block_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean,
                                        float* squares) {
-  for_channel_groups(channels, Moments{x, rows, channels, mean, squares});
+  for_channel_groups(channels, BlockMomentsOfGroup{x, rows, channels, mean, squares});
 }
 
 LOCKSTEP_VECTORIZED void normalize(const float* x, const float* mean, const float* scale, const float* shift, float* y,

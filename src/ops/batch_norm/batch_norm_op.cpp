@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> make_batch_norm_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_batch_norm(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const TensorSpec& x = inputs[0];
   if (x.dtype != DType::f32 || x.shape.size() < 2 || x.shape.back() == 0) {
     throw Error(ExitCode::configuration,
@@ -34,7 +34,8 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+Cost batch_norm_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
+                     const Signature& /*signature*/) {
   const auto n = static_cast<double>(inputs[0].elements());
   return {7 * n, 9 * n};
 }
@@ -62,8 +63,8 @@ OpDef make_batch_norm() {
                     .default_value = Attribute(false)}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.forward = true, .over_gradient = true, .over_input = true};
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_batch_norm;
+  op.cost = batch_norm_cost;
   op.kernels[DeviceKind::cpu] = make_batch_norm_cpu;
   op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
   return op;

@@ -5,7 +5,7 @@ namespace lockstep::ops {
 namespace {
 
 /// Element by element: walks the output's index and finds the input that holds it.
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult concat_reference(const ReferenceCall& call) {
   const auto rank = static_cast<std::int64_t>(call.inputs[0].shape.size());
   const std::int64_t given = call.attributes.integer("axis");
   const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
@@ -32,7 +32,7 @@ TensorSpec of(Shape shape) {
 OpCases make_concat_cases() {
   const Attributes axis1({{"axis", std::int64_t{1}}});
   return {"concat",
-          reference,
+          concat_reference,
           {
               {.name = "features", .attributes = {}, .inputs = {of({3, 5}), of({3, 2}), of({3, 1})}, .tolerance = 0},
               {.name = "rows", .attributes = axis1, .inputs = {of({2, 3, 4}), of({2, 5, 4})}, .tolerance = 0},

@@ -11,7 +11,7 @@ std::unique_ptr<Kernel> make_concat_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_concat(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const Shape& first = inputs[0].shape;
   const auto rank = static_cast<std::int64_t>(first.size());
   const std::int64_t given = attributes.integer("axis"), axis = given < 0 ? given + rank : given;
@@ -50,7 +50,7 @@ OpDef make_concat() {
   op.shorthand = "axis";
   op.min_inputs = 2;
   op.max_inputs = -1;
-  op.infer = infer;
+  op.infer = infer_concat;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   op.kernels[DeviceKind::cpu] = make_concat_cpu;
   return op;

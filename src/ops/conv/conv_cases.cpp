@@ -26,7 +26,7 @@ double output_at(const ReferenceCall& call, const ConvShape& s, Int n, Int i, In
   return sum;
 }
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult conv_reference(const ReferenceCall& call) {
   const ConvShape s = conv_shape(call.attributes, {DType::f32, call.inputs[0].shape});
   DoubleTensor y{{s.image.batch, s.image.out_height, s.image.out_width, s.filters}, {}};
   for (Int n = 0; n < s.image.batch; ++n) {
@@ -54,7 +54,7 @@ OpCase inference(OpCase the_case) {
   return the_case;
 }
 
-OpCase speed(std::string name, Attributes attributes, Shape image) {
+OpCase conv_speed(std::string name, Attributes attributes, Shape image) {
   OpCase result = small(std::move(name), std::move(attributes), std::move(image));
   result.benchmark = true;
   return result;
@@ -68,7 +68,7 @@ OpCases make_conv_cases() {
   const Attribute valid = std::string("valid");
   const std::map<std::string, Attribute> plain = {{"bias", false}}, halved = {{"bias", false}, {"stride", two}};
   return {"conv",
-          reference,
+          conv_reference,
           {
               small("same", conv(4, three), {2, 5, 7, 3}),
               small("no_bias", conv(16, three, plain), {2, 6, 5, 16}),
@@ -88,14 +88,14 @@ OpCases make_conv_cases() {
               small("single_pixel", conv(3, three), {1, 1, 1, 2}),
               small("wide_channels", conv(64, three, plain), {1, 4, 4, 64}),
               inference(small("inference", conv(16, three), {2, 6, 6, 16})),
-              speed("stem_3_16", conv(16, three, plain), {16, 32, 32, 3}),
-              speed("32x32_16", conv(16, three, plain), {16, 32, 32, 16}),
-              speed("32x32_16_to_32", conv(32, three, halved), {16, 32, 32, 16}),
-              speed("shortcut_16_to_32", conv(32, one, halved), {16, 32, 32, 16}),
-              speed("16x16_32", conv(32, three, plain), {16, 16, 16, 32}),
-              speed("16x16_32_to_64", conv(64, three, halved), {16, 16, 16, 32}),
-              speed("8x8_64", conv(64, three, plain), {16, 8, 8, 64}),
-              speed("mnist_1_32", conv(32, three), {16, 28, 28, 1}),
+              conv_speed("stem_3_16", conv(16, three, plain), {16, 32, 32, 3}),
+              conv_speed("32x32_16", conv(16, three, plain), {16, 32, 32, 16}),
+              conv_speed("32x32_16_to_32", conv(32, three, halved), {16, 32, 32, 16}),
+              conv_speed("shortcut_16_to_32", conv(32, one, halved), {16, 32, 32, 16}),
+              conv_speed("16x16_32", conv(32, three, plain), {16, 16, 16, 32}),
+              conv_speed("16x16_32_to_64", conv(64, three, halved), {16, 16, 16, 32}),
+              conv_speed("8x8_64", conv(64, three, plain), {16, 8, 8, 64}),
+              conv_speed("mnist_1_32", conv(32, three), {16, 28, 28, 1}),
           },
           CpuOrder::its_own};
 }

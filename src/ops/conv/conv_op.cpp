@@ -9,7 +9,7 @@ std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_conv(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const ConvShape s = conv_shape(attributes, inputs[0]);
   const WindowAxis &h = s.window.height, &w = s.window.width;
   const auto taps = static_cast<double>(h.kernel * w.kernel);
@@ -23,7 +23,7 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
+Cost conv_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const ConvShape s = conv_shape(attributes, inputs[0]);
   const auto taps = static_cast<double>(elements(signature.parameters[0].shape)) / static_cast<double>(s.filters);
   const double flops = 2 * taps * static_cast<double>(signature.outputs[0].elements());
@@ -54,8 +54,8 @@ OpDef make_conv() {
       {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};
   for (auto& attribute : initializer_attributes("he_normal_fan_out")) op.attributes.push_back(std::move(attribute));
   op.backward_reads = {.inputs = true, .outputs = false};
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_conv;
+  op.cost = conv_cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_conv_cpu;
   op.takes_low_precision = {DeviceKind::cpu};

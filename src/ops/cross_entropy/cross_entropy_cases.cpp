@@ -15,7 +15,7 @@ double row_loss(const double* x, const std::vector<double>& q) {
   return loss;
 }
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult cross_entropy_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
   const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
   const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
@@ -52,7 +52,7 @@ OpCases make_cross_entropy_cases() {
   const Attributes smooth({{"label_smoothing", 0.1}}), ignore({{"ignored_index", std::int64_t{2}}});
   return {
       "cross_entropy",
-      reference,
+      cross_entropy_reference,
       {
           {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {5, 7}}, labels}, .integer_bound = 7},
           {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {5, 65}}, labels}, .integer_bound = 65},

@@ -10,14 +10,15 @@ std::unique_ptr<Kernel> make_cross_entropy_cpu(const KernelRequest& request);
 namespace {
 
 /// Saved: of each row its maximum, and the log of the sum of the exponentials of what is left without it.
-Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+Signature infer_cross_entropy(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   Signature signature = classes_signature("cross_entropy", inputs);
   const Shape& shape = inputs[0].shape;
   signature.saved.assign(2, {DType::f32, Shape(shape.begin(), shape.end() - 1)});
   return signature;
 }
 
-Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+Cost cross_entropy_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
+                        const Signature& /*signature*/) {
   const auto n = static_cast<double>(inputs[0].elements());
   return {20 * n, 20 * n};
 }
@@ -40,8 +41,8 @@ OpDef make_cross_entropy() {
   op.constant_inputs = {1};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.over_input = true};
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_cross_entropy;
+  op.cost = cross_entropy_cost;
   op.kernels[DeviceKind::cpu] = make_cross_entropy_cpu;
   return op;
 }

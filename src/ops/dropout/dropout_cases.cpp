@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult dropout_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   const double rate = call.attributes.number("rate");
   if (call.mode == Mode::inference || y.values.empty()) return {{y}, {}};
@@ -28,7 +28,7 @@ Attributes rate(double value) {
 
 OpCases make_dropout_cases() {
   return {"dropout",
-          reference,
+          dropout_reference,
           {
               {.name = "odd", .attributes = rate(0.3), .inputs = {{DType::f32, {3, 77}}}},
               {.name = "image", .attributes = rate(0.5), .inputs = {{DType::f32, {2, 5, 9, 4}}}},

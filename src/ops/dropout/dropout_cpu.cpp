@@ -12,13 +12,13 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::int64_t kLanes = 16, kGroup = 64;
+constexpr std::int64_t kMaskLanes = 16, kGroup = 64;
 
 /// philox() of 16 counters: the 64 words of one group of elements. The rounds stand inside, unrolled, so that the
 /// loop over lanes becomes vector code.
 LOCKSTEP_VECTORIZED void draw_group(std::uint64_t key, std::uint64_t first_block, std::uint64_t position,
                                     std::uint32_t* words) {
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+  for (std::uint32_t lane = 0; lane < kMaskLanes; ++lane) {
     std::uint32_t c0 = static_cast<std::uint32_t>(first_block) + lane;  // a multiple of 16: no carry
     auto c1 = static_cast<std::uint32_t>(first_block >> 32);
     auto c2 = static_cast<std::uint32_t>(position), c3 = static_cast<std::uint32_t>(position >> 32);
@@ -34,9 +34,9 @@ LOCKSTEP_VECTORIZED void draw_group(std::uint64_t key, std::uint64_t first_block
       key1 += 0xBB67AE85;
     }
     words[lane] = c0;
-    words[lane + kLanes] = c1;
-    words[lane + 2 * kLanes] = c2;
-    words[lane + 3 * kLanes] = c3;
+    words[lane + kMaskLanes] = c1;
+    words[lane + 2 * kMaskLanes] = c2;
+    words[lane + 3 * kMaskLanes] = c3;
   }
 }
 
@@ -72,7 +72,7 @@ class DropoutCpu final : public Kernel {
     for (std::int64_t sample = 0; sample < batch_; ++sample) {
       const auto position = static_cast<std::uint64_t>(step->first_position + sample);
       for (std::int64_t e = 0; e < size_; e += kGroup) {
-        draw_group(key, static_cast<std::uint64_t>(e / kGroup * kLanes), position, words);
+        draw_group(key, static_cast<std::uint64_t>(e / kGroup * kMaskLanes), position, words);
         const std::int64_t at = sample * size_ + e;
         keep(words, threshold_, scale_, x + at, y + at, std::min(kGroup, size_ - e));
       }

@@ -15,7 +15,7 @@ std::unique_ptr<Kernel> make_dropout_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_dropout(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   if (inputs[0].shape.empty() || inputs[0].dtype != DType::f32) {
     throw Error(ExitCode::configuration, fmt::format("dropout: expected an input [batch, ...] of f32, found {} of {}",
                                                      to_string(inputs[0].shape), name_of(inputs[0].dtype)));
@@ -37,7 +37,7 @@ OpDef make_dropout() {
                     .below_maximum = true}};
   op.shorthand = "rate";
   op.in_place = {.forward = true, .over_gradient = true};
-  op.infer = infer;
+  op.infer = infer_dropout;
   op.cost = elementwise_cost<15, 15>;
   op.kernels[DeviceKind::cpu] = make_dropout_cpu;
   return op;

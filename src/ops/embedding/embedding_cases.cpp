@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult embedding_reference(const ReferenceCall& call) {
   const auto width = static_cast<std::size_t>(call.attributes.integer("width"));
   DoubleTensor y{call.inputs[0].shape, {}};
   y.shape.push_back(call.attributes.integer("width"));
@@ -24,7 +24,7 @@ Attributes of(std::int64_t vocabulary, std::int64_t width) {
 
 OpCases make_embedding_cases() {
   return {"embedding",
-          reference,
+          embedding_reference,
           {
               {.name = "repeated_ids",
                .attributes = of(3, 5),

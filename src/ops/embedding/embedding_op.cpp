@@ -13,7 +13,7 @@ std::unique_ptr<Kernel> make_embedding_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_embedding(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   if (inputs[0].dtype != DType::i32 || inputs[0].shape.empty()) {
     throw Error(ExitCode::configuration, fmt::format("embedding: expected an input [batch, ...] of i32, found {} of {}",
                                                      to_string(inputs[0].shape), name_of(inputs[0].dtype)));
@@ -42,7 +42,7 @@ OpDef make_embedding() {
        .minimum = 0}};
   op.constant_inputs = {0};
   op.backward_reads = {.inputs = true, .outputs = false};
-  op.infer = infer;
+  op.infer = infer_embedding;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature& signature) {
     return Cost{0, static_cast<double>(signature.outputs[0].elements())};
   };

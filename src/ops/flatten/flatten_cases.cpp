@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult flatten_reference(const ReferenceCall& call) {
   const Shape& shape = call.inputs[0].shape;
   std::int64_t features = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) features *= shape[i];
@@ -15,7 +15,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 
 OpCases make_flatten_cases() {
   return {"flatten",
-          reference,
+          flatten_reference,
           {
               {.name = "image", .attributes = {}, .inputs = {{DType::f32, {2, 3, 5, 4}}}},
               {.name = "scalar_samples", .attributes = {}, .inputs = {{DType::f32, {3}}}},

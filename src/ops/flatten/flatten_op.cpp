@@ -9,7 +9,7 @@ namespace lockstep::ops {
 
 namespace {
 
-Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+Signature infer_flatten(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   const Shape& shape = inputs[0].shape;
   if (shape.empty())
     throw Error(ExitCode::configuration, "flatten: expected an input with a batch dimension, found []");
@@ -27,7 +27,7 @@ OpDef make_flatten() {
   op.name = "flatten";
   op.doc = "each sample as one row of features";
   op.view = true;
-  op.infer = infer;
+  op.infer = infer_flatten;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   return op;
 }

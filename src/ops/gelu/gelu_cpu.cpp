@@ -5,6 +5,7 @@
 #include "device/cpu/lanes.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gelu/gelu_formulas.hpp"
+#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
@@ -41,10 +42,6 @@ LOCKSTEP_VECTORIZED void training_tanh(const float* x, float* y, float* slope, s
 }
 LOCKSTEP_VECTORIZED void training_exact(const float* x, float* y, float* slope, std::int64_t n) {
   forward_with_slope<GeluExact>(x, y, slope, n);
-}
-
-LOCKSTEP_VECTORIZED void multiply(const float* slope, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * slope[i];
 }
 
 class GeluCpu final : public Kernel {

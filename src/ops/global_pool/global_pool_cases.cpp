@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult global_pool_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   const bool maximum = call.attributes.text("kind") == "max";
   const std::int64_t batch = x.shape.front(), channels = x.shape.back();
@@ -30,7 +30,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 OpCases make_global_pool_cases() {
   const Attributes maximum({{"kind", std::string("max")}});
   return {"global_pool",
-          reference,
+          global_pool_reference,
           {
               {.name = "average", .inputs = {{DType::f32, {3, 5, 7, 3}}}},
               {.name = "average_64", .inputs = {{DType::f32, {2, 8, 8, 64}}}},

@@ -17,7 +17,7 @@ bool is_maximum(const Attributes& attributes) {
   return attributes.text("kind") == "max";
 }
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_global_pool(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const TensorSpec& x = inputs[0];
   std::int64_t pixels = 1;
   for (std::size_t i = 1; i + 1 < x.shape.size(); ++i) pixels *= x.shape[i];
@@ -37,7 +37,8 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
+Cost global_pool_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
+                      const Signature& /*signature*/) {
   const auto n = static_cast<double>(inputs[0].elements());
   return {n, n};
 }
@@ -54,8 +55,8 @@ OpDef make_global_pool() {
                     .default_value = Attribute(std::string("average")),
                     .choices = {"average", "max"}}};
   op.shorthand = "kind";
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_global_pool;
+  op.cost = global_pool_cost;
   op.kernels[DeviceKind::cpu] = make_global_pool_cpu;
   return op;
 }

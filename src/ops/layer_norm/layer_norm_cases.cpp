@@ -16,7 +16,7 @@ void normalize_row(const double* x, const ReferenceCall& call, double* y, std::s
   }
 }
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult layer_norm_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   DoubleTensor y = x;
   const auto n = static_cast<std::size_t>(x.shape.back());
@@ -29,7 +29,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 OpCases make_layer_norm_cases() {
   const Attributes no_bias({{"bias", false}}), epsilon({{"epsilon", 0.1}});
   return {"layer_norm",
-          reference,
+          layer_norm_reference,
           {
               {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 37}}}},
               {.name = "sequence", .attributes = epsilon, .inputs = {{DType::f32, {2, 3, 16}}}},

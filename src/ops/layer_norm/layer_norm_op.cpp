@@ -11,7 +11,7 @@ std::unique_ptr<Kernel> make_layer_norm_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_layer_norm(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   expect_rows("layer_norm", inputs[0]);
   const std::int64_t size = inputs[0].shape.back();
   Signature signature;
@@ -36,7 +36,7 @@ OpDef make_layer_norm() {
                    {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = true}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.over_gradient = true, .over_input = true};
-  op.infer = infer;
+  op.infer = infer_layer_norm;
   op.cost = elementwise_cost<8, 14>;
   op.kernels[DeviceKind::cpu] = make_layer_norm_cpu;
   return op;

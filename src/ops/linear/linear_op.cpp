@@ -16,7 +16,7 @@ bool has_bias(const Attributes& attributes) {
   return attributes.has("bias") ? attributes.boolean("bias") : !attributes.has("tied");
 }
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_linear(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const TensorSpec& x = inputs[0];
   if (x.dtype != DType::f32 || x.shape.size() < 2) {
     throw Error(ExitCode::configuration,
@@ -35,7 +35,7 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
+Cost linear_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
   const double flops =
       2.0 * static_cast<double>(inputs[0].elements()) * static_cast<double>(signature.outputs[0].shape.back());
   return {flops, 2 * flops};
@@ -60,8 +60,8 @@ OpDef make_linear() {
   for (auto& attribute : initializer_attributes()) op.attributes.push_back(std::move(attribute));
   op.shorthand = "features";
   op.backward_reads = {.inputs = true, .outputs = false};
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_linear;
+  op.cost = linear_cost;
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_linear_cpu;
   op.takes_low_precision = {DeviceKind::cpu};

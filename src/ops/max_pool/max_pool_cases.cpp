@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult max_pool_reference(const ReferenceCall& call) {
   const PoolShape shape = pool_shape("max_pool", call.attributes, {DType::f32, call.inputs[0].shape});
   return pool_reference(shape, call.inputs[0], [](const std::vector<double>& covered, std::int64_t /*outside*/) {
     return *std::max_element(covered.begin(), covered.end());
@@ -16,7 +16,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 }  // namespace
 
 OpCases make_max_pool_cases() {
-  return {"max_pool", reference, pool_cases()};
+  return {"max_pool", max_pool_reference, pool_cases()};
 }
 
 }  // namespace lockstep::ops

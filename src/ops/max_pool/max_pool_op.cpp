@@ -11,7 +11,7 @@ std::unique_ptr<Kernel> make_max_pool_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_max_pool(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const PoolShape s = pool_shape("max_pool", attributes, inputs[0]);
   const std::int64_t taps = s.window.height.kernel * s.window.width.kernel;
   if (taps > 256) {  // the winner's place is kept in a byte
@@ -25,7 +25,7 @@ Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs
   return signature;
 }
 
-Cost cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
+Cost max_pool_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const PoolShape s = pool_shape("max_pool", attributes, inputs[0]);
   const auto n = static_cast<double>(signature.outputs[0].elements());
   return {n * static_cast<double>(s.window.height.kernel * s.window.width.kernel), n};
@@ -39,8 +39,8 @@ OpDef make_max_pool() {
   op.doc = "the largest pixel of each window, by channel";
   op.attributes = pool_attributes();
   op.shorthand = "kernel";
-  op.infer = infer;
-  op.cost = cost;
+  op.infer = infer_max_pool;
+  op.cost = max_pool_cost;
   op.kernels[DeviceKind::cpu] = make_max_pool_cpu;
   return op;
 }

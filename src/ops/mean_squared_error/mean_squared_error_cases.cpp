@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult mean_squared_error_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
   const auto batch = static_cast<std::size_t>(x.shape[0]);
   DoubleTensor loss{{x.shape[0]}, std::vector<double>(batch)}, count = loss;
@@ -24,7 +24,7 @@ std::vector<TensorSpec> pair(Shape prediction, Shape target) {
 
 OpCases make_mean_squared_error_cases() {
   return {"mean_squared_error",
-          reference,
+          mean_squared_error_reference,
           {
               {.name = "odd", .attributes = {}, .inputs = pair({3, 37}, {3, 37})},
               {.name = "image", .attributes = {}, .inputs = pair({2, 3, 4, 3}, {2, 3, 4, 3})},

@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> make_mean_squared_error_cpu(const KernelRequest& request
 
 namespace {
 
-Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+Signature infer_mean_squared_error(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   const TensorSpec &prediction = inputs[0], &target = inputs[1];
   Shape column = target.shape;
   column.push_back(1);
@@ -40,7 +40,7 @@ OpDef make_mean_squared_error() {
   op.min_inputs = op.max_inputs = 2;
   op.constant_inputs = {1};
   op.backward_reads = {.inputs = true, .outputs = false};
-  op.infer = infer;
+  op.infer = infer_mean_squared_error;
   op.cost = elementwise_cost<3, 2>;
   op.kernels[DeviceKind::cpu] = make_mean_squared_error_cpu;
   return op;

@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult mul_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   for (std::size_t input = 1; input < call.inputs.size(); ++input) {
     for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] *= call.inputs[input].values[i];
@@ -12,15 +12,11 @@ ReferenceResult reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-std::vector<TensorSpec> several(std::size_t count, Shape shape) {
-  return {count, {DType::f32, std::move(shape)}};
-}
-
 }  // namespace
 
 OpCases make_mul_cases() {
   return {"mul",
-          reference,
+          mul_reference,
           {
               {.name = "two", .attributes = {}, .inputs = several(2, {3, 7})},
               {.name = "four", .attributes = {}, .inputs = several(4, {2, 5, 3})},

@@ -1,17 +1,12 @@
 // The gradient of an input is dy times the other inputs, from left to right.
 #include <memory>
 
-#include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
 namespace {
-
-/// y may be a.
-LOCKSTEP_VECTORIZED void multiply(const float* a, const float* b, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
-}
 
 class MulCpu final : public Kernel {
  public:

@@ -7,7 +7,7 @@ namespace lockstep::ops {
 namespace {
 
 /// The sum that is reported, before the exponential.
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult perplexity_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
   const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
   DoubleTensor value{{x.shape[0]}, std::vector<double>(batch)}, count = value;
@@ -25,7 +25,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 
 OpCases make_perplexity_cases() {
   return {"perplexity",
-          reference,
+          perplexity_reference,
           {
               {.name = "sequence",
                .attributes = {},

@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult position_embedding_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   const auto sample = static_cast<std::size_t>(y.shape[1] * y.shape[2]);
   for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += call.parameters[0].values[i % sample];
@@ -16,7 +16,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 OpCases make_position_embedding_cases() {
   const Attributes longer({{"length", std::int64_t{9}}});
   return {"position_embedding",
-          reference,
+          position_embedding_reference,
           {
               {.name = "full", .attributes = {}, .inputs = {{DType::f32, {3, 5, 7}}}},
               {.name = "shorter_sample", .attributes = longer, .inputs = {{DType::f32, {2, 4, 3}}}},

@@ -2,17 +2,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
 namespace {
-
-/// y may be a or b.
-LOCKSTEP_VECTORIZED void add(const float* a, const float* b, float* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
-}
 
 class PositionEmbeddingCpu final : public Kernel {
  public:

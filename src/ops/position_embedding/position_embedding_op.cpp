@@ -12,7 +12,7 @@ std::unique_ptr<Kernel> make_position_embedding_cpu(const KernelRequest& request
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_position_embedding(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const TensorSpec& x = inputs[0];
   if (x.dtype != DType::f32 || x.shape.size() != 3) {
     throw Error(ExitCode::configuration,
@@ -47,7 +47,7 @@ OpDef make_position_embedding() {
                     .default_value = 0.02,
                     .minimum = 0}};
   op.shorthand = "length";
-  op.infer = infer;
+  op.infer = infer_position_embedding;
   op.cost = elementwise_cost<1, 1>;
   op.kernels[DeviceKind::cpu] = make_position_embedding_cpu;
   return op;

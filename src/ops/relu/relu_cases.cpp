@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult relu_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   for (double& value : y.values) value = value > 0 ? value : 0;
   return {{y}, {}};
@@ -14,7 +14,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 
 OpCases make_relu_cases() {
   return {"relu",
-          reference,
+          relu_reference,
           {
               {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 7}}}},
               {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},

@@ -3,6 +3,7 @@
 
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
@@ -10,10 +11,6 @@ namespace {
 
 LOCKSTEP_VECTORIZED void relu(const float* x, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : 0;
-}
-
-LOCKSTEP_VECTORIZED void relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
 class ReluCpu final : public Kernel {

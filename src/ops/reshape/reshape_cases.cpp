@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult reshape_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   Shape shape = call.attributes.integers("shape");
   std::int64_t size = 1, known = 1;
@@ -23,7 +23,7 @@ Attributes to(Shape shape) {
 
 OpCases make_reshape_cases() {
   return {"reshape",
-          reference,
+          reshape_reference,
           {
               {.name = "split", .attributes = to({3, -1}), .inputs = {{DType::f32, {2, 5, 9}}}},
               {.name = "given", .attributes = to({5, 1, 9}), .inputs = {{DType::f32, {2, 45}}}},

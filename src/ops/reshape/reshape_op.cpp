@@ -16,7 +16,7 @@ namespace {
                           to_string(found), to_string(wanted)));
 }
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_reshape(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const Shape& shape = inputs[0].shape;
   const Shape wanted = attributes.integers("shape");
   if (shape.empty()) fail(wanted, shape);
@@ -48,7 +48,7 @@ OpDef make_reshape() {
                     .minimum = -1}};
   op.shorthand = "shape";
   op.view = true;
-  op.infer = infer;
+  op.infer = infer_reshape;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   return op;
 }

@@ -6,7 +6,7 @@ namespace lockstep::ops {
 
 namespace {
 
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult rms_norm_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   const auto n = static_cast<std::size_t>(y.shape.back());
   for (std::size_t at = 0; at < y.values.size(); at += n) {
@@ -22,7 +22,7 @@ ReferenceResult reference(const ReferenceCall& call) {
 
 OpCases make_rms_norm_cases() {
   return {"rms_norm",
-          reference,
+          rms_norm_reference,
           {
               {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 37}}}},
               {.name = "sequence", .attributes = Attributes({{"epsilon", 0.1}}), .inputs = {{DType::f32, {2, 3, 16}}}},

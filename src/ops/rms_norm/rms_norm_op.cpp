@@ -10,7 +10,7 @@ std::unique_ptr<Kernel> make_rms_norm_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+Signature infer_rms_norm(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   expect_rows("rms_norm", inputs[0]);
   Signature signature;
   signature.outputs = {inputs[0]};
@@ -31,7 +31,7 @@ OpDef make_rms_norm() {
                     .default_value = 1e-5,
                     .minimum = 0}};
   op.backward_reads = {.inputs = true, .outputs = false};
-  op.infer = infer;
+  op.infer = infer_rms_norm;
   op.cost = elementwise_cost<5, 11>;
   op.kernels[DeviceKind::cpu] = make_rms_norm_cpu;
   return op;

@@ -5,7 +5,7 @@ namespace lockstep::ops {
 
 namespace {
 
-LOCKSTEP_VECTORIZED void multiply(float factor, const float* x, float* y, std::int64_t n) {
+LOCKSTEP_VECTORIZED void scale_by(float factor, const float* x, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
@@ -13,9 +13,9 @@ class ScaleCpu final : public Kernel {
  public:
   ScaleCpu(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
 
-  void forward(const ForwardCall& call) override { multiply(factor_, input(call), output(call), n_); }
+  void forward(const ForwardCall& call) override { scale_by(factor_, input(call), output(call), n_); }
   void backward(const BackwardCall& call) override {
-    if (input_gradient(call) != nullptr) multiply(factor_, output_gradient(call), input_gradient(call), n_);
+    if (input_gradient(call) != nullptr) scale_by(factor_, output_gradient(call), input_gradient(call), n_);
   }
 
  private:

@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> make_scale_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const double factor = attributes.number("factor");
   const auto rounded = static_cast<float>(factor);
   if (!std::isfinite(rounded) || (rounded == 0 && factor != 0)) {
@@ -36,7 +36,7 @@ OpDef make_scale() {
   op.attributes = {{.name = "factor", .kind = AttributeKind::number, .doc = "the constant"}};
   op.shorthand = "factor";
   op.in_place = {.forward = true, .over_gradient = true};
-  op.infer = infer;
+  op.infer = infer_scale;
   op.cost = elementwise_cost<1, 1>;
   op.kernels[DeviceKind::cpu] = make_scale_cpu;
   return op;

@@ -8,11 +8,11 @@ namespace {
 
 using device::Lanes;
 
-LOCKSTEP_VECTORIZED void forward(const float* x, float* y, std::int64_t n) {
+LOCKSTEP_VECTORIZED void silu_forward(const float* x, float* y, std::int64_t n) {
   device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return v * device::vector_sigmoid(v); });
 }
 
-LOCKSTEP_VECTORIZED void backward(const float* x, const float* dy, float* dx, std::int64_t n) {
+LOCKSTEP_VECTORIZED void silu_backward(const float* x, const float* dy, float* dx, std::int64_t n) {
   device::map(x, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
     const Lanes s = device::vector_sigmoid(v);
     return dv * (s + v * s * (1.0F - s));
@@ -22,7 +22,7 @@ LOCKSTEP_VECTORIZED void backward(const float* x, const float* dy, float* dx, st
 }  // namespace
 
 std::unique_ptr<Kernel> make_silu_cpu(const KernelRequest& request) {
-  return std::make_unique<ActivationCpu>(request.outputs[0].elements(), false, forward, backward);
+  return std::make_unique<ActivationCpu>(request.outputs[0].elements(), false, silu_forward, silu_backward);
 }
 
 }  // namespace lockstep::ops

@@ -5,7 +5,7 @@ namespace lockstep::ops {
 namespace {
 
 /// Takes each input element's index apart and puts it together in the new order.
-ReferenceResult reference(const ReferenceCall& call) {
+ReferenceResult transpose_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   std::vector<std::size_t> order = {0};
   for (const auto dimension : call.attributes.integers("order")) order.push_back(static_cast<std::size_t>(dimension));
@@ -32,7 +32,7 @@ Attributes order(std::vector<std::int64_t> list) {
 
 OpCases make_transpose_cases() {
   return {"transpose",
-          reference,
+          transpose_reference,
           {
               {.name = "matrix", .attributes = order({2, 1}), .inputs = {{DType::f32, {2, 3, 5}}}, .tolerance = 0},
               {.name = "cycle", .attributes = order({3, 1, 2}), .inputs = {{DType::f32, {2, 3, 5, 4}}}, .tolerance = 0},

@@ -15,7 +15,7 @@ std::unique_ptr<Kernel> make_transpose_cpu(const KernelRequest& request);
 
 namespace {
 
-Signature infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Signature infer_transpose(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const Shape& shape = inputs[0].shape;
   const auto order = attributes.integers("order");
   auto sorted = order;
@@ -46,7 +46,7 @@ OpDef make_transpose() {
                     .doc = "the input's dimensions in their new order, without the batch, which is 0: [2, 1]",
                     .minimum = 1}};
   op.shorthand = "order";
-  op.infer = infer;
+  op.infer = infer_transpose;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   op.kernels[DeviceKind::cpu] = make_transpose_cpu;
   return op;
