@@ -13,15 +13,15 @@
 namespace lockstep::balance {
 namespace {
 
-struct Case {
+struct LargeCase {
   std::vector<RankCost> ranks;
   int shards = 0;
   double exchange = 0;
 };
 
 // About `shards_each` shards for a rank, speeds scattered by 10 %, one rank at half speed.
-Case scattered(std::mt19937& random, int count, int shards_each, int workers, double exchange) {
-  Case c{{}, count * shards_each, exchange};
+LargeCase scattered(std::mt19937& random, int count, int shards_each, int workers, double exchange) {
+  LargeCase c{{}, count * shards_each, exchange};
   for (int r = 0; r < count; ++r) {
     const double slower = 1 + static_cast<double>(random() % 1000) / 10'000;
     c.ranks.push_back({0.01 * slower, 0.001, workers, 4 * shards_each});
@@ -36,7 +36,7 @@ int distance(const std::vector<int>& a, const std::vector<int>& b) {
   return sum;
 }
 
-void expect_valid(const Case& c, const std::vector<int>& counts) {
+void expect_valid(const LargeCase& c, const std::vector<int>& counts) {
   ASSERT_EQ(counts.size(), c.ranks.size());
   ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
   for (std::size_t r = 0; r < counts.size(); ++r) {
@@ -46,8 +46,9 @@ void expect_valid(const Case& c, const std::vector<int>& counts) {
 }
 
 // Anything: few ranks, coarse rounds, memory limits, an exchange that matters or not.
-Case any_case(std::mt19937& random) {
-  Case c{{}, 1 + static_cast<int>(random() % 60), random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 50};
+LargeCase any_case(std::mt19937& random) {
+  LargeCase c{
+      {}, 1 + static_cast<int>(random() % 60), random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 50};
   int room = 0;
   for (std::size_t ranks = 1 + random() % 12; c.ranks.size() < ranks || room < c.shards;) {
     const int most = 1 + static_cast<int>(random() % 40);
@@ -79,7 +80,7 @@ TEST(LargeSplit, MostWithinIsThatOfATrialOfAllCounts) {
 TEST(LargeSplit, FastestStepIsTheFirstTimeOfARankThatIsEnough) {
   std::mt19937 random(6);
   for (int round = 0; round < 500; ++round) {
-    const Case c = any_case(random);
+    const LargeCase c = any_case(random);
     std::vector<double> times;
     for (const RankCost& rank : c.ranks) {
       for (int n = 0; n <= std::min(c.shards, rank.most_shards); ++n)
@@ -108,7 +109,7 @@ TEST(LargeSplit, IsMostOftenAsFastAsTheExactOne) {
   constexpr int kRounds = 2000;
   double worst = 1;
   for (int round = 0; round < kRounds; ++round) {
-    const Case c = any_case(random);
+    const LargeCase c = any_case(random);
     std::vector<int> near(c.ranks.size(), 0);
     for (int v = 0; v < c.shards; ++v) ++near[random() % near.size()];
     const auto counts = large_split(c.ranks, c.shards, c.exchange, near, 0);
@@ -129,7 +130,7 @@ TEST(LargeSplit, IsAsFastAsTheExactOneOfScatteredSpeedsAndMovesAsFew) {
   std::mt19937 random(3);
   for (int round = 0; round < 60; ++round) {
     const double exchange = round % 3 == 0 ? 0 : 0.01 / static_cast<double>(1 + random() % 20);
-    const Case c =
+    const LargeCase c =
         scattered(random, 64, 8 + static_cast<int>(random() % 9), 1 + static_cast<int>(random() % 2), exchange);
     const std::vector<int> near(c.ranks.size(), c.shards / static_cast<int>(c.ranks.size()));
     for (const double slack : {0.0, 0.02}) {
@@ -146,7 +147,7 @@ TEST(LargeSplit, IsAsFastAsTheExactOneOfScatteredSpeedsAndMovesAsFew) {
 
 TEST(LargeSplit, WithoutABeforeToo) {
   std::mt19937 random(4);
-  const Case c = scattered(random, 64, 8, 1, 0.001);
+  const LargeCase c = scattered(random, 64, 8, 1, 0.001);
   const auto counts = large_split(c.ranks, c.shards, c.exchange, {}, 0);
   expect_valid(c, counts);
   EXPECT_LE(step_seconds(c.ranks, counts, c.exchange), 1.01 * fastest_step(c.ranks, c.shards, c.exchange));
@@ -156,7 +157,7 @@ TEST(LargeSplit, WithoutABeforeToo) {
 TEST(LargeSplit, SixteenThousandRanks) {
   std::mt19937 random(5);
   for (const double exchange : {0.0, 0.0005, 0.01, 0.1}) {
-    const Case c = scattered(random, 16'384, 8, 1, exchange);
+    const LargeCase c = scattered(random, 16'384, 8, 1, exchange);
     const std::vector<int> near(c.ranks.size(), 8);
     const auto counts = best_split(c.ranks, c.shards, exchange, near, 0.005);
     expect_valid(c, counts);

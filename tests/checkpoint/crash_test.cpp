@@ -12,7 +12,7 @@ namespace lockstep::checkpoint {
 
 namespace {
 
-WriterOptions options_for(const std::string& directory) {
+WriterOptions keep_two(const std::string& directory) {
   WriterOptions options;
   options.directory = directory;
   options.best = best_checkpoint(directory);
@@ -25,7 +25,7 @@ WriterOptions options_for(const std::string& directory) {
 void train(Communicator& communicator, const std::string& directory, std::int64_t first, std::int64_t last,
            FaultyFiles& files) {
   SmallModel model;
-  CheckpointWriter writer(communicator, model.sources(), options_for(directory), files);
+  CheckpointWriter writer(communicator, model.sources(), keep_two(directory), files);
   for (std::int64_t step = first; step <= last; ++step) {
     model.set(static_cast<float>(step));
     if (communicator.rank() == 0) files.note("begin " + std::to_string(step));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-WriterOptions options_for(const std::string& directory) {
+WriterOptions keep_all(const std::string& directory) {
   WriterOptions options;
   options.directory = directory;
   options.part_bytes = SmallModel::kPart;
@@ -48,7 +48,7 @@ TEST(CheckpointFailure, EveryKindOfCallMayFailAndTheNextCheckpointIsWritten) {
     broken.into(files);
     const auto alone = make_single_communicator();
     SmallModel model;
-    CheckpointWriter writer(*alone, model.sources(), options_for(folder / "c"), files);
+    CheckpointWriter writer(*alone, model.sources(), keep_all(folder / "c"), files);
     for (std::int64_t step = 1; step <= 3; ++step) {
       broken.on = step == 2;
       model.set(static_cast<float>(step));
@@ -80,7 +80,7 @@ TEST(CheckpointFailure, TheRankAndHostAreNamed) {
       4,
       [&](Communicator& communicator) {
         SmallModel model;
-        CheckpointWriter writer(communicator, model.sources(), options_for(folder / "c"), files);
+        CheckpointWriter writer(communicator, model.sources(), keep_all(folder / "c"), files);
         ASSERT_TRUE(writer.begin(progress_of(1), false));
         const std::string failure = writer.finish();  // the same on every rank
         EXPECT_TRUE(failure.starts_with("rank ")) << failure;
@@ -101,7 +101,7 @@ TEST(CheckpointFailure, AVanishedDirectoryIsMadeAgain) {
   const Folder folder;
   const auto alone = make_single_communicator();
   SmallModel model;
-  CheckpointWriter writer(*alone, model.sources(), options_for(folder / "run/checkpoints"));
+  CheckpointWriter writer(*alone, model.sources(), keep_all(folder / "run/checkpoints"));
   ASSERT_TRUE(writer.begin(progress_of(1), false));
   ASSERT_EQ(writer.finish(), "");
   fs::remove_all(folder / "run");
@@ -118,7 +118,7 @@ TEST(CheckpointFailure, OldOnesThatCannotBeRemovedAreNoFailure) {
   broken.into(files);
   const auto alone = make_single_communicator();
   SmallModel model;
-  auto options = options_for(folder / "c");
+  auto options = keep_all(folder / "c");
   options.retention.keep = 1;
   CheckpointWriter writer(*alone, model.sources(), options, files);
   ASSERT_TRUE(writer.begin(progress_of(1), false));
@@ -142,7 +142,7 @@ TEST(CheckpointFailure, OneAtATime) {
   std::atomic<int> second_began{0}, first_began{0};
   run_in_threads(2, [&](Communicator& communicator) {
     SmallModel model;
-    CheckpointWriter writer(communicator, model.sources(), options_for(folder / "c"), files);
+    CheckpointWriter writer(communicator, model.sources(), keep_all(folder / "c"), files);
     ASSERT_TRUE(writer.begin(progress_of(1), false));  // returns while the files are not written
     ++first_began;
     std::jthread release;
@@ -177,8 +177,7 @@ TEST(CheckpointFailure, AnErrorWaitsForTheWrite) {
                               [&](Communicator& communicator) {
                                 SmallModel model;
                                 model.set(5);
-                                CheckpointWriter writer(communicator, model.sources(), options_for(folder / "c"),
-                                                        files);
+                                CheckpointWriter writer(communicator, model.sources(), keep_all(folder / "c"), files);
                                 ASSERT_TRUE(writer.begin(progress_of(5), false));
                                 throw Error(ExitCode::diverged, "the loss is nan");
                               }),

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/error_of.hpp"
 #include "comm/exchange_run.hpp"
 #include "core/trace.hpp"
 #include "lockstep/error.hpp"
@@ -152,16 +153,6 @@ TEST(Exchange, FewGradientsAreAliveAtOnce) {
       EXPECT_LE(exchange->statistics().peak_elements, bound * 4000);
     });
   }
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::infrastructure);
-    return error.what();
-  }
-  return "no error";
 }
 
 constexpr const char* kHint =

@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using device::FakeGpu;
 
-constexpr ExchangeOptions kOptions{.timeout = 60s};
-constexpr unsigned kSeeds = 25;
+constexpr ExchangeOptions kGpuOptions{.timeout = 60s};
+constexpr unsigned kGpuSeeds = 25;
 
 using device::bytes_of;
 
@@ -66,9 +66,9 @@ class FakeSide {
 };
 
 TEST(GpuExchange, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
-  for (const unsigned seed : seeds(kSeeds)) {
+  for (const unsigned seed : seeds(kGpuSeeds)) {
     const Case c = random_case(seed, 1, 5);
-    ASSERT_EQ(wrong<FakeSide>(c, expected_of(c), kOptions), "")
+    ASSERT_EQ(wrong<FakeSide>(c, expected_of(c), kGpuOptions), "")
         << "seed " << seed << ": " << c.text() << "\n  " << rerun(seed, "comm_test");
   }
 }
@@ -104,7 +104,7 @@ TEST(GpuExchange, EndsWhenAPeerIsGone) {
   bool ended = false;
   EXPECT_THROW(run_in_threads(2,
                               [&](Communicator& communicator) {
-                                FakeSide side(communicator, c, kOptions);
+                                FakeSide side(communicator, c, kGpuOptions);
                                 side.exchange().begin_step(5, assignment);
                                 if (communicator.rank() == 1) throw Error(ExitCode::internal, "gone");
                                 compute(side, c, 5, assignment.shards_of_rank[0], 1);
@@ -220,7 +220,7 @@ TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
         all.back().insert(all.back().begin(), first);
       }
       run_in_threads(ranks, [&](Communicator& communicator) {
-        FakeSide side(communicator, c, kOptions);
+        FakeSide side(communicator, c, kGpuOptions);
         const auto rank = static_cast<std::size_t>(communicator.rank());
         Assignment assignment;
         std::size_t most = 0;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/error_of.hpp"
 #include "comm/transport/doorbell.hpp"
 #include "comm/transport/launcher.hpp"
 #include "lockstep/error.hpp"
@@ -29,16 +30,6 @@ TEST(SharedSegment, TwoMappingsSeeTheSameBytes) {
   ASSERT_NE(mine.data(), peers.data());
   std::fill_n(mine.data(), 10'000, std::byte{7});
   EXPECT_EQ(peers.data()[9'999], std::byte{7});
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::infrastructure);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(SharedSegment, SaysWhatIsNeededAndWhatToTryWhereThereIsTooLittle) {

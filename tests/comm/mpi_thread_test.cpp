@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/error_of.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
@@ -25,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kTag = 5, kNobody = 99;
+constexpr int kTag = 5, kNoSuchRank = 99;
 constexpr int kMany = 40;
 constexpr double kAtOnce = 15;  ///< seconds, on a machine that is busy; two for each transfer would be 80
 
@@ -59,15 +60,6 @@ class MpiThreadDeathTest : public testing::Test {
   end_process();
 }
 
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 struct Message {
   std::array<std::byte, 8> bytes{};
 };
@@ -78,7 +70,7 @@ TEST_F(MpiThreadDeathTest, AnErrorIsToldAtOnceToAllWhoWait) {
     std::vector<std::unique_ptr<Transfer>> pending;
     for (auto& message : messages) pending.push_back(ranks.receive(message.bytes, 0, kTag));
     const auto start = Clock::now();
-    const std::string wrong = error_of([&] { ranks.send(messages[0].bytes, kNobody, kTag)->wait(kOperation); });
+    const std::string wrong = error_of([&] { ranks.send(messages[0].bytes, kNoSuchRank, kTag)->wait(kOperation); });
     EXPECT_EQ(wrong.find("MPI_Isend failed with code"), 0U) << wrong;
     for (const auto& transfer : pending) EXPECT_EQ(error_of([&] { transfer->wait(kOperation); }), wrong);
     pending.clear();

@@ -31,7 +31,7 @@ Values sum_of(const Tree& tree, TreeNode node) {
   return left;
 }
 
-struct Rank {
+struct PlannedRank {
   SlicePlan plan;
   std::vector<Values> roots;
   std::vector<float*> root_memory;
@@ -40,7 +40,7 @@ struct Rank {
 };
 
 /// Delivers the messages of a round between all ranks.
-void deliver(std::vector<Rank>& ranks, SlicePlan::Round SlicePlan::*round) {
+void deliver(std::vector<PlannedRank>& ranks, SlicePlan::Round SlicePlan::*round) {
   std::map<std::pair<int, int>, std::deque<Values>> wires;  // by (from, to)
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     for (const auto& send : (ranks[r].plan.*round).sends) {
@@ -70,27 +70,27 @@ Values play(const Tree& tree, const Assignment& assignment, const std::vector<st
             const std::vector<int>& host_of) {
   const Hosts hosts = hosts_of(host_of);
   const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
-  std::vector<Rank> ranks;
+  std::vector<PlannedRank> ranks;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
-    Rank& rank = ranks.emplace_back();
+    PlannedRank& rank = ranks.emplace_back();
     rank.plan = slice_plan(tree, hosts, sums, static_cast<int>(r), bounds);
     for (const TreeNode node : tree.maximal_subtrees(assignment.shards_of_rank[r])) {
       rank.roots.push_back(sum_of(tree, node));
     }
     rank.received.resize(static_cast<std::size_t>(rank.plan.receive_elements));
   }
-  for (Rank& rank : ranks) {  // they no longer move
+  for (PlannedRank& rank : ranks) {  // they no longer move
     for (Values& root : rank.roots) rank.root_memory.push_back(root.data());
   }
   device::HostGpu gpu;
   const auto stream = gpu.make_stream();
   deliver(ranks, &SlicePlan::inside);
-  for (Rank& rank : ranks) {
+  for (PlannedRank& rank : ranks) {
     for (const auto& sum : rank.plan.gathered) add_slices(gpu, stream, sum, rank.memory());
   }
   deliver(ranks, &SlicePlan::between);
   Values whole(static_cast<std::size_t>(kElements), std::nanf(""));
-  for (Rank& rank : ranks) add_slices(gpu, stream, rank.plan.own, rank.memory(), whole.data() + rank.plan.first);
+  for (PlannedRank& rank : ranks) add_slices(gpu, stream, rank.plan.own, rank.memory(), whole.data() + rank.plan.first);
   return whole;
 }
 

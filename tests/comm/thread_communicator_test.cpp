@@ -5,6 +5,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "comm/error_of.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
 
@@ -129,23 +130,13 @@ TEST(ThreadCommunicator, CollectivesSendAtMostOneMessageARound) {
   }
 }
 
-std::string error_of(const std::function<void()>& body, ExitCode code) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(ThreadCommunicator, DeadlineNamesRankHostPeerOperationAndStep) {
   std::string message;
   run_in_threads(3,
                  [&](Communicator& c) {
                    if (c.rank() != 1) return;
                    float value = 0;
-                   message = error_of(
+                   message = comm::error_of(
                        [&] {
                          c.receive(std::as_writable_bytes(std::span(&value, 1)), 2, 0)->wait({"exchange", 17, 100ms});
                        },
@@ -160,11 +151,11 @@ TEST(ThreadCommunicator, DeadlineNamesRankHostPeerOperationAndStep) {
 TEST(ThreadCommunicator, AFailedRankWakesTheOthersAndItsErrorIsTheJobs) {
   std::vector<std::string> messages(3);
   const auto start = std::chrono::steady_clock::now();
-  const std::string message = error_of(
+  const std::string message = comm::error_of(
       [&] {
         run_in_threads(3, [&](Communicator& c) {
           if (c.rank() == 2) throw Error(ExitCode::diverged, "the loss is not finite");
-          messages[static_cast<std::size_t>(c.rank())] = error_of(
+          messages[static_cast<std::size_t>(c.rank())] = comm::error_of(
               [&] {
                 c.barrier({"barrier", 1, 20'000ms});
               },

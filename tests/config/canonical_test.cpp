@@ -13,7 +13,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr const char* kJob = R"(job:
+constexpr const char* kShortJob = R"(job:
   model: {layers: [{conv: {filters: 8, kernel: 3}, name: stem}, relu, {add: {inputs: [previous, stem]}}, {linear: {features: 10}}]}
   data: {train: {images: data/train.tar}, validation: {fraction: 0.1}, augment: [flip, {crop: 2}]}
   metrics: accuracy
@@ -21,8 +21,8 @@ constexpr const char* kJob = R"(job:
   learning_rate: {peak: 0.1, schedule: cosine}
 )";
 
-Job with(const std::vector<std::string>& overrides) {
-  return load_text(kJob, "job.yaml", overrides, test_catalogue(), false);
+Job load_with(const std::vector<std::string>& overrides) {
+  return load_text(kShortJob, "job.yaml", overrides, test_catalogue(), false);
 }
 
 std::vector<std::string> examples() {
@@ -34,7 +34,7 @@ std::vector<std::string> examples() {
 }
 
 TEST(Canonical, ReadsAsTheSameJob) {
-  std::vector<Job> jobs{with({}), default_job({}, test_catalogue())};
+  std::vector<Job> jobs{load_with({}), default_job({}, test_catalogue())};
   for (const auto& path : examples()) jobs.push_back(load(path, {}, test_catalogue(), false));
   for (const auto& job : jobs) {
     const Job again = load_text(job.canonical, "other.json", {}, test_catalogue(), false);
@@ -44,7 +44,7 @@ TEST(Canonical, ReadsAsTheSameJob) {
 }
 
 TEST(Canonical, HasEveryDefault) {
-  const auto job = nlohmann::json::parse(with({}).canonical).at("job");
+  const auto job = nlohmann::json::parse(load_with({}).canonical).at("job");
   EXPECT_EQ(job["optimizer"]["sgd"]["momentum"], 0.0);
   EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
   EXPECT_EQ(job["model"]["layers"][0]["conv"]["stride"], nlohmann::json::array({1}));
@@ -53,7 +53,7 @@ TEST(Canonical, HasEveryDefault) {
 }
 
 TEST(Digest, IgnoresWhatChangesNoBit) {
-  const std::string digest = with({}).digest;
+  const std::string digest = load_with({}).digest;
   for (const auto* same : {"name=x",
                            "threads=2",
                            "run_directory=r",
@@ -74,31 +74,32 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "shards=8",
                            "optimizer=sgd",
                            "batch_size=6.4e+01"}) {
-    EXPECT_EQ(with({same}).digest, digest) << same;
+    EXPECT_EQ(load_with({same}).digest, digest) << same;
   }
 }
 
 TEST(Digest, SeesWhatChangesTheResult) {
-  const std::string digest = with({}).digest;
+  const std::string digest = load_with({}).digest;
   for (const auto* other :
        {"seed=2", "epochs=4", "steps=3", "batch_size=128", "shards=16", "optimizer.sgd.momentum=0.5", "optimizer=adam",
         "learning_rate=0.1", "clip_norm=1", "exact=never", "model.layers[0].conv.filters=9", "data.augment=[]",
         "data.train.images=data/other.tar", "data.validation.fraction=0.2", "data.normalize=never", "loss.target=kind",
         "loss.cross_entropy.label_smoothing=0.1", "initialize=w.safetensors", "early_stop.metric=loss"}) {
-    EXPECT_NE(with({other}).digest, digest) << other;
+    EXPECT_NE(load_with({other}).digest, digest) << other;
   }
 }
 
 TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
-  EXPECT_NE(with({"early_stop.metric=loss"}).digest, with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
+  EXPECT_NE(load_with({"early_stop.metric=loss"}).digest,
+            load_with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
 }
 
 TEST(Differences, NameThePaths) {
-  const auto found = differences(with({}).canonical, with({"optimizer.adam.beta1=0.8", "seed=2"}).canonical);
+  const auto found = differences(load_with({}).canonical, load_with({"optimizer.adam.beta1=0.8", "seed=2"}).canonical);
   EXPECT_EQ(found.front(), "job.optimizer.sgd.decay_all: false, now absent");
   EXPECT_NE(std::find(found.begin(), found.end(), "job.seed: 1, now 2"), found.end());
   EXPECT_NE(std::find(found.begin(), found.end(), "job.optimizer.adam.beta1: absent, now 0.8"), found.end());
-  EXPECT_TRUE(differences(with({}).canonical, with({}).canonical).empty());
+  EXPECT_TRUE(differences(load_with({}).canonical, load_with({}).canonical).empty());
 }
 
 TEST(Examples, DigitsIsTheDefaultJob) {

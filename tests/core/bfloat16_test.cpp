@@ -12,11 +12,9 @@ namespace lockstep {
 
 namespace {
 
-float rounded(float value) {
+float rounded_to_bfloat16(float value) {
   return from_bfloat16(to_bfloat16(value));
 }
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
@@ -38,33 +36,33 @@ TEST(Bfloat16, RoundsToTheNearest) {
 }
 
 TEST(Bfloat16, TiesGoToTheEvenOne) {
-  EXPECT_EQ(rounded(1.0F + 0x1p-8F), 1.0F);
-  EXPECT_EQ(rounded(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F);
-  EXPECT_EQ(rounded(-1.0F - 0x1p-8F), -1.0F);
+  EXPECT_EQ(rounded_to_bfloat16(1.0F + 0x1p-8F), 1.0F);
+  EXPECT_EQ(rounded_to_bfloat16(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F);
+  EXPECT_EQ(rounded_to_bfloat16(-1.0F - 0x1p-8F), -1.0F);
 }
 
 TEST(Bfloat16, KeepsWhatIsNoNumber) {
-  EXPECT_EQ(rounded(kInfinity), kInfinity);
-  EXPECT_EQ(rounded(-kInfinity), -kInfinity);
-  EXPECT_EQ(rounded(std::numeric_limits<float>::max()), kInfinity);
+  EXPECT_EQ(rounded_to_bfloat16(std::numeric_limits<float>::infinity()), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(rounded_to_bfloat16(-std::numeric_limits<float>::infinity()), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(rounded_to_bfloat16(std::numeric_limits<float>::max()), std::numeric_limits<float>::infinity());
   for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff80ffffU}) {
-    EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(bits)))) << bits;
+    EXPECT_TRUE(std::isnan(rounded_to_bfloat16(std::bit_cast<float>(bits)))) << bits;
   }
-  EXPECT_TRUE(std::signbit(rounded(-0.0F)));
+  EXPECT_TRUE(std::signbit(rounded_to_bfloat16(-0.0F)));
 }
 
 TEST(Bfloat16, ArraysAreAsTheirElements) {
   std::vector<float> values, wide(1003), round(1003);
   RandomStream random(2, 0);
   for (std::size_t i = 0; i < wide.size(); ++i) values.push_back(random.between(-1e3F, 1e3F));
-  values[7] = kInfinity;
+  values[7] = std::numeric_limits<float>::infinity();
   std::vector<std::uint16_t> low(values.size());
   const auto n = static_cast<std::int64_t>(values.size());
   to_bfloat16(values.data(), low.data(), n);
   from_bfloat16(low.data(), wide.data(), n);
   round_to_bfloat16(values.data(), round.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_EQ(wide[i], rounded(values[i])) << i;
+    EXPECT_EQ(wide[i], rounded_to_bfloat16(values[i])) << i;
     EXPECT_EQ(round[i], wide[i]) << i;
   }
 }

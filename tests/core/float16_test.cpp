@@ -16,7 +16,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kPatterns = 0x10000;
 
-float rounded(float value) {
+float rounded_to_float16(float value) {
   return from_float16(to_float16(value));
 }
 
@@ -71,19 +71,19 @@ TEST(Float16, RoundsToTheNearestAndTiesToEven) {
 }
 
 TEST(Float16, AroundTheLargestAndTheSmallest) {
-  EXPECT_EQ(rounded(65504), 65504);
-  EXPECT_EQ(rounded(65519.99F), 65504);
-  EXPECT_EQ(rounded(65520), kInfinity);
-  EXPECT_EQ(rounded(-65520), -kInfinity);
-  EXPECT_EQ(rounded(65536), kInfinity);
-  EXPECT_EQ(rounded(std::numeric_limits<float>::max()), kInfinity);
-  EXPECT_EQ(rounded(0x1p-24F), 0x1p-24F);
-  EXPECT_EQ(rounded(0x1p-25F), 0.0F);
-  EXPECT_EQ(rounded(std::nextafter(0x1p-25F, 1.0F)), 0x1p-24F);
-  EXPECT_EQ(bits_of(rounded(-0x1p-26F)), bits_of(-0.0F));
-  EXPECT_EQ(rounded(std::numeric_limits<float>::denorm_min()), 0.0F);
+  EXPECT_EQ(rounded_to_float16(65504), 65504);
+  EXPECT_EQ(rounded_to_float16(65519.99F), 65504);
+  EXPECT_EQ(rounded_to_float16(65520), kInfinity);
+  EXPECT_EQ(rounded_to_float16(-65520), -kInfinity);
+  EXPECT_EQ(rounded_to_float16(65536), kInfinity);
+  EXPECT_EQ(rounded_to_float16(std::numeric_limits<float>::max()), kInfinity);
+  EXPECT_EQ(rounded_to_float16(0x1p-24F), 0x1p-24F);
+  EXPECT_EQ(rounded_to_float16(0x1p-25F), 0.0F);
+  EXPECT_EQ(rounded_to_float16(std::nextafter(0x1p-25F, 1.0F)), 0x1p-24F);
+  EXPECT_EQ(bits_of(rounded_to_float16(-0x1p-26F)), bits_of(-0.0F));
+  EXPECT_EQ(rounded_to_float16(std::numeric_limits<float>::denorm_min()), 0.0F);
   for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff80ffffU}) {
-    EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(bits)))) << bits;
+    EXPECT_TRUE(std::isnan(rounded_to_float16(std::bit_cast<float>(bits)))) << bits;
   }
 }
 
@@ -117,7 +117,7 @@ TEST(Float16, ArraysAreAsTheirElements) {
   add_float16(low.data(), low.data(), sum.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(low[i], to_float16(values[i])) << i;
-    EXPECT_EQ(wide[i], rounded(values[i])) << i;
+    EXPECT_EQ(wide[i], rounded_to_float16(values[i])) << i;
     EXPECT_EQ(round[i], wide[i]) << i;
     EXPECT_EQ(sum[i], to_float16(wide[i] + wide[i])) << i;
   }

@@ -79,7 +79,7 @@ void expect_same(const Options& steps, const Shape& from) {
 /// A user's own: the image stands still, but for its first row.
 class FirstRow final : public MoveStep {
  public:
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+  [[nodiscard]] PixelMove draw(lockstep::ImageSize input, RandomStream& random) const override {
     PixelMove move{static_cast<std::int32_t>(input.height), static_cast<std::int32_t>(input.width), 1, 0, 0, {}};
     move.down = static_cast<std::int32_t>(random.below(2));
     move.hole = {0, 0, 1, move.width};

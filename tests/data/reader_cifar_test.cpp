@@ -89,18 +89,18 @@ TEST(ReaderCifar, HundredHasFineLabels) {
   EXPECT_EQ(set->label(1), 99);
 }
 
-std::string error_of(const std::string& name, const std::string& contents) {
+std::string cifar_error(const std::string& name, const std::string& contents) {
   const TemporaryFolder folder;
   write_file(folder / name, contents);
   return without(data_error(source(SourceKind::cifar, {folder / name})), folder.path());
 }
 
 TEST(ReaderCifarErrors, ExactWords) {
-  EXPECT_EQ(error_of("data_batch_1.bin", record({3}, 10).substr(1)),
+  EXPECT_EQ(cifar_error("data_batch_1.bin", record({3}, 10).substr(1)),
             "data_batch_1.bin: 3072 bytes; expected a multiple of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
-  EXPECT_EQ(error_of("data_batch_1.bin", ""),
+  EXPECT_EQ(cifar_error("data_batch_1.bin", ""),
             "data_batch_1.bin: 0 bytes; expected a multiple of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
-  EXPECT_EQ(error_of("data_batch_1.bin", record({3}, 10) + record({10}, 10)),
+  EXPECT_EQ(cifar_error("data_batch_1.bin", record({3}, 10) + record({10}, 10)),
             "data_batch_1.bin: sample 1 has label 10; expected 0 ... 9");
 }
 

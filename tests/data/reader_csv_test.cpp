@@ -100,32 +100,32 @@ TEST(ReaderCsv, QuotedFields) {
   EXPECT_EQ(rows[1].line, 3);
 }
 
-std::string error_of(const std::string& table) {
+std::string csv_error(const std::string& table) {
   const TemporaryFolder folder;
   write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", table}});
   return without(data_error(source(SourceKind::csv, {folder / "a.csv"})), folder.path());
 }
 
 TEST(ReaderCsvErrors, ExactWords) {
-  EXPECT_EQ(error_of(""), "a.csv: empty; expected a header such as image,label");
-  EXPECT_EQ(error_of("image,class\na.png,1\n"),
+  EXPECT_EQ(csv_error(""), "a.csv: empty; expected a header such as image,label");
+  EXPECT_EQ(csv_error("image,class\na.png,1\n"),
             "a.csv:1: the columns are image, class; expected one or more of image files, and one called label");
-  EXPECT_EQ(error_of("image,image,label\n"), "a.csv:1: the column name 'image' is there twice");
-  EXPECT_EQ(error_of("image,label\na.png\n"), "a.csv:2: 1 fields; the header has 2");
-  EXPECT_EQ(error_of("image,label\n\"a.png,1\n"), "a.csv:2: a quote is opened here and never closed");
-  EXPECT_EQ(error_of("image,label\n\"a.png\"x,1\n"), "a.csv:2: text after a closing quote; expected a comma");
-  EXPECT_EQ(error_of("image,label\n"), "a.csv: holds no image");
+  EXPECT_EQ(csv_error("image,image,label\n"), "a.csv:1: the column name 'image' is there twice");
+  EXPECT_EQ(csv_error("image,label\na.png\n"), "a.csv:2: 1 fields; the header has 2");
+  EXPECT_EQ(csv_error("image,label\n\"a.png,1\n"), "a.csv:2: a quote is opened here and never closed");
+  EXPECT_EQ(csv_error("image,label\n\"a.png\"x,1\n"), "a.csv:2: text after a closing quote; expected a comma");
+  EXPECT_EQ(csv_error("image,label\n"), "a.csv: holds no image");
   for (const std::string label : {"-1", "5000000000", "100000", "2.5", "1.0", "1e3", "inf", "+1"}) {
     EXPECT_EQ(
-        error_of("image,label\na.png,0\na.png," + label + "\n"),
+        csv_error("image,label\na.png,0\na.png," + label + "\n"),
         "a.csv:3: label '" + label +
             "': expected the number of a class, 0 to 99999, as the other labels are numbers; write classes as whole "
             "numbers from 0, or all of them as words");
   }
-  EXPECT_EQ(error_of("image,label\na.png,0\na.png,nan\na.png,cat\n"),
+  EXPECT_EQ(csv_error("image,label\na.png,0\na.png,nan\na.png,cat\n"),
             "a.csv: 1 of 3 samples is bad: a.csv:3: the label is nan, no class. Repair or remove them, or say "
             "`bad_samples: leave_out`");
-  EXPECT_EQ(error_of("image,label\na.png,1\nb.png,1\n,1\na.png,\na.csv,1\n"),
+  EXPECT_EQ(csv_error("image,label\na.png,1\nb.png,1\n,1\na.png,\na.csv,1\n"),
             "a.csv: 4 of 5 samples are bad: a.csv:3: b.png: No such file or directory; a.csv:4: a file name is empty; "
             "a.csv:5: the label is empty; and 1 more. Repair or remove them, or say `bad_samples: leave_out`");
 }

@@ -14,10 +14,10 @@ std::string idx(const std::vector<std::uint32_t>& shape, const std::string& byte
 }
 
 /// Three images of 2 x 2 and their labels.
-std::string images() {
+std::string image_file() {
   return idx({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
 }
-std::string labels() {
+std::string label_file() {
   return idx({3}, {1, 0, 3});
 }
 
@@ -34,16 +34,16 @@ void expect_the_three(const DataSet& set) {
 
 TEST(ReaderIdx, LabelsAreFoundBesideTheImages) {
   const TemporaryFolder folder;
-  write_file(folder / "train-images-idx3-ubyte", images());
-  write_file(folder / "train-labels-idx1-ubyte", labels());
+  write_file(folder / "train-images-idx3-ubyte", image_file());
+  write_file(folder / "train-labels-idx1-ubyte", label_file());
   expect_the_three(*data::open(source(SourceKind::idx, {folder / "train-images-idx3-ubyte"})));
   expect_the_three(*data::open(source(SourceKind::idx, {folder.path()})));
 }
 
 TEST(ReaderIdx, AFolderStandsForTestImagesWhereOneTests) {
   const TemporaryFolder folder;
-  write_file(folder / "train-images-idx3-ubyte", images());
-  write_file(folder / "train-labels-idx1-ubyte", labels());
+  write_file(folder / "train-images-idx3-ubyte", image_file());
+  write_file(folder / "train-labels-idx1-ubyte", label_file());
   write_file(folder / "t10k-images-idx3-ubyte", idx({1, 2, 2}, {9, 9, 9, 9}));
   write_file(folder / "t10k-labels-idx1-ubyte", idx({1}, {1}));
   auto options = source(SourceKind::idx, {folder.path()});
@@ -57,10 +57,10 @@ TEST(ReaderIdx, AFolderStandsForTestImagesWhereOneTests) {
 
 TEST(ReaderIdx, GzipIsTheSameSet) {
   const TemporaryFolder folder;
-  write_file(folder / "a/train-images-idx3-ubyte", images());
-  write_file(folder / "a/train-labels-idx1-ubyte", labels());
-  write_file(folder / "b/train-images-idx3-ubyte.gz", gzip(images()));
-  write_file(folder / "b/train-labels-idx1-ubyte.gz", gzip(labels()));
+  write_file(folder / "a/train-images-idx3-ubyte", image_file());
+  write_file(folder / "a/train-labels-idx1-ubyte", label_file());
+  write_file(folder / "b/train-images-idx3-ubyte.gz", gzip(image_file()));
+  write_file(folder / "b/train-labels-idx1-ubyte.gz", gzip(label_file()));
   const auto plain = data::open(source(SourceKind::idx, {folder / "a"})),
              packed = data::open(source(SourceKind::idx, {folder / "b"}));
   expect_the_three(*packed);
@@ -69,8 +69,8 @@ TEST(ReaderIdx, GzipIsTheSameSet) {
 
 TEST(ReaderIdx, LabelsMayBeNamedOrStandInTheGlob) {
   const TemporaryFolder folder;
-  write_file(folder / "x", images());
-  write_file(folder / "y", labels());
+  write_file(folder / "x", image_file());
+  write_file(folder / "y", label_file());
   auto named = source(SourceKind::idx, {folder / "x"});
   named.labels = folder / "y";
   expect_the_three(*data::open(named));
@@ -80,8 +80,8 @@ TEST(ReaderIdx, LabelsMayBeNamedOrStandInTheGlob) {
 TEST(ReaderIdx, SegmentsFollowEachOther) {
   const TemporaryFolder folder;
   for (const std::string name : {"1", "2"}) {
-    write_file(folder / (name + "-images-idx3-ubyte"), images());
-    write_file(folder / (name + "-labels-idx1-ubyte"), labels());
+    write_file(folder / (name + "-images-idx3-ubyte"), image_file());
+    write_file(folder / (name + "-labels-idx1-ubyte"), label_file());
   }
   const auto set =
       data::open(source(SourceKind::idx, {folder / "1-images-idx3-ubyte", folder / "2-images-idx3-ubyte"}));
@@ -93,8 +93,8 @@ TEST(ReaderIdx, SegmentsFollowEachOther) {
 
 TEST(ReaderIdx, ASampleIsOneRead) {
   const TemporaryFolder folder;
-  write_file(folder / "train-images-idx3-ubyte", images());
-  write_file(folder / "train-labels-idx1-ubyte", labels());
+  write_file(folder / "train-images-idx3-ubyte", image_file());
+  write_file(folder / "train-labels-idx1-ubyte", label_file());
   const auto set = data::open(source(SourceKind::idx, {folder.path()}));
   const auto before = set->bytes_read();
   Sample sample;
@@ -102,7 +102,7 @@ TEST(ReaderIdx, ASampleIsOneRead) {
   EXPECT_EQ(set->bytes_read() - before, 4U);
 }
 
-std::string error_of(const std::string& image_bytes, const std::string& label_bytes) {
+std::string idx_error(const std::string& image_bytes, const std::string& label_bytes) {
   const TemporaryFolder folder;
   write_file(folder / "images", image_bytes);
   if (!label_bytes.empty()) write_file(folder / "labels", label_bytes);
@@ -110,21 +110,21 @@ std::string error_of(const std::string& image_bytes, const std::string& label_by
 }
 
 TEST(ReaderIdxErrors, ExactWords) {
-  EXPECT_EQ(error_of("abc", labels()), "images: 3 bytes; an IDX file begins with a magic number of 4");
-  EXPECT_EQ(error_of("PK\x03\x04 something else", labels()),
+  EXPECT_EQ(idx_error("abc", label_file()), "images: 3 bytes; an IDX file begins with a magic number of 4");
+  EXPECT_EQ(idx_error("PK\x03\x04 something else", label_file()),
             "images: begins with 50 4b 03 04; an IDX file of unsigned bytes begins with 00 00 08 and 01 ... 04");
-  EXPECT_EQ(error_of(images().substr(0, 20), labels()),
+  EXPECT_EQ(idx_error(image_file().substr(0, 20), label_file()),
             "images: 20 bytes, but its header says [3, 2, 2] and so 28 bytes");
-  EXPECT_EQ(error_of(images().substr(0, 10), labels()), "images: 10 bytes; its header takes 16");
-  EXPECT_EQ(error_of(images(), idx({2}, {1, 2})), "images holds 3 images, but labels holds 2 labels");
-  EXPECT_EQ(error_of(images(), images()), "labels: shape [3, 2, 2]; expected labels [count]");
-  EXPECT_EQ(error_of(idx({2, 2}, {1, 2, 3, 4}), labels()),
+  EXPECT_EQ(idx_error(image_file().substr(0, 10), label_file()), "images: 10 bytes; its header takes 16");
+  EXPECT_EQ(idx_error(image_file(), idx({2}, {1, 2})), "images holds 3 images, but labels holds 2 labels");
+  EXPECT_EQ(idx_error(image_file(), image_file()), "labels: shape [3, 2, 2]; expected labels [count]");
+  EXPECT_EQ(idx_error(idx({2, 2}, {1, 2, 3, 4}), label_file()),
             "images: shape [2, 2]; expected images [count, height, width] or [count, height, width, 1 or 3]");
-  EXPECT_EQ(error_of(images(), ""),
+  EXPECT_EQ(idx_error(image_file(), ""),
             "images: no labels beside it; looked for labels and labels.gz. Name them with "
             "`labels:`");
-  EXPECT_EQ(error_of(gzip(images()).substr(0, 25), labels()), "images: truncated gzip file");
-  EXPECT_EQ(error_of(idx({4'000'000'000, 4'000'000'000, 4'000'000'000}, "abc"), labels()).substr(0, 60),
+  EXPECT_EQ(idx_error(gzip(image_file()).substr(0, 25), label_file()), "images: truncated gzip file");
+  EXPECT_EQ(idx_error(idx({4'000'000'000, 4'000'000'000, 4'000'000'000}, "abc"), label_file()).substr(0, 60),
             "images: 19 bytes, but its header says [4000000000, 400000000");
 }
 

@@ -34,7 +34,7 @@ std::int32_t read(const DataSet& set, std::int64_t id) {
   return sample[1].tensor.as<std::int32_t>()[0];
 }
 
-std::string error_of(const DataSet& set, std::int64_t id) {
+std::string read_error(const DataSet& set, std::int64_t id) {
   try {
     (void)read(set, id);
   } catch (const Error& error) {
@@ -71,9 +71,9 @@ TEST(ReplacingSet, TooManyInARowAreNoAccident) {
   for (std::int64_t id = 10; id < 10 + kMostBadInARow; ++id) bad.insert(id);
   const auto set = replacing(100, bad, replaced);
   EXPECT_EQ(read(*set, 11), 10 + kMostBadInARow);
-  EXPECT_EQ(error_of(*set, 10),
+  EXPECT_EQ(read_error(*set, 10),
             "train: sample 10 and the 63 after it are all bad, too many to be replaced: imgs: #10: truncated JPEG");
-  EXPECT_EQ(error_of(*replacing(2, {0, 1}, replaced), 1),
+  EXPECT_EQ(read_error(*replacing(2, {0, 1}, replaced), 1),
             "train: sample 1 and the 1 after it are all bad, too many to be replaced: imgs: #1: truncated JPEG");
 }
 
@@ -82,7 +82,7 @@ TEST(ReplacingSet, StoppingSaysHowToGoOn) {
                                     "train", std::make_shared<ReplacedSamples>());
   EXPECT_EQ(read(*set, 2), 2);
   EXPECT_EQ(
-      error_of(*set, 1),
+      read_error(*set, 1),
       "train: imgs: #1: truncated JPEG; repair it, or add data.bad_samples=replace: the run then goes on from its "
       "newest checkpoint with the next sample in its place");
 }
@@ -93,7 +93,7 @@ TEST(ReplacingSet, OtherErrorsArePassedOn) {
   whole->bad = 1;
   const auto replaced = std::make_shared<ReplacedSamples>();
   const auto set = with_bad_samples(whole, BadWhenRead::replace, "train", replaced);
-  EXPECT_EQ(error_of(*set, 1), "sample 1 is bad");
+  EXPECT_EQ(read_error(*set, 1), "sample 1 is bad");
   EXPECT_FALSE(replaced->any());
 }
 

@@ -23,8 +23,8 @@ using Int = std::int64_t;
 // A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32, as the fake does.
 const int kUpcast = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 0);
 
-constexpr Int kBatch = 4;
-constexpr int kShards = 6;
+constexpr Int kGpuBatch = 4;
+constexpr int kGpuShards = 6;
 constexpr Int kSmallBuckets = 4096, kOneBucket = Int{1} << 30;
 
 /// Other samples in each shard of each step.
@@ -37,7 +37,7 @@ class RandomSource final : public InputSource {
     for (float& value : image.as<float>()) value = random.between(-1, 1);
     for (std::int32_t& value : label.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(10));
     inputs.tensors = {image.bytes(), label.bytes()};
-    inputs.valid = shard == kShards - 1 ? kBatch - 1 : kBatch;
+    inputs.valid = shard == kGpuShards - 1 ? kGpuBatch - 1 : kGpuBatch;
   }
   void release(std::uint64_t /*step*/, int shard) override {
     for (float& value : images_[static_cast<std::size_t>(shard)].as<float>()) value = 1e30F;  // it is not ours any more
@@ -46,11 +46,11 @@ class RandomSource final : public InputSource {
  private:
   static std::vector<Tensor> tensors(const TensorSpec& spec) {
     std::vector<Tensor> list;
-    for (int i = 0; i < kShards; ++i) list.emplace_back(spec);
+    for (int i = 0; i < kGpuShards; ++i) list.emplace_back(spec);
     return list;
   }
-  std::vector<Tensor> images_ = tensors({DType::f32, {kBatch, 12, 12, 2}});
-  std::vector<Tensor> labels_ = tensors({DType::i32, {kBatch}});
+  std::vector<Tensor> images_ = tensors({DType::f32, {kGpuBatch, 12, 12, 2}});
+  std::vector<Tensor> labels_ = tensors({DType::i32, {kGpuBatch}});
 };
 
 /// What a model is compiled for: training and evaluation, or predicting.
@@ -67,7 +67,7 @@ Graph ends_with(GraphBuilder& b, ValueId x, ValueId label, End end) {
 
 // A residual net with every kind of operand: states, saved tensors, two uses of a value, dropout.
 Graph net(const OpRegistry& ops, End end) {
-  GraphBuilder b(ops, kBatch);
+  GraphBuilder b(ops, kGpuBatch);
   ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
   const ValueId label = b.input("label", {DType::i32, {}});
   x = b.apply("conv", {x}, Attributes({{"filters", Int{8}}, {"kernel", Int{3}}}));
@@ -80,7 +80,7 @@ Graph net(const OpRegistry& ops, End end) {
 
 // The feed-forward part of a transformer, twice.
 Graph gelu_net(const OpRegistry& ops, End end) {
-  GraphBuilder b(ops, kBatch);
+  GraphBuilder b(ops, kGpuBatch);
   ValueId x = b.input("image", {DType::f32, {12, 12, 2}});
   const ValueId label = b.input("label", {DType::i32, {}});
   x = b.apply("linear", {b.apply("flatten", {x})}, Attributes({{"features", Int{16}}}));
@@ -122,8 +122,8 @@ class CopyFiller final : public InputFiller {
   std::vector<std::size_t> bytes_;
 };
 
-struct Bench {
-  explicit Bench(DType of_layers = DType::f32, Graph (*of_model)(const OpRegistry&, End) = net)
+struct GpuBench {
+  explicit GpuBench(DType of_layers = DType::f32, Graph (*of_model)(const OpRegistry&, End) = net)
       : precision(of_layers), model(of_model) {
     ops::add_built_in(registry);
   }
@@ -149,11 +149,11 @@ struct Bench {
     }
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
-    const auto exchange = make_exchange(device, *communicator, exchange_layout(layout, kShards));
+    const auto exchange = make_exchange(device, *communicator, exchange_layout(layout, kGpuShards));
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
     training.use({parameters, states});
     EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
-    const auto assignment = comm::place_shards(comm::equal_counts(kShards, 1));
+    const auto assignment = comm::place_shards(comm::equal_counts(kGpuShards, 1));
     RandomSource source;
     Results results;
     for (std::uint64_t step = 0; step < 3; ++step) {
@@ -197,9 +197,9 @@ struct Bench {
   }
 
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
-    std::vector<float> losses(kShards * kBatch);
+    std::vector<float> losses(kGpuShards * kGpuBatch);
     evaluation.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
-      std::copy_n(shard.loss, kBatch, losses.begin() + std::ptrdiff_t{kBatch} * shard.shard);
+      std::copy_n(shard.loss, kGpuBatch, losses.begin() + std::ptrdiff_t{kGpuBatch} * shard.shard);
       EXPECT_EQ(shard.metrics.size(), 1U);
       EXPECT_EQ(shard.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
     });
@@ -207,8 +207,8 @@ struct Bench {
   }
 
   static void predict(Executor& prediction, RandomSource& source, Results& results) {
-    constexpr std::size_t kRow = 10 * kBatch;
-    std::vector<float> predictions(kShards * kRow);
+    constexpr std::size_t kRow = 10 * kGpuBatch;
+    std::vector<float> predictions(kGpuShards * kRow);
     prediction.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
       std::copy_n(shard.prediction, kRow, predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * shard.shard);
       EXPECT_EQ(shard.loss, nullptr);
@@ -225,11 +225,11 @@ struct Bench {
 }  // namespace
 
 TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
-  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
   EXPECT_GT(expected.gradients.size(), 1000U);
   for (const int workers : {1, 2}) {
     for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
-      Bench bench;
+      GpuBench bench;
       EXPECT_TRUE(bench.run(bench.gpu(), workers, bucket_bytes) == expected) << workers << " workers, " << bucket_bytes;
     }
   }
@@ -238,9 +238,9 @@ TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
 // Kernels are put one by one at first, then recorded, and then launched as a graph for each bucket: for other samples,
 // other masks of dropout and, in evaluations, after the parameters' values have changed.
 TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
-  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
   for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
-    Bench with, without;
+    GpuBench with, without;
     EXPECT_TRUE(with.run(with.gpu(), 1, bucket_bytes) == expected);
     Device device = without.gpu();
     device.graphs = false;
@@ -251,47 +251,47 @@ TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
 }
 
 TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
-  const Results expected = Bench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
   for (const int workers : {1, 2}) {
-    Bench bench;
+    GpuBench bench;
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, true) == expected) << workers;
   }
 }
 
 // What is in low precision is cast on the GPU, around kernels for float32, and weights are read from their copies.
 TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
-  const Results wide = Bench().run(cpu_device(), 1, kOneBucket);
-  const Results expected = Bench(DType::bf16).run(cpu_device(), 1, kOneBucket);
+  const Results wide = GpuBench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench(DType::bf16).run(cpu_device(), 1, kOneBucket);
   EXPECT_FALSE(expected == wide);
   for (const int workers : {1, 2}) {
-    Bench bench(DType::bf16);
+    GpuBench bench(DType::bf16);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
   }
 }
 
 // On GPUs gelu and the linear layers around it are two ops, not three.
 TEST(GpuExecutor, FusedGeluChangesNoBit) {
-  const Results expected = Bench(DType::f32, gelu_net).run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench(DType::f32, gelu_net).run(cpu_device(), 1, kOneBucket);
   for (const int workers : {1, 2}) {
-    Bench bench(DType::f32, gelu_net);
+    GpuBench bench(DType::f32, gelu_net);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
   }
 }
 
 // In low precision what lies between is not rounded: other bits than the three ops have, the same in every run.
 TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
-  Bench first(DType::bf16, gelu_net);
+  GpuBench first(DType::bf16, gelu_net);
   const Results expected = first.run(first.gpu(), 1, kOneBucket);
-  EXPECT_FALSE(expected == Bench(DType::bf16, gelu_net).run(cpu_device(), 1, kOneBucket));
+  EXPECT_FALSE(expected == GpuBench(DType::bf16, gelu_net).run(cpu_device(), 1, kOneBucket));
   for (const int workers : {1, 2}) {
-    Bench bench(DType::bf16, gelu_net);
+    GpuBench bench(DType::bf16, gelu_net);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
   }
 }
 
 TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
   for (const DType precision : {DType::f32, DType::bf16}) {
-    Bench bench(precision, gelu_net);
+    GpuBench bench(precision, gelu_net);
     Graph graph = gelu_net(bench.registry, End::loss);
     set_precision(graph, precision);
     WorkerPool pool(1);
@@ -303,20 +303,20 @@ TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
 }
 
 TEST(GpuExecutor, GivesItsMemoryBack) {
-  Bench bench;
+  GpuBench bench;
   (void)bench.run(bench.gpu(), 2, kSmallBuckets);
   (void)bench.run(bench.gpu(), 2, kSmallBuckets, true);
   EXPECT_EQ(bench.fake->blocks_alive(), 0U);
 }
 
 TEST(GpuExecutor, ErrorsCanNameStepAndOp) {
-  Bench bench;
+  GpuBench bench;
   (void)bench.run(bench.gpu(), 1, kOneBucket);
   EXPECT_EQ(bench.fake->entered(), "step 0: conv 'conv1' ... accuracy 'metric.accuracy'");  // a graph, of an evaluation
 }
 
 TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {
-  Bench bench;
+  GpuBench bench;
   bench.fake->set_free_memory(1000);
   try {
     (void)bench.run(bench.gpu(), 2, kOneBucket);
@@ -329,7 +329,7 @@ TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {
 }
 
 TEST(GpuExecutor, NamesAnOpWithoutAKernel) {
-  Bench bench;
+  GpuBench bench;
   Device device = bench.gpu();
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);

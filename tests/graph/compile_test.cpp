@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-OpDef toy(const std::string& name, int inputs, bool weight) {
+OpDef compiled_toy(const std::string& name, int inputs, bool weight) {
   OpDef op;
   op.name = name;
   op.min_inputs = op.max_inputs = inputs;
@@ -23,17 +23,17 @@ OpDef toy(const std::string& name, int inputs, bool weight) {
   return op;
 }
 
-OpRegistry toys() {
+OpRegistry compiled_toys() {
   OpRegistry ops;
-  ops.add(toy("scale", 1, true));
-  ops.add(toy("act", 1, false));
-  OpDef sum = toy("sum", 2, false);
+  ops.add(compiled_toy("scale", 1, true));
+  ops.add(compiled_toy("act", 1, false));
+  OpDef sum = compiled_toy("sum", 2, false);
   sum.passes_gradient = true;
   ops.add(sum);
-  OpDef view = toy("view", 1, false);
+  OpDef view = compiled_toy("view", 1, false);
   view.view = true;
   ops.add(view);
-  OpDef loss = toy("loss", 2, false);
+  OpDef loss = compiled_toy("loss", 2, false);
   loss.kind = OpKind::loss;
   loss.constant_inputs = {1};
   loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
@@ -58,7 +58,7 @@ int count(const Program& program, Instruction::Kind kind) {
 }  // namespace
 
 TEST(Compile, ResidualGradientIsSummedOnce) {
-  const OpRegistry ops = toys();
+  const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);
   const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})});
   const ValueId y = b.input("y", {DType::f32, {8}});
@@ -77,7 +77,7 @@ TEST(Compile, ResidualGradientIsSummedOnce) {
 }
 
 TEST(Compile, TiedWeightHasOneSlotAUse) {
-  const OpRegistry ops = toys();
+  const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);
   ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})}, {}, "first");
   x = b.apply("scale", {x}, Attributes({{"tied", std::string("first")}}));
@@ -90,7 +90,7 @@ TEST(Compile, TiedWeightHasOneSlotAUse) {
 }
 
 TEST(Compile, FrozenPartsRunNoBackward) {
-  const OpRegistry ops = toys();
+  const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);
   ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})}, {}, "frozen");
   x = b.apply("scale", {b.apply("act", {x})});
@@ -103,7 +103,7 @@ TEST(Compile, FrozenPartsRunNoBackward) {
 }
 
 TEST(Compile, InferenceNeedsLessMemory) {
-  const OpRegistry ops = toys();
+  const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 64);
   ValueId x = b.input("x", {DType::f32, {128}});
   for (int i = 0; i < 10; ++i) x = b.apply("scale", {x});
@@ -118,8 +118,8 @@ TEST(Compile, InferenceNeedsLessMemory) {
 
 // x -> scale -> act -> act: in inference one place does for all of the acts; training reads what a scale read.
 TEST(Compile, KernelsWriteOverWhatNobodyReadsAnyMore) {
-  OpRegistry ops = toys();
-  OpDef calm = toy("calm", 1, false);
+  OpRegistry ops = compiled_toys();
+  OpDef calm = compiled_toy("calm", 1, false);
   calm.backward_reads = {};
   calm.in_place = {.forward = true, .over_gradient = true, .over_input = false};
   ops.add(calm);
@@ -143,11 +143,11 @@ TEST(Compile, KernelsWriteOverWhatNobodyReadsAnyMore) {
 }
 
 TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
-  OpRegistry ops = toys();
-  OpDef calm = toy("calm", 1, false);
+  OpRegistry ops = compiled_toys();
+  OpDef calm = compiled_toy("calm", 1, false);
   calm.in_place = {.forward = true};
   ops.add(calm);
-  OpDef sum = toy("plus", 2, false);
+  OpDef sum = compiled_toy("plus", 2, false);
   sum.in_place = {.forward = true};
   ops.add(sum);
   GraphBuilder b(ops, 16);
@@ -163,9 +163,9 @@ TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
 
 // in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is made again.
 TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
-  OpRegistry ops = toys();
+  OpRegistry ops = compiled_toys();
   for (const char* name : {"norm", "curve"}) {
-    OpDef op = toy(name, 1, true);
+    OpDef op = compiled_toy(name, 1, true);
     op.backward_reads = {.inputs = true, .outputs = false};
     ops.add(op);
   }
@@ -197,7 +197,7 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
 }
 
 TEST(Builder, NamesWhatIsWrong) {
-  const OpRegistry ops = toys();
+  const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);
   const ValueId x = b.input("x", {DType::f32, {8}});
   b.apply("act", {x}, {}, "twice");

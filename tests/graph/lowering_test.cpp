@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-OpDef toy(const std::string& name, int inputs) {
+OpDef lowered_toy(const std::string& name, int inputs) {
   OpDef op;
   op.name = name;
   op.min_inputs = op.max_inputs = inputs;
@@ -22,8 +22,8 @@ OpDef toy(const std::string& name, int inputs) {
   return op;
 }
 
-OpDef toy_loss() {
-  OpDef loss = toy("loss", 1);
+OpDef lowered_loss() {
+  OpDef loss = lowered_toy("loss", 1);
   loss.kind = OpKind::loss;
   loss.infer = [](const Attributes&, std::span<const TensorSpec> in) {
     Signature signature;
@@ -34,9 +34,9 @@ OpDef toy_loss() {
 }
 
 /// "norm" and "sum" take "act" as their epilogue, "norm" on the CPU only.
-OpRegistry toys() {
+OpRegistry lowered_toys() {
   OpRegistry ops;
-  OpDef norm = toy("norm", 1);
+  OpDef norm = lowered_toy("norm", 1);
   norm.infer = [](const Attributes&, std::span<const TensorSpec> in) {
     Signature signature;
     signature.outputs = {in[0]};
@@ -45,12 +45,12 @@ OpRegistry toys() {
   };
   norm.epilogues[DeviceKind::cpu] = {"act"};
   ops.add(norm);
-  OpDef sum = toy("sum", 2);
+  OpDef sum = lowered_toy("sum", 2);
   sum.passes_gradient = true;
   sum.epilogues[DeviceKind::cpu] = {"act"};
   ops.add(sum);
-  ops.add(toy("act", 1));
-  ops.add(toy_loss());
+  ops.add(lowered_toy("act", 1));
+  ops.add(lowered_loss());
   return ops;
 }
 
@@ -67,7 +67,7 @@ using Names = std::vector<std::string>;
 class Lowering : public testing::Test {
  protected:
   Graph take() { return std::move(builder_.graph()); }
-  OpRegistry ops_ = toys();
+  OpRegistry ops_ = lowered_toys();
   GraphBuilder builder_{ops_, 2};
   ValueId x_ = builder_.input("x", {DType::f32, {3}});
 };
@@ -128,7 +128,7 @@ TEST_F(Lowering, OneGradientIsMadeForAllInputsOfASum) {
 /// linear and gelu as far as lowering looks at them, and what it makes of them.
 OpRegistry gelu_toys() {
   OpRegistry ops;
-  OpDef linear = toy("linear", 1);
+  OpDef linear = lowered_toy("linear", 1);
   linear.attributes = {{.name = "tied", .kind = AttributeKind::text, .doc = "-", .optional = true}};
   linear.infer = [](const Attributes&, std::span<const TensorSpec> in) {
     Signature signature;
@@ -141,10 +141,10 @@ OpRegistry gelu_toys() {
   linear_gelu.name = "linear_gelu";
   gelu_linear.name = "gelu_linear";
   gelu_linear.constant_inputs = {0};
-  OpDef gelu = toy("gelu", 1);
+  OpDef gelu = lowered_toy("gelu", 1);
   gelu.attributes = {
       {.name = "approximate", .kind = AttributeKind::text, .doc = "-", .default_value = std::string("tanh")}};
-  for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, toy_loss(), toy("sum", 2)}) ops.add(op);
+  for (const OpDef& op : {linear, linear_gelu, gelu_linear, gelu, lowered_loss(), lowered_toy("sum", 2)}) ops.add(op);
   return ops;
 }
 
@@ -207,7 +207,7 @@ TEST_F(FuseGelu, TheGradientPassesByGelusOutput) {
 
 TEST_F(FuseGelu, OnGpusOnlyAndOnlyWhereTheOpsAreThere) {
   builder_.graph().output = linear(gelu(linear(x_, "up")), "down");
-  const OpRegistry others = toys();
+  const OpRegistry others = lowered_toys();
   const Names before = {"up", "gelu1", "down"};
   EXPECT_EQ(names(lower(builder_.graph(), {DeviceKind::cpu, &ops_})), before);
   EXPECT_EQ(names(lower(builder_.graph(), {DeviceKind::cuda, &others})), before);
@@ -262,7 +262,7 @@ class OrderWeights : public testing::Test {
  protected:
   OrderWeights() {
     for (const char* name : {"conv", "twin"}) {
-      OpDef op = toy(name, 1);
+      OpDef op = lowered_toy(name, 1);
       op.attributes = {{.name = "taps", .kind = AttributeKind::integer, .doc = "a side of the kernel"}};
       op.infer = [](const Attributes& attributes, std::span<const TensorSpec> in) {
         Signature signature;

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-OpDef toy(const std::string& name, OpKind kind) {
+OpDef model_toy(const std::string& name, OpKind kind) {
   OpDef op;
   op.name = name;
   op.kind = kind;
@@ -26,10 +26,10 @@ OpDef toy(const std::string& name, OpKind kind) {
 
 struct Request {
   Request() {
-    ops.add(toy("act", OpKind::layer));
-    ops.add(toy("loss", OpKind::loss));
-    ops.add(toy("score", OpKind::metric));
-    OpDef plain = toy("plain", OpKind::metric);
+    ops.add(model_toy("act", OpKind::layer));
+    ops.add(model_toy("loss", OpKind::loss));
+    ops.add(model_toy("score", OpKind::metric));
+    OpDef plain = model_toy("plain", OpKind::metric);
     plain.attributes.clear();
     ops.add(plain);
     model.layers = {{.op = "act"}};

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-OpDef toy(const std::string& name, int inputs = 1, OpKind kind = OpKind::layer) {
+OpDef cast_toy(const std::string& name, int inputs = 1, OpKind kind = OpKind::layer) {
   OpDef op;
   op.name = name;
   op.kind = kind;
@@ -24,9 +24,9 @@ OpDef toy(const std::string& name, int inputs = 1, OpKind kind = OpKind::layer) 
   return op;
 }
 
-OpRegistry toys() {
+OpRegistry cast_toys() {
   OpRegistry ops;
-  OpDef product = toy("product");
+  OpDef product = cast_toy("product");
   product.multiplies = true;
   product.infer = [](const Attributes&, std::span<const TensorSpec> in) {
     Signature signature;
@@ -36,15 +36,15 @@ OpRegistry toys() {
     return signature;
   };
   ops.add(product);
-  ops.add(toy("act"));
-  OpDef sum = toy("sum", 2);
+  ops.add(cast_toy("act"));
+  OpDef sum = cast_toy("sum", 2);
   sum.passes_gradient = true;
   ops.add(sum);
-  OpDef view = toy("view");
+  OpDef view = cast_toy("view");
   view.view = true;
   ops.add(view);
-  ops.add(toy("loss", 1, OpKind::loss));
-  ops.add(toy("metric", 1, OpKind::metric));
+  ops.add(cast_toy("loss", 1, OpKind::loss));
+  ops.add(cast_toy("metric", 1, OpKind::metric));
   return ops;
 }
 
@@ -59,7 +59,7 @@ class Precision : public testing::Test {
     for (const ValueId id : values) list.push_back(builder_.graph().at(id).spec.dtype == DType::bf16);
     return list;
   }
-  OpRegistry ops_ = toys();
+  OpRegistry ops_ = cast_toys();
   GraphBuilder builder_{ops_, 2};
   ValueId x_ = builder_.input("x", {DType::f32, {3}});
 };

@@ -53,7 +53,7 @@ T field(const telemetry::Record& record, const std::string& name) {
 
 using MakeRegistries = std::function<Registries(int rank)>;
 
-std::string run(
+std::string run_balanced(
     int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
     const MakeRegistries& registries_of = [](int) { return Registries::built_in(); }, std::vector<int> hosts = {}) {
   std::mutex mutex;
@@ -79,7 +79,7 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   TrainerOptions options;
   options.sink = &kept;
   options.shares = [](std::int64_t step) { return step == 3 ? std::vector{5, 11} : std::vector<int>{}; };
-  (void)run(2, {}, options);
+  (void)run_balanced(2, {}, options);
   const auto moves = kept.of("balance");
   ASSERT_EQ(moves.size(), 1u);
   EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 4);
@@ -98,13 +98,13 @@ const std::vector<std::string> kNapping = {"model.layers[2]=napping_relu", "thre
 TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
   using std::chrono::milliseconds;
   const std::string undisturbed =
-      run(1, kNapping, {}, [](int) { return with_naps([](auto...) { return milliseconds(0); }); });
+      run_balanced(1, kNapping, {}, [](int) { return with_naps([](auto...) { return milliseconds(0); }); });
   Events kept;
   TrainerOptions options;
   options.sink = &kept;
   auto overrides = kNapping;
   overrides.emplace_back("balance=auto");
-  const std::string slowed = run(2, overrides, options, [](int rank) {
+  const std::string slowed = run_balanced(2, overrides, options, [](int rank) {
     return with_naps([rank](Mode, std::uint64_t step) { return milliseconds(rank == 1 && step >= 8 ? 18 : 6); });
   });
   EXPECT_EQ(slowed, undisturbed);
@@ -126,7 +126,7 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
   options.sink = &kept;
   auto overrides = kNapping;
   overrides.insert(overrides.end(), {"balance=auto", "steps=1"});
-  (void)run(2, overrides, options, [](int rank) {
+  (void)run_balanced(2, overrides, options, [](int rank) {
     return with_naps([rank](auto...) { return std::chrono::milliseconds(rank == 1 ? 30 : 5); });
   });
   const auto moves = kept.of("balance");
@@ -148,11 +148,11 @@ TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   overrides.push_back("run_directory=" + folder.path());
   TrainerOptions options;
   options.stop_at = 3;
-  (void)run(2, overrides, options, uneven);
+  (void)run_balanced(2, overrides, options, uneven);
   Events kept;
   options.stop_at = 0;
   options.sink = &kept;
-  (void)run(2, overrides, options, uneven);
+  (void)run_balanced(2, overrides, options, uneven);
   const auto moves = kept.of("balance");
   ASSERT_GE(moves.size(), 1u);
   EXPECT_EQ(field<std::string>(moves[0], "reason"), "speeds of the checkpoint");
@@ -164,12 +164,12 @@ TEST(Balance, WeightsNameHostsOrProcessors) {
   Events kept;
   TrainerOptions options;
   options.sink = &kept;
-  const std::string alone = run(1, {});
+  const std::string alone = run_balanced(1, {});
   const auto built_in = [](int) { return Registries::built_in(); };
-  EXPECT_EQ(run(2, {"balance={weights: {a: 3, b: 1}}"}, options, built_in, {0, 1}), alone);
+  EXPECT_EQ(run_balanced(2, {"balance={weights: {a: 3, b: 1}}"}, options, built_in, {0, 1}), alone);
   EXPECT_EQ(field<Map>(kept.of("end").at(0), "shards_by_rank"), (Map{{"0", 12}, {"1", 4}}));
   try {
-    (void)run(2, {"balance={weights: {a: 3, T1000: 1}}"}, {}, built_in, {0, 1});
+    (void)run_balanced(2, {"balance={weights: {a: 3, T1000: 1}}"}, {}, built_in, {0, 1});
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);

@@ -57,13 +57,13 @@ std::map<std::string, std::string> metadata(const std::string& directory, std::i
 }
 
 /// Trains on two hosts of two ranks; what the ranks throw, sorted, and how many of them read all of the data.
-struct Outcome {
+struct TwoHostsOutcome {
   std::vector<std::string> errors;
   int readers = 0;
 };
 
-Outcome train_on_two_hosts(const std::string& directory, const std::string& first, const std::string& second) {
-  Outcome outcome;
+TwoHostsOutcome train_on_two_hosts(const std::string& directory, const std::string& first, const std::string& second) {
+  TwoHostsOutcome outcome;
   std::mutex mutex;
   const Registries registries = Registries::built_in();
   run_in_threads(4,
@@ -92,7 +92,7 @@ TEST(ContentCheck, OneRankOfEachHostReadsAllAndTheCheckpointKeepsTheHash) {
   ASSERT_TRUE(kNoCache);
   const Folder data, runs;
   const std::string first = make_tokens(data.path() + "/first"), second = make_tokens(data.path() + "/second");
-  const Outcome same = train_on_two_hosts(runs.path(), first, second);
+  const TwoHostsOutcome same = train_on_two_hosts(runs.path(), first, second);
   EXPECT_EQ(same.errors, std::vector<std::string>{});
   EXPECT_EQ(same.readers, 2);
   EXPECT_EQ(metadata(runs.path(), 2).at("data_content").size(), 64U);
@@ -103,7 +103,7 @@ TEST(ContentCheck, AByteThatDiffersEndsTheRunBeforeItsFirstCheckpoint) {
   const Folder data, runs;
   const std::string first = make_tokens(data.path() + "/first"), second = make_tokens(data.path() + "/second");
   change_byte(second, 1);
-  const Outcome differs = train_on_two_hosts(runs.path(), first, second);
+  const TwoHostsOutcome differs = train_on_two_hosts(runs.path(), first, second);
   ASSERT_EQ(differs.errors.size(), 4U);
   for (const auto& error : differs.errors) {
     EXPECT_EQ(error.substr(0, error.find("expected")), "rank 2 on b: its content of data.train differs: ");

@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using Metrics = std::map<std::string, double>;
 
-const std::vector<std::string> kNapping = {
+const std::vector<std::string> kNappingEvaluation = {
     "model.layers=[flatten, {linear: {features: 12}}, napping_relu, {linear: {features: 10}}]",
     "data.validation.digits.count=157",  // 40 shards of 4; the last one has a single sample
     "threads=1", "steps=1", "checkpoint=never"};
@@ -60,7 +60,7 @@ struct Rank {
 /// Trains on `ranks` ranks and returns the metrics of the last evaluation; `nap_of` gives each rank's naps.
 Metrics train_with_naps(int ranks, std::vector<std::string> overrides, const std::function<Nap(int rank)>& nap_of,
                         const std::vector<int>& hosts = {}) {
-  overrides.insert(overrides.begin(), kNapping.begin(), kNapping.end());
+  overrides.insert(overrides.begin(), kNappingEvaluation.begin(), kNappingEvaluation.end());
   std::mutex mutex;
   Metrics metrics;
   run_in_threads(

@@ -39,13 +39,13 @@ job:
 /// A step's scale, and whether its update was left out.
 using Course = std::vector<std::pair<double, bool>>;
 
-struct Outcome {
+struct ScaledOutcome {
   std::string parameters;
   Course course;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const ScaledOutcome&) const = default;
 };
 
-Outcome train(int ranks, const std::vector<std::string>& overrides = {}, TrainerOptions options = {}) {
+ScaledOutcome train_scaled(int ranks, const std::vector<std::string>& overrides = {}, TrainerOptions options = {}) {
   const Registries registries = Registries::built_in();
   const Job job = config::load_text(kHalfJob, "job.yaml", overrides, catalogue_of(registries), false);
   std::mutex mutex;
@@ -58,7 +58,7 @@ Outcome train(int ranks, const std::vector<std::string>& overrides = {}, Trainer
     const std::lock_guard lock(mutex);
     hashes.push_back(result.parameters_sha256);
   });
-  Outcome outcome{hashes.front(), {}};
+  ScaledOutcome outcome{hashes.front(), {}};
   for (const std::string& hash : hashes) EXPECT_EQ(hash, hashes.front()) << "ranks disagree";
   for (const auto& record : events.of("step")) {
     const auto* left_out = telemetry::find(record, "left_out");
@@ -77,7 +77,7 @@ std::int64_t first_good(const Course& course) {
 
 std::string message_of(const std::vector<std::string>& overrides) {
   try {
-    (void)train(1, overrides);
+    (void)train_scaled(1, overrides);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::diverged);
     return error.what();
@@ -128,7 +128,7 @@ TEST(LossScaling, AFixedScaleStays) {
 }
 
 TEST(LossScaling, RanksThreadsAndLoweringChangeNoBit) {
-  const Outcome alone = train(1, {"threads=1"});
+  const ScaledOutcome alone = train_scaled(1, {"threads=1"});
   // The test is worth something only if the course has all there is: left out, made, and doubled in between.
   ASSERT_EQ(alone.course.size(), 14U);
   EXPECT_EQ(alone.course.front(), (std::pair{16777216.0, true}));
@@ -138,19 +138,19 @@ TEST(LossScaling, RanksThreadsAndLoweringChangeNoBit) {
     doubled = doubled || alone.course[i].first == 2 * alone.course[i - 1].first;
   }
   EXPECT_TRUE(doubled);
-  EXPECT_NE(alone.parameters, train(1, {"precision=bf16"}).parameters);
-  EXPECT_NE(alone.parameters, train(1, {"precision=fp32"}).parameters);
+  EXPECT_NE(alone.parameters, train_scaled(1, {"precision=bf16"}).parameters);
+  EXPECT_NE(alone.parameters, train_scaled(1, {"precision=fp32"}).parameters);
   for (const bool lowered : {true, false}) {
     for (const int ranks : {1, 2, 3}) {
       TrainerOptions options;
       options.lowered = lowered;
-      EXPECT_EQ(train(ranks, {"threads=2"}, options), alone) << ranks << " ranks, lowered " << lowered;
+      EXPECT_EQ(train_scaled(ranks, {"threads=2"}, options), alone) << ranks << " ranks, lowered " << lowered;
     }
   }
 }
 
 TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
-  const Outcome unbroken = train(1);
+  const ScaledOutcome unbroken = train_scaled(1);
   const std::int64_t good = first_good(unbroken.course);
   ASSERT_GT(good, 1);
   // Right after an update was left out, after the last one of these, and within a growth interval.
@@ -159,9 +159,9 @@ TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
     const std::vector<std::string> overrides = {"run_directory=" + folder.path(), "checkpoint={every: 100 steps}"};
     TrainerOptions options;
     options.stop_at = stop;
-    Outcome outcome = train(3, overrides, options);
+    ScaledOutcome outcome = train_scaled(3, overrides, options);
     ASSERT_EQ(outcome.course.size(), static_cast<std::size_t>(stop));
-    const Outcome rest = train(2, overrides);
+    const ScaledOutcome rest = train_scaled(2, overrides);
     outcome.course.insert(outcome.course.end(), rest.course.begin(), rest.course.end());
     outcome.parameters = rest.parameters;
     EXPECT_EQ(outcome, unbroken) << "stopped after step " << stop;
@@ -169,16 +169,16 @@ TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
 }
 
 TEST(LossScaling, AnUpdateThatIsLeftOutLeavesNothingBehind) {
-  const std::string untouched = train(1, {"steps=1"}).parameters;
-  const Outcome two = train(1, {"steps=2"});
+  const std::string untouched = train_scaled(1, {"steps=1"}).parameters;
+  const ScaledOutcome two = train_scaled(1, {"steps=2"});
   ASSERT_TRUE(two.course[0].second && two.course[1].second);
   EXPECT_EQ(two.parameters, untouched);
-  EXPECT_NE(train(1).parameters, untouched);
+  EXPECT_NE(train_scaled(1).parameters, untouched);
 }
 
 // The scale is the mean loss's: a batch of 16 targets makes it no larger than one of a single target.
 TEST(LossScaling, TheScaleIsOfTheMeanLoss) {
-  EXPECT_FALSE(train(1, {"steps=1", "precision={fp16: {initial_scale: 1048576}}"}).course.front().second)
+  EXPECT_FALSE(train_scaled(1, {"steps=1", "precision={fp16: {initial_scale: 1048576}}"}).course.front().second)
       << "as the scale of summed losses it would be left out";
 }
 
@@ -190,7 +190,7 @@ TEST(LossScaling, AScaleThatCannotBeHalvedEndsTheRun) {
 }
 
 TEST(LossScaling, OnlyFp16SpeaksOfIt) {
-  const Outcome plain = train(1, {"precision=fp32"});
+  const ScaledOutcome plain = train_scaled(1, {"precision=fp32"});
   EXPECT_EQ(plain.course.front(), (std::pair{0.0, false}));
 }
 

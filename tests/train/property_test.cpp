@@ -86,13 +86,13 @@ Way random_way(std::mt19937& random, int shards) {
   return way;
 }
 
-struct Outcome {
+struct WayOutcome {
   std::string sha256;  ///< what rank 0 has, where all ranks have the same
   std::string wrong;   ///< empty: nothing
   int moves = 0;
 };
 
-Outcome run(const Problem& problem, const Way& way) {
+WayOutcome run_way(const Problem& problem, const Way& way) {
   const Registries registries = Registries::built_in();
   Events events;
   TrainerOptions options;
@@ -113,7 +113,7 @@ Outcome run(const Problem& problem, const Way& way) {
   } catch (const std::exception& error) {
     return {"", error.what(), 0};
   }
-  Outcome outcome{hashes[0], "", events.count("balance")};
+  WayOutcome outcome{hashes[0], "", events.count("balance")};
   for (const auto& hash : hashes) {
     if (hash != hashes[0]) outcome.wrong = fmt::format("ranks end with different parameters: {}", hashes);
   }
@@ -129,10 +129,10 @@ TEST(TrainingProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
   for (const unsigned seed : seeds(kSeeds)) {
     std::mt19937 random(seed);
     const Problem problem = random_problem(random);
-    const Outcome alone = run(problem, {1, {0}, {"threads=1"}, std::vector<std::vector<int>>(kSteps)});
+    const WayOutcome alone = run_way(problem, {1, {0}, {"threads=1"}, std::vector<std::vector<int>>(kSteps)});
     for (int i = 0; i < kWays; ++i) {
       const Way way = random_way(random, problem.shards);
-      const Outcome outcome = run(problem, way);
+      const WayOutcome outcome = run_way(problem, way);
       const auto where = [&] {
         return fmt::format("seed {}, way {}: {}\n{}  {}", seed, i, way.text(), problem.job, rerun(seed, "train_test"));
       };
@@ -152,11 +152,11 @@ TEST(TrainingProperty, SeesAnotherAssociationAndAnotherCutOfTheBatch) {
   Problem problem;
   while (problem.shards != 16) problem = random_problem(random);
   const std::vector<std::vector<int>> still(kSteps);
-  const Outcome alone = run(problem, {1, {0}, {}, still});
-  EXPECT_EQ(run(problem, {3, {0, 0, 1}, {}, still}).sha256, alone.sha256);
-  EXPECT_NE(run(problem, {3, {0, 0, 1}, {"exact=never"}, still}).sha256, alone.sha256);
-  EXPECT_NE(run(problem, {1, {0}, {"shards=8"}, still}).sha256, alone.sha256);
-  EXPECT_NE(run(problem, {1, {0}, {fmt::format("steps={}", kSteps - 1)}, still}).sha256, alone.sha256);
+  const WayOutcome alone = run_way(problem, {1, {0}, {}, still});
+  EXPECT_EQ(run_way(problem, {3, {0, 0, 1}, {}, still}).sha256, alone.sha256);
+  EXPECT_NE(run_way(problem, {3, {0, 0, 1}, {"exact=never"}, still}).sha256, alone.sha256);
+  EXPECT_NE(run_way(problem, {1, {0}, {"shards=8"}, still}).sha256, alone.sha256);
+  EXPECT_NE(run_way(problem, {1, {0}, {fmt::format("steps={}", kSteps - 1)}, still}).sha256, alone.sha256);
 }
 
 }  // namespace

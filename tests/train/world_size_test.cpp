@@ -47,18 +47,18 @@ job:
   bucket_bytes: 8192
 )";
 
-struct Outcome {
+struct WorldOutcome {
   std::string parameters;
   std::map<std::string, double> metrics;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const WorldOutcome&) const = default;
 };
 
-Outcome run(int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
-            std::vector<int> hosts = {}) {
+WorldOutcome run_world(int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
+                       std::vector<int> hosts = {}) {
   const Registries registries = Registries::built_in();
   const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
   std::mutex mutex;
-  std::vector<Outcome> outcomes;
+  std::vector<WorldOutcome> outcomes;
   run_in_threads(
       ranks,
       [&](Communicator& communicator) {
@@ -80,14 +80,14 @@ std::string temporary_directory() {
 }  // namespace
 
 TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
-  const Outcome alone = run(1, {"threads=1"});
+  const WorldOutcome alone = run_world(1, {"threads=1"});
   EXPECT_EQ(alone.metrics.size(), 2u);
   for (const bool lowered : {true, false}) {
     for (const int ranks : {1, 2, 3, 5, 8}) {
       for (const int threads : {1, 2}) {
         TrainerOptions options;
         options.lowered = lowered;
-        EXPECT_EQ(run(ranks, {"threads=" + std::to_string(threads)}, options), alone)
+        EXPECT_EQ(run_world(ranks, {"threads=" + std::to_string(threads)}, options), alone)
             << ranks << " ranks, " << threads << " threads, lowered " << lowered;
       }
     }
@@ -96,20 +96,21 @@ TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
 
 TEST(WorldSize, RecomputationChangesNoBit) {
   for (const char* precision : {"precision=fp32", "precision=bf16"}) {
-    const Outcome kept = run(1, {precision});
-    for (const int ranks : {1, 3}) EXPECT_EQ(run(ranks, {precision, "recompute=true"}), kept) << ranks << precision;
+    const WorldOutcome kept = run_world(1, {precision});
+    for (const int ranks : {1, 3})
+      EXPECT_EQ(run_world(ranks, {precision, "recompute=true"}), kept) << ranks << precision;
   }
 }
 
 TEST(WorldSize, NorDoTheyInMixedPrecision) {
   for (const std::string precision : {"precision=bf16", "precision=fp16"}) {
-    const Outcome alone = run(1, {precision});
-    EXPECT_NE(alone.parameters, run(1, {}).parameters);
+    const WorldOutcome alone = run_world(1, {precision});
+    EXPECT_NE(alone.parameters, run_world(1, {}).parameters);
     for (const bool lowered : {true, false}) {
       for (const int ranks : {2, 3, 8}) {
         TrainerOptions options;
         options.lowered = lowered;
-        EXPECT_EQ(run(ranks, {precision, "threads=2"}, options), alone)
+        EXPECT_EQ(run_world(ranks, {precision, "threads=2"}, options), alone)
             << precision << ", " << ranks << " ranks, lowered " << lowered;
       }
     }
@@ -117,30 +118,30 @@ TEST(WorldSize, NorDoTheyInMixedPrecision) {
 }
 
 TEST(WorldSize, HostsAndBucketsChangeNoBit) {
-  const Outcome alone = run(1, {});
-  EXPECT_EQ(run(4, {}, {}, {0, 0, 1, 1}), alone);
-  EXPECT_EQ(run(3, {}, {}, {0, 1, 2}), alone);
-  EXPECT_EQ(run(2, {"bucket_bytes=1000000"}), alone);
+  const WorldOutcome alone = run_world(1, {});
+  EXPECT_EQ(run_world(4, {}, {}, {0, 0, 1, 1}), alone);
+  EXPECT_EQ(run_world(3, {}, {}, {0, 1, 2}), alone);
+  EXPECT_EQ(run_world(2, {"bucket_bytes=1000000"}), alone);
 }
 
 // Controls: a test that cannot fail proves nothing.
 TEST(WorldSize, AllReduceAndAnotherTreeChangeBits) {
-  const Outcome exact = run(1, {});
-  EXPECT_NE(run(3, {"exact=never"}).parameters, exact.parameters);
-  EXPECT_NE(run(5, {"exact=never"}).parameters, exact.parameters);
-  EXPECT_NE(run(1, {"shards=16"}).parameters, exact.parameters);
-  EXPECT_NE(run(1, {"seed=4"}).parameters, exact.parameters);
+  const WorldOutcome exact = run_world(1, {});
+  EXPECT_NE(run_world(3, {"exact=never"}).parameters, exact.parameters);
+  EXPECT_NE(run_world(5, {"exact=never"}).parameters, exact.parameters);
+  EXPECT_NE(run_world(1, {"shards=16"}).parameters, exact.parameters);
+  EXPECT_NE(run_world(1, {"seed=4"}).parameters, exact.parameters);
 }
 
 TEST(WorldSize, ResumeAtAnotherSizeChangesNoBit) {
-  const Outcome unbroken = run(1, {});
+  const WorldOutcome unbroken = run_world(1, {});
   for (const auto& [before, after] : {std::pair{1, 3}, {5, 2}}) {
     const std::string directory = temporary_directory();
     const std::vector<std::string> overrides = {"run_directory=" + directory, "checkpoint={every: 2 steps}"};
     TrainerOptions options;
     options.stop_at = 3;
-    EXPECT_NE(run(before, overrides, options).parameters, unbroken.parameters);
-    EXPECT_EQ(run(after, overrides), unbroken);
+    EXPECT_NE(run_world(before, overrides, options).parameters, unbroken.parameters);
+    EXPECT_EQ(run_world(after, overrides), unbroken);
     std::filesystem::remove_all(directory);
   }
 }
