@@ -27,6 +27,7 @@ file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS device/cuda/*.cpp device/cuda/*.cu comm
 add_library(lockstep_cuda MODULE ${CUDA_SOURCES} ${CUDA_KERNELS} ${LOCKSTEP_CUDA_LIST})
 set_target_properties(lockstep_cuda PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+  UNITY_BUILD OFF  # its own clashes of names would cost more than its few sources of C++ save
   CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
   # CUDA's libraries are looked for beside it, then as the system says.
   INSTALL_RPATH "$ORIGIN;$ORIGIN/cuda")

@@ -17,6 +17,10 @@ lockstep_flags_of_cxx(
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   lockstep_flags_of_cxx(-Wno-restrict)
 endif()
+# g++ takes the sources of a unity build for headers, where a member of a type of an anonymous namespace would be wrong.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  lockstep_flags_of_cxx(-Wno-subobject-linkage)
+endif()
 if(LOCKSTEP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 then takes the members of a std::variant that are not in use for uninitialised ones, and copies of no bytes
   # for reads beyond an array.
