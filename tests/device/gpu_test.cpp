@@ -34,7 +34,7 @@ TEST(Gpu, ItsPeakIsThatOfItsDataSheet) {
   gpu.clock_mhz = 1410;
   gpu.major = 8;
   EXPECT_NEAR(peak_flops(gpu), 19.5e12, 0.1e12);  // A100, fp32
-  EXPECT_NEAR(peak_flops(gpu, "fp16"), 312e12, 1e12);
+  EXPECT_NEAR(peak_flops(gpu, Precision::fp16), 312e12, 1e12);
   EXPECT_NEAR(peak_flops(gpu, Precision::tf32), 156e12, 1e12);
   gpu.minor = 9;
   EXPECT_EQ(peak_flops(gpu, Precision::bf16), 0);  // data sheets of this generation do not agree on it
