@@ -1,62 +1,336 @@
-// Events of a run: what the training loop says, once, to whoever listens. Rank 0 only, one thread.
+// Events: what a run reports of itself, and the schema of each.
 //
-// Events and their fields (a listener shows fields that it does not know, too):
-//   start       job, ranks, threads, hosts, shards, batch_size, parameters, steps, epochs, device, exactness, version;
-//               algorithms: what a GPU's kernels chose of the libraries' algorithms, a layer a line
-//   step        step, epoch (from 1), loss, learning_rate, samples_per_second, seconds (since the run's start),
-//               data_wait_seconds (since the step event before)
-//   eval        step, set, loss, metrics
-//   checkpoint  step, path, seconds until it was safe, blocked_seconds, bytes; best: the metric, if it is the best
-//   balance     step (done when the shares change), reason, shares_by_rank, shards_moved; evidence: what the speeds are
-//               from; and they: shard_seconds_by_rank, exchange_seconds, measured_seconds, predicted_before_seconds,
-//               predicted_seconds
-//   gpu         one for each rank, after start: rank, host, model, memory_bytes, compute_capability, multiprocessors,
-//               clock_mhz, memory_clock_mhz, pci_bus, driver (the CUDA that it runs), driver_version (its own, where
-//               NVML says it)
-//   bad_sample  a sample that another one replaces: step, set, sample, name, replaced_by, replaced_by_name, message
-//   restart (step, path), warning (message)
-//   end         outcome, steps, samples, seconds, samples_per_second, metrics, phases, parameters_sha256, maps per rank
+// A struct per event. `describe` names its fields once, in the order in which they are written, each with its unit and
+// what it means; the JSON of `--log json` and events.jsonl, the readers of both and docs/events.md are made from it.
+// A field that is std::optional is absent where it has no value.
+//
+// Events are emitted by the training thread of rank 0 only, and by the supervisor of `lockstep launch`.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
-namespace lockstep::telemetry {
+namespace lockstep::events {
 
-using Field = std::variant<bool, std::int64_t, double, std::string, std::map<std::string, double>>;
-using Record = std::vector<std::pair<std::string, Field>>;  ///< in the order in which it is written
+using ByRank = std::map<int, double>;          ///< in JSON {"0": 1.5, "1": 1.25}
+using ByName = std::map<std::string, double>;  ///< in JSON {"accuracy": 0.97}
 
+enum class Unit : std::uint8_t { none, seconds, bytes, megahertz, joules, samples_per_second };
+
+struct Start {
+  static constexpr const char* kName = "start";
+  static constexpr const char* kDoc = "Training begins, or begins again after a restart.";
+  std::string job;
+  std::int64_t ranks = 0, threads = 0, hosts = 0, shards = 0, batch_size = 0;
+  std::int64_t parameters = 0, states = 0, steps = 0;
+  double epochs = 0;
+  std::string device;
+  std::int64_t samples = 0, validation_samples = 0;
+  std::string fingerprint, exactness;
+  double first_shard_seconds = 0;
+  std::int64_t arena_bytes = 0;
+  double seconds = 0;
+  std::string version;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("job", &Start::job, "name of the job");
+    field("ranks", &Start::ranks, "number of ranks");
+    field("threads", &Start::threads, "worker threads of rank 0");
+    field("hosts", &Start::hosts, "hosts that the ranks run on");
+    field("shards", &Start::shards, "shards that each batch is cut into");
+    field("batch_size", &Start::batch_size, "samples of a step, over all ranks");
+    field("parameters", &Start::parameters, "elements of all parameters of the model");
+    field("states", &Start::states, "elements of its states, such as running means");
+    field("steps", &Start::steps, "steps of the whole job");
+    field("epochs", &Start::epochs, "the same in passes over the training set");
+    field("device", &Start::device, "what rank 0 computes on, and with which libraries");
+    field("samples", &Start::samples, "samples of the training set");
+    field("validation_samples", &Start::validation_samples, "samples of the validation set; 0: there is none");
+    field("fingerprint", &Start::fingerprint, "hash of what the kernels of all ranks compute");
+    field("exactness", &Start::exactness, "\"bitwise\", or what is promised instead");
+    field("first_shard_seconds", &Start::first_shard_seconds, "time that the check of the job's own kernels took",
+          Unit::seconds);
+    field("arena_bytes", &Start::arena_bytes, "memory for the activations and gradients of a shard", Unit::bytes);
+    field("seconds", &Start::seconds, "time that the set-up took", Unit::seconds);
+    field("version", &Start::version, "version of lockstep");
+    field("algorithms", &Start::algorithms, "algorithms that libraries chose for kernels, a layer per line");
+    field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job leaves it open");
+    field("inputs", &Start::inputs, "on GPUs: where inputs are made");
+    field("index", &Start::index, "\"cached\" or \"made\": the index of the data set");
+  }
+};
+
+/// One for each rank on a GPU, after `start`.
+struct Gpu {
+  static constexpr const char* kName = "gpu";
+  static constexpr const char* kDoc = "The GPU of a rank; one event per rank, after `start`.";
+  std::int64_t rank = 0;
+  std::string host, model;
+  std::int64_t memory_bytes = 0;
+  std::string compute_capability;
+  std::int64_t multiprocessors = 0, clock_mhz = 0, memory_clock_mhz = 0;
+  std::string pci_bus, driver;
+  std::optional<std::string> driver_version;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("rank", &Gpu::rank, "the rank that computes on it");
+    field("host", &Gpu::host, "the host that it is in");
+    field("model", &Gpu::model, "name of the model");
+    field("memory_bytes", &Gpu::memory_bytes, "size of its memory", Unit::bytes);
+    field("compute_capability", &Gpu::compute_capability, "such as \"9.0\"");
+    field("multiprocessors", &Gpu::multiprocessors, "number of streaming multiprocessors");
+    field("clock_mhz", &Gpu::clock_mhz, "highest clock of the multiprocessors; 0: not known", Unit::megahertz);
+    field("memory_clock_mhz", &Gpu::memory_clock_mhz, "highest clock of the memory; 0: not known", Unit::megahertz);
+    field("pci_bus", &Gpu::pci_bus, "PCI address");
+    field("driver", &Gpu::driver, "newest CUDA version that the driver supports");
+    field("driver_version", &Gpu::driver_version, "the driver's own version, where NVML reports it");
+  }
+};
+
+struct Step {
+  static constexpr const char* kName = "step";
+  static constexpr const char* kDoc = "A training step is done.";
+  std::int64_t step = 0, epoch = 0;
+  double loss = 0, learning_rate = 0;
+  ByName metrics;
+  double samples_per_second = 0, data_wait_seconds = 0, seconds = 0;
+  std::optional<double> gradient_norm, loss_scale;
+  std::optional<bool> left_out;
+  std::optional<ByRank> shard_seconds, energy_joules;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Step::step, "number of the step, from 1");
+    field("epoch", &Step::epoch, "number of the epoch, from 1");
+    field("loss", &Step::loss, "mean loss of the batch");
+    field("learning_rate", &Step::learning_rate, "learning rate of the step");
+    field("metrics", &Step::metrics, "the job's metrics on the batch");
+    field("samples_per_second", &Step::samples_per_second, "mean rate since the start", Unit::samples_per_second);
+    field("data_wait_seconds", &Step::data_wait_seconds,
+          "time that rank 0 waited for input since the `step` event before", Unit::seconds);
+    field("seconds", &Step::seconds, "time since the first step of this start began", Unit::seconds);
+    field("gradient_norm", &Step::gradient_norm, "with clip_norm: L2 norm of the gradient before clipping");
+    field("loss_scale", &Step::loss_scale, "with precision: fp16: scale that the step was computed with");
+    field("left_out", &Step::left_out, "with precision: fp16: whether the update was skipped");
+    field("shard_seconds", &Step::shard_seconds, "on several ranks: mean compute time of a shard", Unit::seconds);
+    field("energy_joules", &Step::energy_joules, "energy that GPUs have used since the start", Unit::joules);
+  }
+};
+
+struct Evaluation {
+  static constexpr const char* kName = "eval";
+  static constexpr const char* kDoc = "The model was evaluated.";
+  std::int64_t step = 0;
+  std::string set;
+  double loss = 0;
+  ByName metrics;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Evaluation::step, "steps done so far");
+    field("set", &Evaluation::set, "name of the set: \"validation\"");
+    field("loss", &Evaluation::loss, "mean loss over the set");
+    field("metrics", &Evaluation::metrics, "the job's metrics over the set");
+  }
+};
+
+struct Checkpoint {
+  static constexpr const char* kName = "checkpoint";
+  static constexpr const char* kDoc = "A checkpoint is committed.";
+  std::int64_t step = 0;
+  std::string path;
+  double seconds = 0, blocked_seconds = 0;
+  std::int64_t bytes = 0;
+  std::optional<std::string> best;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Checkpoint::step, "steps done when it was taken");
+    field("path", &Checkpoint::path, "its directory");
+    field("seconds", &Checkpoint::seconds, "time from its beginning until it was committed", Unit::seconds);
+    field("blocked_seconds", &Checkpoint::blocked_seconds, "part of it for which training was blocked", Unit::seconds);
+    field("bytes", &Checkpoint::bytes, "its size", Unit::bytes);
+    field("best", &Checkpoint::best, "the metric by which it is the best so far");
+  }
+};
+
+struct Balance {
+  static constexpr const char* kName = "balance";
+  static constexpr const char* kDoc = "Shards move between ranks.";
+  std::int64_t step = 0;
+  std::string reason, evidence;
+  ByRank shares_by_rank;
+  std::int64_t shards_moved = 0;
+  std::optional<ByRank> shard_seconds_by_rank;
+  std::optional<double> exchange_seconds, predicted_before_seconds, predicted_seconds, measured_seconds;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Balance::step, "steps done when the assignment changes");
+    field("reason", &Balance::reason, "why they move");
+    field("evidence", &Balance::evidence, "where the speeds of the ranks are known from");
+    field("shares_by_rank", &Balance::shares_by_rank, "shards that each rank computes from now on");
+    field("shards_moved", &Balance::shards_moved, "shards that change their rank");
+    field("shard_seconds_by_rank", &Balance::shard_seconds_by_rank, "compute time of a shard", Unit::seconds);
+    field("exchange_seconds", &Balance::exchange_seconds, "time of a step's all-reduce that compute does not hide",
+          Unit::seconds);
+    field("predicted_before_seconds", &Balance::predicted_before_seconds,
+          "predicted time of a step with the old assignment", Unit::seconds);
+    field("predicted_seconds", &Balance::predicted_seconds, "predicted time of a step with the new assignment",
+          Unit::seconds);
+    field("measured_seconds", &Balance::measured_seconds, "measured time of a step with the old assignment",
+          Unit::seconds);
+  }
+};
+
+struct BadSample {
+  static constexpr const char* kName = "bad_sample";
+  static constexpr const char* kDoc = "A sample could not be decoded and is replaced; one event for each such sample.";
+  std::int64_t step = 0;
+  std::string set;
+  std::int64_t sample = 0;
+  std::string name;
+  std::int64_t replaced_by = 0;
+  std::string replaced_by_name, message;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &BadSample::step, "steps done so far");
+    field("set", &BadSample::set, "the set that it belongs to");
+    field("sample", &BadSample::sample, "its number in the set");
+    field("name", &BadSample::name, "its name, such as a file's");
+    field("replaced_by", &BadSample::replaced_by, "number of the sample that is used instead");
+    field("replaced_by_name", &BadSample::replaced_by_name, "name of the sample that is used instead");
+    field("message", &BadSample::message, "what is wrong with it, as a sentence");
+  }
+};
+
+/// Of a rank that resumes: `step` and `path`. Of the supervisor: all but `path`.
+struct Restart {
+  static constexpr const char* kName = "restart";
+  static constexpr const char* kDoc =
+      "A run resumes from a checkpoint (`step`, `path`), or the supervisor starts its ranks again (all but `path`).";
+  std::optional<std::string> reason, message;
+  std::optional<std::int64_t> rank;
+  std::optional<std::string> host;
+  std::int64_t step = 0;
+  std::optional<std::string> path;
+  std::optional<std::int64_t> attempt;
+  std::optional<double> after_seconds;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("reason", &Restart::reason,
+          "\"death\", \"hang\", \"error\", \"mpirun\", \"resize\", or \"given up\": no restart follows");
+    field("message", &Restart::message, "what happened, as a sentence");
+    field("rank", &Restart::rank, "the rank that it happened to; -1: none in particular");
+    field("host", &Restart::host, "host of that rank");
+    field("step", &Restart::step, "steps done so far");
+    field("path", &Restart::path, "the checkpoint that the run resumes from");
+    field("attempt", &Restart::attempt, "number of the attempt that ended");
+    field("after_seconds", &Restart::after_seconds, "time until the ranks are started again", Unit::seconds);
+  }
+};
+
+struct Warning {
+  static constexpr const char* kName = "warning";
+  static constexpr const char* kDoc = "Something a person should know; the run goes on.";
+  std::string message;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("message", &Warning::message, "a sentence");
+  }
+};
+
+struct Launch {
+  static constexpr const char* kName = "launch";
+  static constexpr const char* kDoc = "The supervisor starts the ranks of an attempt.";
+  std::int64_t attempt = 0, ranks = 0;
+  std::string on;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("attempt", &Launch::attempt, "number of the attempt in this run directory, from 1");
+    field("ranks", &Launch::ranks, "number of ranks");
+    field("on", &Launch::on, "hosts and their ranks: \"node1:4,node2:4\"");
+  }
+};
+
+struct End {
+  static constexpr const char* kName = "end";
+  static constexpr const char* kDoc = "The run ends in order.";
+  std::string outcome;
+  std::int64_t steps = 0, samples = 0;
+  double seconds = 0, samples_per_second = 0;
+  std::optional<double> loss;
+  ByName metrics, phases;
+  bool interrupted = false;
+  std::string parameters_sha256;
+  ByRank shards_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank, bytes_read_by_rank;
+  ByName prefetch;
+  std::int64_t sample_cache_bytes = 0;
+  std::optional<std::string> checkpoint;
+  std::optional<std::int64_t> checkpoints_failed;
+  std::optional<ByRank> energy_joules_by_rank;
+  std::optional<ByRank> busy_seconds_by_rank, data_wait_seconds_by_rank, waited_seconds_by_rank,
+      held_up_seconds_by_rank, exchange_seconds_by_rank, update_seconds_by_rank;
+  std::optional<std::int64_t> share_moves;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("outcome", &End::outcome, "\"done\", \"stopped early\", \"interrupted\" or \"already finished\"");
+    field("steps", &End::steps, "steps done in all, also before a restart");
+    field("samples", &End::samples, "samples trained on since this start");
+    field("seconds", &End::seconds, "time from the first step of this start to the end of the last one", Unit::seconds);
+    field("samples_per_second", &End::samples_per_second, "mean rate since the start", Unit::samples_per_second);
+    field("loss", &End::loss, "loss of the last step");
+    field("metrics", &End::metrics, "loss and metrics of the last evaluation");
+    field("phases", &End::phases,
+          "where the time of rank 0 went, from the first step to the end, the last evaluation and checkpoint included; "
+          "\"other\" is what lies between phases",
+          Unit::seconds);
+    field("interrupted", &End::interrupted, "whether a signal or a stop request ended the run");
+    field("parameters_sha256", &End::parameters_sha256, "hash of the model's parameters");
+    field("shards_by_rank", &End::shards_by_rank, "shards of each rank in the last step");
+    field("bytes_sent_by_rank", &End::bytes_sent_by_rank, "gradients and parameters sent to other ranks", Unit::bytes);
+    field("bytes_by_formula_by_rank", &End::bytes_by_formula_by_rank, "the same as predicted by the communication plan",
+          Unit::bytes);
+    field("compute_seconds_by_rank", &End::compute_seconds_by_rank, "compute time, added up over workers",
+          Unit::seconds);
+    field("bytes_read_by_rank", &End::bytes_read_by_rank, "bytes read of the data set's files", Unit::bytes);
+    field("prefetch", &End::prefetch, "threads and depth of rank 0's prefetcher");
+    field("sample_cache_bytes", &End::sample_cache_bytes, "memory of rank 0's cache of decoded samples", Unit::bytes);
+    field("checkpoint", &End::checkpoint, "the newest checkpoint");
+    field("checkpoints_failed", &End::checkpoints_failed, "checkpoints that could not be written");
+    field("energy_joules_by_rank", &End::energy_joules_by_rank, "energy that GPUs used since the start", Unit::joules);
+    field("busy_seconds_by_rank", &End::busy_seconds_by_rank,
+          "on several ranks, as all that follow: compute time of a worker", Unit::seconds);
+    field("data_wait_seconds_by_rank", &End::data_wait_seconds_by_rank, "time that it waited for input", Unit::seconds);
+    field("waited_seconds_by_rank", &End::waited_seconds_by_rank, "time that it waited for slower ranks",
+          Unit::seconds);
+    field("held_up_seconds_by_rank", &End::held_up_seconds_by_rank, "time that other ranks waited for it",
+          Unit::seconds);
+    field("exchange_seconds_by_rank", &End::exchange_seconds_by_rank,
+          "time of the all-reduce that compute did not hide", Unit::seconds);
+    field("update_seconds_by_rank", &End::update_seconds_by_rank, "time of the optimizer's updates", Unit::seconds);
+    field("share_moves", &End::share_moves, "how often shards moved between ranks");
+  }
+};
+
+using Event = std::variant<Start, Gpu, Step, Evaluation, Checkpoint, Balance, BadSample, Restart, Warning, Launch, End>;
+
+/// Receives the events of a run, by one thread.
 class Sink {
  public:
   virtual ~Sink() = default;
-  virtual void event(const std::string& name, const Record& record) = 0;
+  virtual void event(const Event& event) = 0;
 };
 
-}  // namespace lockstep::telemetry
-
-namespace lockstep {
-
-/// Steps to trace, counted from 1 as the run tells them; last 0: none.
-struct ProfileSteps {
-  std::int64_t first = 0, last = 0;
-};
-
-/// Who watches a run from outside. Called by the training thread of every rank.
-class RunWatcher {
- public:
-  enum class Wish {
-    none,
-    end_after_checkpoint,  ///< when the job's next checkpoint is written
-    end_now,               ///< checkpoint after this step and end
-  };
-  virtual ~RunWatcher() = default;
-  virtual void step_done(std::int64_t step) = 0;  ///< so many steps are done
-  [[nodiscard]] virtual Wish wish() const = 0;    ///< one rank's is enough
-};
-
-}  // namespace lockstep
+}  // namespace lockstep::events

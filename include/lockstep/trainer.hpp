@@ -14,6 +14,7 @@
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/op.hpp"
+#include "lockstep/run_watcher.hpp"
 
 namespace lockstep {
 
@@ -31,11 +32,11 @@ struct Registries {
                            const Registries& registries);
 
 struct TrainerOptions {
-  std::string resume = "auto";      ///< auto | never | path of a checkpoint
-  bool handle_signals = false;      ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
-  telemetry::Sink* sink = nullptr;  ///< told of events on rank 0
-  std::string program_digest;       ///< compared between ranks at start; empty: not compared
-  std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
+  std::string resume = "auto";   ///< auto | never | path of a checkpoint
+  bool handle_signals = false;   ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  events::Sink* sink = nullptr;  ///< receives the events, on rank 0
+  std::string program_digest;    ///< compared between ranks at start; empty: not compared
+  std::int64_t stop_at = 0;      ///< end after this step as after a signal; 0: never
   RunWatcher* watcher = nullptr;
   ProfileSteps profile;  ///< a timeline of these steps of every rank, in `trace` of the run directory; rank 0's counts
   bool lowered = true;   ///< false: each op by its own kernel, as the graph stands. The bits are the same

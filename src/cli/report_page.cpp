@@ -1,18 +1,22 @@
 #include "cli/report_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 
 #include "checkpoint/checkpoint.hpp"
 #include "cli/report_style.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
 #include "telemetry/diagnosis.hpp"
-#include "telemetry/event_log.hpp"
+#include "telemetry/event_schema.hpp"
 #include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
@@ -22,34 +26,30 @@ namespace {
 
 constexpr double kHour = 3600;
 
-double number_of(const EventJson& event, const std::string& name, double fallback = 0) {
-  return event.is_object() && event.contains(name) && event[name].is_number() ? event[name].get<double>() : fallback;
-}
+using Points = std::vector<std::pair<double, double>>;
 
-std::string text_of(const EventJson& event, const std::string& name, const std::string& fallback = "") {
-  return event.is_object() && event.contains(name) && event[name].is_string() ? event[name].get<std::string>()
-                                                                              : fallback;
-}
-
-Series series_of(const std::string& name, const std::vector<EventJson>& events, const std::string& field) {
+/// A curve of what `value` is of each event. Runs of other versions may lack the field: then there is none.
+template <class Event, class Value>
+Series series_of(const std::string& name, const std::vector<Event>& events, Value value) {
   Series series{name, {}};
-  for (const EventJson& event : events) {
-    if (event.contains(field)) series.points.emplace_back(number_of(event, "step"), number_of(event, field, NAN));
+  for (const Event& event : events) {
+    const std::optional<double> y = value(event);
+    if (y) series.points.emplace_back(static_cast<double>(event.step), *y);
   }
+  const auto is_number = [](const auto& point) { return std::isfinite(point.second); };
+  if (std::none_of(series.points.begin(), series.points.end(), is_number)) series.points.clear();
   return series;
 }
 
-/// A line for each key of a map of the events: "metrics", "shard_seconds". `prefix` goes before the key.
-std::vector<Series> map_series(const std::string& prefix, const std::vector<EventJson>& events, const char* field) {
-  std::map<std::string, Series> all;
-  for (const EventJson& event : events) {
-    if (!event.contains(field) || !event[field].is_object()) continue;
-    for (const auto& [key, value] : event[field].items()) {
-      all[key].points.emplace_back(number_of(event, "step"), value.is_number() ? value.get<double>() : NAN);
-    }
+/// A curve for each name or rank of `values`. `prefix` goes before it.
+template <class Event, class Values>
+std::vector<Series> all_series(const std::string& prefix, const std::vector<Event>& events, Values values) {
+  std::map<typename std::remove_cvref_t<decltype(values(events.front()))>::key_type, Points> all;
+  for (const Event& event : events) {
+    for (const auto& [key, value] : values(event)) all[key].emplace_back(static_cast<double>(event.step), value);
   }
   std::vector<Series> list;
-  for (auto& [key, series] : all) list.push_back({prefix + telemetry::spaced(key), std::move(series.points)});
+  for (auto& [key, points] : all) list.push_back({prefix + telemetry::spaced(fmt::format("{}", key)), points});
   return list;
 }
 
@@ -57,86 +57,93 @@ std::string tile(const std::string& value, const std::string& name) {
   return value.empty() ? "" : fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), name);
 }
 
-/// Of a number that the event has.
-std::string tile_of(const EventJson& event, const char* field, const std::string& name) {
-  return event.contains(field) ? tile(telemetry::fixed_number(number_of(event, field, NAN)), name) : "";
+std::string number_tile(double value, const std::string& name) {
+  return tile(telemetry::fixed_number(value), name);
 }
 
-std::string evaluation_tiles(const EventJson& eval) {
-  std::string text = tile_of(eval, "loss", "validation loss");
-  if (!eval.contains("metrics")) return text;
-  for (const auto& [name, value] : eval["metrics"].items()) {
-    text += tile_of(eval["metrics"], name.c_str(), "validation " + escaped(telemetry::spaced(name)));
+std::string evaluation_tiles(const events::Evaluation& eval) {
+  std::string text = number_tile(eval.loss, "validation loss");
+  for (const auto& [name, value] : eval.metrics) {
+    text += number_tile(value, "validation " + escaped(telemetry::spaced(name)));
   }
   return text;
 }
 
-/// What was told last of the steps.
-const EventJson& last_of(const RunEvents& run) {
-  return run.steps.empty() ? run.start : run.steps.back();
-}
-
 /// Of a run in fp16: how many of its steps changed nothing, since gradients overflowed.
 std::string left_out_tile(const RunEvents& run) {
-  if (!last_of(run).contains("loss_scale")) return "";
+  if (run.steps.empty() || !run.steps.back().loss_scale) return "";
   const auto left_out = std::count_if(run.steps.begin(), run.steps.end(),
-                                      [](const EventJson& step) { return step.value("left_out", false); });
+                                      [](const events::Step& step) { return step.left_out.value_or(false); });
   return tile(telemetry::grouped(left_out), "updates left out, whose gradient overflowed");
 }
 
+std::int64_t last_step(const RunEvents& run) {
+  return run.steps.empty() ? 0 : run.steps.back().step;
+}
+
 std::string tiles(const RunEvents& run) {
-  const EventJson& last = last_of(run);
-  std::string steps = telemetry::grouped(std::llround(number_of(last, "step")));
-  if (run.start.contains("steps")) {
-    steps += " / " + telemetry::grouped(std::llround(number_of(run.start, "steps")));
-  }
-  std::string text = tile(steps, "steps") + tile_of(last, "loss", "loss of the last step") + left_out_tile(run);
+  std::string steps = telemetry::grouped(last_step(run));
+  if (run.start.steps > 0) steps += " / " + telemetry::grouped(run.start.steps);
+  std::string text = tile(steps, "steps");
+  if (!run.steps.empty()) text += number_tile(run.steps.back().loss, "loss of the last step");
+  text += left_out_tile(run);
   if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
-  if (last.contains("samples_per_second")) {
-    text += tile(telemetry::short_number(number_of(last, "samples_per_second")), "samples/s");
-  }
-  text += tile(telemetry::grouped(std::llround(number_of(run.start, "ranks", 1))), "ranks");
+  if (!run.steps.empty()) text += tile(telemetry::short_number(run.steps.back().samples_per_second), "samples/s");
+  text += tile(telemetry::grouped(run.start.ranks), "ranks");
   text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
   if (!run.metered.empty()) text += tile(fmt::format("{:.3g}", run.joules / kHour), "Wh, drawn by GPUs");
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
 std::string curves(const RunEvents& run) {
-  std::vector<Series> metrics = map_series("training ", run.steps, "metrics");
-  for (Series& series : map_series("validation ", run.evals, "metrics")) metrics.push_back(std::move(series));
+  using events::Evaluation, events::Step;
+  const auto of_steps = [&](const std::string& name, auto field) { return series_of(name, run.steps, field); };
+  auto metrics = all_series("training ", run.steps, [](const Step& step) { return step.metrics; });
+  for (auto& one : all_series("validation ", run.evals, [](const Evaluation& eval) { return eval.metrics; })) {
+    metrics.push_back(std::move(one));
+  }
   std::string text = line_chart("Loss", "step",
-                                {series_of("training", run.steps, "loss"), series_of("validation", run.evals, "loss")});
-  text += line_chart("Metrics", "step", metrics);
-  text += line_chart("Learning rate", "step", {series_of("learning rate", run.steps, "learning_rate")});
-  text += line_chart("Scale of the loss (fp16)", "step", {series_of("scale", run.steps, "loss_scale")});
+                                {of_steps("training", [](const Step& step) { return step.loss; }),
+                                 series_of("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
+  text += line_chart("Metrics", "step", std::move(metrics));
+  text += line_chart("Learning rate", "step",
+                     {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});
+  text += line_chart("Scale of the loss (fp16)", "step",
+                     {of_steps("scale", [](const Step& step) { return step.loss_scale; })});
   text += line_chart("Samples a second, since the start", "step",
-                     {series_of("samples/s", run.steps, "samples_per_second")});
+                     {of_steps("samples/s", [](const Step& step) { return step.samples_per_second; })});
   text += line_chart("Waiting for input, seconds of each step", "step",
-                     {series_of("rank 0", run.steps, "data_wait_seconds")});
+                     {of_steps("rank 0", [](const Step& step) { return step.data_wait_seconds; })});
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
 
-/// Columns "..._by_rank" of the end: a row a rank.
-std::string rank_table(const EventJson& end) {
+/// A column for each field by rank, a row for each rank.
+std::string rank_table(const events::End& end) {
+  constexpr std::string_view kByRank = "_by_rank";
   std::string head = "<th>rank</th>";
   std::map<int, std::string> rows;
-  for (const auto& [name, values] : end.items()) {
-    if (!name.ends_with("_by_rank") || !values.is_object()) continue;
-    const std::string title = name.substr(0, name.size() - std::string_view("_by_rank").size());
-    head += fmt::format("<th class=\"n\">{}</th>", telemetry::spaced(title));
-    for (const auto& [rank, value] : values.items()) {
-      const telemetry::Field field(value.is_number() ? value.get<double>() : NAN);
-      rows[std::stoi(rank)] += fmt::format("<td class=\"n\">{}</td>", telemetry::to_text(title, field));
+  telemetry::for_each_field(end, [&](std::string_view name, const auto& field, events::Unit unit) {
+    const auto add = [&](const events::ByRank& values) {
+      const std::string title(name.substr(0, name.size() - kByRank.size()));
+      head += fmt::format("<th class=\"n\">{}</th>", telemetry::spaced(title));
+      for (const auto& [rank, value] : values) {
+        rows[rank] += fmt::format("<td class=\"n\">{}</td>", telemetry::to_text(value, unit));
+      }
+    };
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, events::ByRank>) add(field);
+    if constexpr (std::is_same_v<Field, std::optional<events::ByRank>>) {
+      if (field) add(*field);
     }
-  }
+  });
   std::string body;
   for (const auto& [rank, cells] : rows) body += fmt::format("<tr><td>{}</td>{}</tr>", rank, cells);
   return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
 }
 
 /// Each value stands until the next one, and the last until `end`.
-std::vector<std::pair<double, double>> stairs(const std::vector<std::pair<double, double>>& points, double end) {
-  std::vector<std::pair<double, double>> all;
+Points stairs(const Points& points, double end) {
+  Points all;
   for (const auto& [at, value] : points) {
     if (!all.empty()) all.emplace_back(at, all.back().second);
     all.emplace_back(at, value);
@@ -146,26 +153,28 @@ std::vector<std::pair<double, double>> stairs(const std::vector<std::pair<double
 }
 
 std::string ranks(const RunEvents& run) {
-  std::vector<EventJson> moves;
-  for (const EventJson& event : run.others) {
-    if (text_of(event, "event") == "balance") moves.push_back(event);
+  std::vector<events::Balance> moves;
+  for (const auto& other : run.others) {
+    if (const auto* move = std::get_if<events::Balance>(&*other.event)) moves.push_back(*move);
   }
-  std::string charts = line_chart("Seconds a shard", "step", map_series("rank ", run.steps, "shard_seconds"));
-  std::vector<Series> shares = map_series("rank ", moves, "shares_by_rank");
-  for (Series& series : shares) series.points = stairs(series.points, number_of(last_of(run), "step"));
-  charts += line_chart("Shards of each rank, since the first move", "step", std::move(shares));
+  const auto seconds = all_series(
+      "rank ", run.steps, [](const events::Step& step) { return step.shard_seconds.value_or(events::ByRank{}); });
+  std::string charts = line_chart("Seconds a shard", "step", seconds);
+  auto shards = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
+  for (Series& series : shards) series.points = stairs(series.points, static_cast<double>(last_step(run)));
+  charts += line_chart("Shards of each rank, since the first move", "step", std::move(shards));
   if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
-  const std::string table = run.end.is_object() ? rank_table(run.end) : "";
+  const std::string table = run.end ? rank_table(*run.end) : "";
   return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
 }
 
-std::string phases(const EventJson& end) {
-  if (!end.is_object() || !end.contains("phases")) return "";
+std::string phases(const events::End& end) {
+  if (end.phases.empty()) return "";
   std::vector<std::pair<double, std::string>> sorted;
   double total = 0;
-  for (const auto& [name, seconds] : end["phases"].items()) {
-    sorted.emplace_back(seconds.get<double>(), name);
-    total += sorted.back().first;
+  for (const auto& [name, seconds] : end.phases) {
+    sorted.emplace_back(seconds, name);
+    total += seconds;
   }
   std::sort(sorted.rbegin(), sorted.rend());
   std::string bar, keys;
@@ -181,17 +190,14 @@ std::string phases(const EventJson& end) {
       bar, keys);
 }
 
-std::string events(const RunEvents& run) {
+std::string event_table(const RunEvents& run) {
   std::string rows;
-  const double began = run.others.empty() ? 0 : number_of(run.others.front(), "time");
-  for (const EventJson& event : run.others) {
-    const auto parsed = telemetry::parse_event(event.dump());
-    if (!parsed || parsed->first == "start") continue;
-    auto [name, record] = *parsed;
-    std::erase_if(record, [](const auto& field) { return field.first == "time"; });
+  const double began = run.others.empty() ? 0 : run.others.front().time;
+  for (const auto& other : run.others) {
+    if (std::holds_alternative<events::Start>(*other.event)) continue;
     rows += fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td><pre>{}</pre></td></tr>",
-                        telemetry::clock_time(number_of(event, "time") - began), escaped(name),
-                        escaped(telemetry::event_text(name, record, {})));
+                        telemetry::clock_time(other.time - began), other.name,
+                        escaped(telemetry::event_text(*other.event, {})));
   }
   if (rows.empty()) return "";
   return "<h2>Events</h2>\n<div class=\"card\"><table><tr><th class=\"n\">after</th><th>event</th><th></th></tr>" +
@@ -201,22 +207,29 @@ std::string events(const RunEvents& run) {
 /// "12.3 Wh, of the GPUs of ranks 0, 1"
 std::string energy(const RunEvents& run) {
   if (run.metered.empty()) return "not measured";
-  std::string ranks;
-  for (const std::string& rank : run.metered) ranks += (ranks.empty() ? "" : ", ") + rank;
   return fmt::format("{:.3g} Wh, of the GPU{} of rank{} {}", run.joules / kHour, run.metered.size() == 1 ? "" : "s",
-                     run.metered.size() == 1 ? "" : "s", ranks);
+                     run.metered.size() == 1 ? "" : "s", fmt::join(run.metered, ", "));
 }
 
 std::string environment(const RunEvents& run) {
-  const EventJson& start = run.start;
   std::string rows;
-  for (const char* name : {"device", "ranks", "hosts", "threads", "shards", "batch_size", "parameters", "samples",
-                           "validation_samples", "exactness", "fingerprint", "version"}) {
-    if (!start.contains(name)) continue;
-    const std::string value = start[name].is_string() ? start[name].get<std::string>() : start[name].dump();
-    rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", telemetry::spaced(name), escaped(value));
-  }
-  rows += fmt::format("<tr><th>energy</th><td>{}</td></tr>", energy(run));
+  const auto row = [&](const char* name, const auto& value) {
+    rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", name, escaped(fmt::format("{}", value)));
+  };
+  const events::Start& start = run.start;
+  row("device", start.device);
+  row("ranks", start.ranks);
+  row("hosts", start.hosts);
+  row("threads", start.threads);
+  row("shards", start.shards);
+  row("batch size", start.batch_size);
+  row("parameters", start.parameters);
+  row("samples", start.samples);
+  row("validation samples", start.validation_samples);
+  row("exactness", start.exactness);
+  row("fingerprint", start.fingerprint);
+  row("version", start.version);
+  row("energy", energy(run));
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }
 
@@ -226,7 +239,7 @@ std::optional<std::string> stored_job(const std::string& run_directory) {
   std::string ignored;
   for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
     if (const auto job = checkpoint::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
-      const auto json = EventJson::parse(*job, nullptr, false);
+      const auto json = nlohmann::ordered_json::parse(*job, nullptr, false);
       return json.is_discarded() ? *job : json.dump(2);
     }
   }
@@ -255,19 +268,16 @@ std::string timeline(const std::string& run_directory) {
 }  // namespace
 
 std::string report_page(const std::string& run_directory, const RunEvents& run) {
-  const std::string title = text_of(run.start, "job", "a run");
-  const std::string outcome =
-      run.end.is_object() ? text_of(run.end, "outcome", "done") : std::string("has not ended, or died");
+  const std::string& title = run.start.job;
+  const std::string outcome = run.end ? run.end->outcome : "has not ended, or died";
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
       "<p class=\"about\">{2}; {3}</p>\n",
       escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
-  page += tiles(run) + curves(run) + ranks(run) + phases(run.end) + timeline(run_directory) + events(run) +
-          environment(run) + configuration(run_directory);
-  if (run.end.is_object()) {
-    page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", text_of(run.end, "parameters_sha256"));
-  }
+  page += tiles(run) + curves(run) + ranks(run) + (run.end ? phases(*run.end) : "") + timeline(run_directory) +
+          event_table(run) + environment(run) + configuration(run_directory);
+  if (run.end) page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);
   return page + "</body></html>\n";
 }
 

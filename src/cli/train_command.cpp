@@ -14,7 +14,6 @@
 #include "core/digest.hpp"
 #include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_file.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
 
@@ -50,9 +49,9 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
 
 // What is told on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
 // does both.
-std::unique_ptr<telemetry::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
+std::unique_ptr<events::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
   if (agent != nullptr) return agent->make_sink();
-  std::vector<std::unique_ptr<telemetry::Sink>> sinks;
+  std::vector<std::unique_ptr<events::Sink>> sinks;
   sinks.push_back(log == "json" ? telemetry::make_json_log(stdout)
                                 : telemetry::make_progress(stderr, telemetry::progress_options_for(stderr)));
   if (!job.checkpoint.never) sinks.push_back(telemetry::make_event_file(job.run_directory + "/events.jsonl"));
@@ -68,7 +67,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   options.stop_at = arguments.stop_at;
   options.profile = profile_steps(arguments.profile);
   options.program_digest = program_digest();
-  std::unique_ptr<telemetry::Sink> sink;
+  std::unique_ptr<events::Sink> sink;
   if (communicator.rank() == 0) {
     sink = make_sink(arguments.log, agent, job);
     options.sink = sink.get();

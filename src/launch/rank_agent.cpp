@@ -17,7 +17,7 @@
 #include "comm/transport/topology.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_log.hpp"
+#include "telemetry/event_json.hpp"
 
 namespace lockstep::launch {
 
@@ -67,12 +67,10 @@ std::map<std::string, double> restarts_of_launch() {
   return restarts;
 }
 
-class RankAgent::EventSink final : public telemetry::Sink {
+class RankAgent::EventSink final : public events::Sink {
  public:
   explicit EventSink(RankAgent& agent) : agent_(agent) {}
-  void event(const std::string& name, const telemetry::Record& record) override {
-    agent_.say("event " + telemetry::event_line(name, record));
-  }
+  void event(const events::Event& event) override { agent_.say("event " + telemetry::event_line(event)); }
 
  private:
   RankAgent& agent_;
@@ -138,7 +136,7 @@ std::int64_t RankAgent::median_milliseconds() const {
   return static_cast<std::int64_t>(sorted[sorted.size() / 2] * 1000);
 }
 
-std::unique_ptr<telemetry::Sink> RankAgent::make_sink() {
+std::unique_ptr<events::Sink> RankAgent::make_sink() {
   return std::make_unique<EventSink>(*this);
 }
 

@@ -20,6 +20,7 @@
 #include "core/spans.hpp"
 #include "launch/control_socket.hpp"
 #include "lockstep/events.hpp"
+#include "lockstep/run_watcher.hpp"
 
 namespace lockstep::launch {
 
@@ -37,7 +38,7 @@ class RankAgent final : public RunWatcher {
   void step_done(std::int64_t step) override;
   [[nodiscard]] Wish wish() const override { return wish_.load(); }
   /// Hands the run's events to the supervisor; for rank 0. Lives no longer than the agent.
-  [[nodiscard]] std::unique_ptr<telemetry::Sink> make_sink();
+  [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
   /// Dumps, tells the supervisor, and waits a while for it to end all ranks.
   void fail(int code, const std::string& message);
   /// The last word before the process ends.

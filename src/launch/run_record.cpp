@@ -17,7 +17,7 @@
 
 #include "checkpoint/run_directory.hpp"
 #include "core/spans.hpp"
-#include "telemetry/event_file.hpp"
+#include "telemetry/event_json.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
 
@@ -87,11 +87,11 @@ void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
   {
     const std::lock_guard lock(mutex_);
-    to_write_.push_back(telemetry::timed_line(line));
+    to_write_.push_back(telemetry::with_time(line));
   }
   changed_.notify_all();
   if (json_) return;
-  if (const auto event = telemetry::parse_event(line)) people_->event(event->first, event->second);
+  if (const auto read = telemetry::read_event(line); read.event) people_->event(*read.event);
 }
 
 void RunRecord::flush() {
@@ -119,12 +119,12 @@ void RunRecord::write_lines() {
   }
 }
 
-void RunRecord::event(const std::string& name, const telemetry::Record& record) {
-  line(telemetry::event_line(name, record));
+void RunRecord::event(const events::Event& event) {
+  line(telemetry::event_line(event));
 }
 
 void RunRecord::warn(const std::string& message) {
-  event("warning", {{"message", message}});
+  event(events::Warning{message});
 }
 
 std::string RunRecord::next_attempt() {

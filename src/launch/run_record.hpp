@@ -31,7 +31,7 @@ class RunRecord {
 
   /// A line as telemetry::event_line() makes it.
   void line(const std::string& line);
-  void event(const std::string& name, const telemetry::Record& record);
+  void event(const events::Event& event);
   void warn(const std::string& message);
   /// Waits until all lines so far are written.
   void flush();
@@ -45,7 +45,7 @@ class RunRecord {
   int lock_ = -1, events_ = -1;
   int attempt_ = 0;
   bool json_;
-  std::unique_ptr<telemetry::Sink> people_;
+  std::unique_ptr<events::Sink> people_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> to_write_;

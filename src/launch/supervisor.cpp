@@ -137,9 +137,7 @@ class Supervisor {
     attempt.command = rank_command(attempt.mpirun.ranks, first ? options_.resume : "auto");
     attempt.limits = options_.limits;
     attempt.listening = listening();
-    record_.event("launch", {{"attempt", std::int64_t{record_.attempt()}},
-                             {"ranks", std::int64_t{attempt.mpirun.ranks}},
-                             {"on", to_text(hosts_)}});
+    record_.event(events::Launch{.attempt = record_.attempt(), .ranks = attempt.mpirun.ranks, .on = to_text(hosts_)});
     Attempt running(std::move(attempt), [this](const std::string& line) { record_.line(line); });
     return running.run([this] { return wish(); }, signals_.descriptor());
   }
@@ -221,13 +219,13 @@ class Supervisor {
   void tell(const std::string& reason, const Outcome& outcome, double after) {
     ++restarts_[reason];
     for (const auto& state : outcome.states) record_.warn(state);
-    record_.event("restart", {{"reason", reason},
-                              {"message", outcome.message},
-                              {"rank", std::int64_t{outcome.rank}},
-                              {"host", outcome.host},
-                              {"step", outcome.step},
-                              {"attempt", std::int64_t{record_.attempt()}},
-                              {"after_seconds", after}});
+    record_.event(events::Restart{.reason = reason,
+                                  .message = outcome.message,
+                                  .rank = outcome.rank,
+                                  .host = outcome.host,
+                                  .step = outcome.step,
+                                  .attempt = record_.attempt(),
+                                  .after_seconds = after});
     failures_.push_back(fmt::format("attempt {}, step {}: {}", record_.attempt(), outcome.step, outcome.message));
   }
 

@@ -71,9 +71,9 @@ void Board::tell_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
   board_->image(steps, "inputs", to_image(data::contact_sheet(*data_.train, pipeline, {.rows = 4, .epoch = epoch})));
 }
 
-void Board::event(const std::string& name, const telemetry::Record& record) {
-  if (next_ != nullptr) next_->event(name, record);
-  if (board_) board_->event(name, record);
+void Board::event(const events::Event& event) {
+  if (next_ != nullptr) next_->event(event);
+  if (board_) board_->event(event);
 }
 
 void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,

@@ -14,17 +14,17 @@
 
 namespace lockstep::observe {
 
-class Board final : public telemetry::Sink {
+class Board final : public events::Sink {
  public:
   /// `next`: told of every event first; may be null. What is referred to must outlive the board.
-  Board(const RankContext& run, const input::PreparedData& data, const Graph& graph, telemetry::Sink* next)
+  Board(const RankContext& run, const input::PreparedData& data, const Graph& graph, events::Sink* next)
       : run_(run), data_(data), graph_(graph), next_(next) {}
 
   /// Before the first step: makes the file and tells what stands still, unless an earlier start has: the job, the
   /// graph, hyper-parameters and a sheet of inputs. `steps` are done already; `steps_per_epoch` gives spans of the job
   /// their length. Throws Error(cannot_create).
   void start(std::int64_t steps, std::int64_t steps_per_epoch);
-  void event(const std::string& name, const telemetry::Record& record) override;
+  void event(const events::Event& event) override;
 
   /// Whether the job asks for the model at this step: then show() follows.
   [[nodiscard]] bool shows(std::int64_t step) const { return histogram_period_ != 0 && step % histogram_period_ == 0; }
@@ -39,7 +39,7 @@ class Board final : public telemetry::Sink {
   RankContext run_;
   const input::PreparedData& data_;
   const Graph& graph_;
-  telemetry::Sink* next_;
+  events::Sink* next_;
   std::int64_t histogram_period_ = 0;  // steps; 0: never
   std::unique_ptr<telemetry::TensorBoard> board_;
 };

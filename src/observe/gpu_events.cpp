@@ -98,25 +98,26 @@ void emit_gpus(const RankContext& run) {
                               {"GPUs of the ranks", 0, run.timeout()});
   std::vector<GpuAndDriver> ranks;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const GpuAndDriver& told = ranks.emplace_back(from_row(all[rank]));
-    const GpuInfo& gpu = told.gpu;
-    telemetry::Record record = {{"rank", static_cast<std::int64_t>(rank)},
-                                {"host", run.communicator.topology().host_name(static_cast<int>(rank))},
-                                {"model", gpu.name},
-                                {"memory_bytes", gpu.memory_bytes},
-                                {"compute_capability", capability(gpu)},
-                                {"multiprocessors", std::int64_t{gpu.multiprocessors}},
-                                {"clock_mhz", std::int64_t{gpu.clock_mhz}},
-                                {"memory_clock_mhz", std::int64_t{gpu.memory_clock_mhz}},
-                                {"pci_bus", gpu.pci_bus},
-                                {"driver", device::cuda_version_text(told.driver_cuda_version)}};
-    if (!told.driver_version.empty()) record.emplace_back("driver_version", told.driver_version);
-    run.emit("gpu", record);
+    const GpuAndDriver& known = ranks.emplace_back(from_row(all[rank]));
+    const GpuInfo& gpu = known.gpu;
+    events::Gpu event{.rank = static_cast<std::int64_t>(rank),
+                      .host = run.communicator.topology().host_name(static_cast<int>(rank)),
+                      .model = gpu.name,
+                      .memory_bytes = gpu.memory_bytes,
+                      .compute_capability = capability(gpu),
+                      .multiprocessors = gpu.multiprocessors,
+                      .clock_mhz = gpu.clock_mhz,
+                      .memory_clock_mhz = gpu.memory_clock_mhz,
+                      .pci_bus = gpu.pci_bus,
+                      .driver = device::cuda_version_text(known.driver_cuda_version)};
+    if (!known.driver_version.empty()) event.driver_version = known.driver_version;
+    run.emit(event);
   }
   if (const std::string what = differences(ranks); !what.empty()) {
-    run.emit("warning", {{"message", fmt::format("the GPUs differ in {}; with balance: auto each gets what it can do "
-                                                 "(docs/balancing.md)",
-                                                 what)}});
+    run.warn(
+        fmt::format("the GPUs differ in {}; with balance: auto each gets what it can do "
+                    "(docs/balancing.md)",
+                    what));
   }
 }
 

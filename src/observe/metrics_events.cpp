@@ -1,7 +1,5 @@
 #include "observe/metrics_events.hpp"
 
-#include <cmath>
-
 #include "telemetry/unix_time.hpp"
 
 namespace lockstep::observe {
@@ -9,38 +7,34 @@ namespace lockstep::observe {
 using telemetry::Metric;
 using telemetry::unix_time;
 
-void MetricsEvents::event(const std::string& name, const telemetry::Record& record) {
-  if (name == "checkpoint") on_checkpoint(record);
-  if (name == "eval") on_evaluation(record);
-  if (name == "bad_sample") metrics_.add(Metric::bad_samples, 1);
-  if (name == "balance") {
+void MetricsEvents::event(const events::Event& event) {
+  if (const auto* checkpoint = std::get_if<events::Checkpoint>(&event)) on_checkpoint(*checkpoint);
+  if (const auto* evaluation = std::get_if<events::Evaluation>(&event)) on_evaluation(*evaluation);
+  if (std::holds_alternative<events::BadSample>(event)) metrics_.add(Metric::bad_samples, 1);
+  if (const auto* balance = std::get_if<events::Balance>(&event)) {
     metrics_.add(Metric::balancer_moves, 1);
-    metrics_.add(Metric::balancer_shards_moved, telemetry::number(record, "shards_moved"));
+    metrics_.add(Metric::balancer_shards_moved, static_cast<double>(balance->shards_moved));
   }
-  if (next_ != nullptr) next_->event(name, record);
+  if (next_ != nullptr) next_->event(event);
 }
 
-void MetricsEvents::on_checkpoint(const telemetry::Record& record) {
-  const double seconds = telemetry::number(record, "seconds");
+void MetricsEvents::on_checkpoint(const events::Checkpoint& checkpoint) {
   metrics_.add(Metric::checkpoints, 1);
-  metrics_.add(Metric::checkpoint_seconds, seconds);
-  metrics_.add(Metric::checkpoint_blocked, telemetry::number(record, "blocked_seconds"));
-  metrics_.set(Metric::checkpoint_last_seconds, seconds);
-  metrics_.set(Metric::checkpoint_bytes, telemetry::number(record, "bytes"));
-  metrics_.set(Metric::checkpoint_step, telemetry::number(record, "step"));
+  metrics_.add(Metric::checkpoint_seconds, checkpoint.seconds);
+  metrics_.add(Metric::checkpoint_blocked, checkpoint.blocked_seconds);
+  metrics_.set(Metric::checkpoint_last_seconds, checkpoint.seconds);
+  metrics_.set(Metric::checkpoint_bytes, static_cast<double>(checkpoint.bytes));
+  metrics_.set(Metric::checkpoint_step, static_cast<double>(checkpoint.step));
   metrics_.set(Metric::checkpoint_time, unix_time());
 }
 
-void MetricsEvents::on_evaluation(const telemetry::Record& record) {
+void MetricsEvents::on_evaluation(const events::Evaluation& evaluation) {
   metrics_.add(Metric::evaluations, 1);
-  metrics_.set(Metric::validation_loss, telemetry::number(record, "loss", std::nan("")));
-  const telemetry::Field* field = telemetry::find(record, "metrics");
-  const auto* values = field == nullptr ? nullptr : std::get_if<std::map<std::string, double>>(field);
-  if (values == nullptr) return;
+  metrics_.set(Metric::validation_loss, evaluation.loss);
   const auto& info = telemetry::info_of(Metric::validation_metric);
   for (std::size_t i = 0; i < telemetry::slots_of(info); ++i) {
-    const auto found = values->find(metrics_.series_name(info, i));
-    if (found != values->end()) metrics_.set(Metric::validation_metric, found->second, i);
+    const auto found = evaluation.metrics.find(metrics_.series_name(info, i));
+    if (found != evaluation.metrics.end()) metrics_.set(Metric::validation_metric, found->second, i);
   }
 }
 

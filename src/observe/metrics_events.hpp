@@ -2,23 +2,23 @@
 // rank 0, by the training thread.
 #pragma once
 
+#include "lockstep/events.hpp"
 #include "telemetry/rank_metrics.hpp"
-#include "telemetry/sink.hpp"
 
 namespace lockstep::observe {
 
-class MetricsEvents final : public telemetry::Sink {
+class MetricsEvents final : public events::Sink {
  public:
   /// `next` may be null.
-  MetricsEvents(telemetry::RankMetrics& metrics, telemetry::Sink* next) : metrics_(metrics), next_(next) {}
-  void event(const std::string& name, const telemetry::Record& record) override;
+  MetricsEvents(telemetry::RankMetrics& metrics, events::Sink* next) : metrics_(metrics), next_(next) {}
+  void event(const events::Event& event) override;
 
  private:
-  void on_checkpoint(const telemetry::Record& record);
-  void on_evaluation(const telemetry::Record& record);
+  void on_checkpoint(const events::Checkpoint& checkpoint);
+  void on_evaluation(const events::Evaluation& evaluation);
 
   telemetry::RankMetrics& metrics_;
-  telemetry::Sink* next_;
+  events::Sink* next_;
 };
 
 }  // namespace lockstep::observe

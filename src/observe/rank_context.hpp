@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
@@ -15,14 +16,17 @@ namespace lockstep::observe {
 struct RankContext {
   const Job& job;
   Communicator& communicator;
-  const exec::Device& device;    ///< of this rank
-  telemetry::Sink* const& sink;  ///< gets the events of rank 0; may be null, and another while the run is set up
+  const exec::Device& device;  ///< of this rank
+  events::Sink* const& sink;   ///< gets the events of rank 0; may be null, and another while the run is set up
 
   /// Rank 0 writes files and emits events.
   [[nodiscard]] bool leads() const { return communicator.rank() == 0; }
   [[nodiscard]] std::chrono::milliseconds timeout() const { return job.timeout(); }
   /// Passes an event to the sink, on rank 0.
-  void emit(const std::string& name, const telemetry::Record& record) const;
+  void emit(const events::Event& event) const {
+    if (leads() && sink != nullptr) sink->event(event);
+  }
+  void warn(std::string message) const { emit(events::Warning{std::move(message)}); }
 };
 
 }  // namespace lockstep::observe

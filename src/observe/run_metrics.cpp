@@ -93,7 +93,7 @@ std::string RunMetrics::run_name() const {
   return (directory.has_filename() ? directory.filename() : directory.parent_path().filename()).string();
 }
 
-telemetry::Sink* RunMetrics::through(telemetry::Sink* next) {
+events::Sink* RunMetrics::through(events::Sink* next) {
   if (!run_.leads()) return next;
   events_ = std::make_unique<MetricsEvents>(*metrics_, next);
   return events_.get();
@@ -202,14 +202,15 @@ void RunMetrics::tell_ports() {
     targets.push_back({topology.host_name(r), port});
     if (port == asked) continue;
     const std::string why = r == 0 && !exporter_->problem().empty() ? exporter_->problem() : "not to be had";
-    run_.emit("warning", {{"message", fmt::format("rank {}: port {} on {} is {}; its metrics are served at port {}, as "
-                                                  "{} says",
-                                                  r, asked, topology.host_name(r), why, port, path("targets.json"))}});
+    run_.warn(
+        fmt::format("rank {}: port {} on {} is {}; its metrics are served at port {}, as "
+                    "{} says",
+                    r, asked, topology.host_name(r), why, port, path("targets.json")));
   }
   const std::string problem =
       write_targets(telemetry::targets_json(targets, telemetry.prometheus_address, target_labels()));
   if (!problem.empty()) {
-    run_.emit("warning", {{"message", "Prometheus is not told where the ranks are: " + problem}});
+    run_.warn("Prometheus is not told where the ranks are: " + problem);
   }
 }
 

@@ -66,7 +66,7 @@ class RunMetrics {
   RunMetrics& operator=(const RunMetrics&) = delete;
 
   /// Events of the run go to `next` (null: nowhere) and are counted on the way. Lives as long as this.
-  [[nodiscard]] telemetry::Sink* through(telemetry::Sink* next);
+  [[nodiscard]] events::Sink* through(events::Sink* next);
 
   /// Every rank calls it, when it is about to train: begins to serve, and rank 0 writes where. `loader` and
   /// `bytes_read` are asked when somebody scrapes. Throws Error(configuration) for an address that is none of this

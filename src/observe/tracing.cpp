@@ -18,7 +18,7 @@ void Tracing::start(std::int64_t steps, std::size_t kernels) {
   steps_ = {static_cast<std::int64_t>(agreed[0]), static_cast<std::int64_t>(agreed[1])};
   if (steps_.last == 0) return;
   if (steps_.last <= steps) {
-    run_.emit("warning", {{"message", fmt::format("--profile: nothing to trace: step {} is done already", steps)}});
+    run_.warn(fmt::format("--profile: nothing to trace: step {} is done already", steps));
     return;
   }
   if (run_.leads()) {
@@ -39,7 +39,7 @@ void Tracing::begin_recording() {
 }
 
 void Tracing::warn_of_gpu(const std::string& problem) const {
-  run_.emit("warning", {{"message", "the timeline lacks rows of the GPU: " + problem}});
+  run_.warn("the timeline lacks rows of the GPU: " + problem);
 }
 
 void Tracing::finish() {
@@ -70,7 +70,7 @@ void Tracing::finish() {
     if (!recording.problem.empty()) warn_of_gpu(recording.problem);
   }
   if (const std::string problem = telemetry::write_trace(folder(), trace); !problem.empty()) {
-    run_.emit("warning", {{"message", "the timeline could not be written: " + problem}});
+    run_.warn("the timeline could not be written: " + problem);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "comm/transport/clock_offset.hpp"
 #include "core/trace.hpp"
+#include "lockstep/run_watcher.hpp"
 #include "observe/rank_context.hpp"
 
 namespace lockstep::observe {

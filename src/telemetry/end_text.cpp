@@ -3,52 +3,38 @@
 
 #include <algorithm>
 
-#include "telemetry/event_fields.hpp"
 #include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
 namespace {
 
-using Map = std::map<std::string, double>;
-
 /// "done  100 steps, 6,400 samples in 2.04 s: 3,138 samples/s"
-std::string first_line(Fields& fields, const std::string& outcome, const Palette& palette, double steps) {
-  const bool done = outcome.empty() || outcome == "done";
-  std::string count = fields.take("steps");
-  if (outcome == "already finished") {
-    for (const char* name : {"samples", "seconds", "samples_per_second", "phases"}) fields.drop(name);
-    return fmt::format("{}already finished{} at step {}: nothing to do", palette.good, palette.reset, count);
-  }
-  Line line(", ");
-  if (!done && steps > 0) {
-    line.add(fmt::format("step {} of {}", count, grouped(static_cast<std::int64_t>(steps))));
-  } else if (!count.empty()) {
-    line.add(counted(count, "step"));
-  }
-  if (fields.has("samples")) line.add(counted(fields.take("samples"), "sample"));
-  std::string text = fmt::format("{}{}{}  {}", done ? palette.good : palette.strong, done ? "done" : outcome,
-                                 palette.reset, line.text());
-  const double seconds = number(fields.left(), "seconds");
-  if (seconds > 0) text += " in " + duration(seconds);
-  const double rate = fields.take_number("samples_per_second");
-  return rate > 0 ? fmt::format("{}: {} samples/s", text, short_number(rate)) : text;
+std::string first_line(const events::End& end, const Palette& palette, std::int64_t steps) {
+  const bool done = end.outcome == "done";
+  std::string text = fmt::format("{}{}{}  ", done ? palette.good : palette.strong, end.outcome, palette.reset);
+  text += done || steps == 0 ? counted(end.steps, "step")
+                             : fmt::format("step {} of {}", grouped(end.steps), grouped(steps));
+  text += ", " + counted(end.samples, "sample");
+  if (end.seconds > 0) text += " in " + duration(end.seconds);
+  return end.samples_per_second > 0 ? fmt::format("{}: {} samples/s", text, short_number(end.samples_per_second))
+                                    : text;
 }
 
-/// "6.2 s: compute 81 %, exchange 19 %": shares of all phases, the longest first; below half a percent left out.
-/// `other`, what lies between the phases, comes last.
-std::string time_text(Map phases) {
+/// "6.2 s: compute 81 %, exchange 19 %": shares of all phases, the longest first; those below half a percent are
+/// skipped. `other`, what lies between the phases, comes last.
+std::string time_text(events::ByName phases) {
   double total = 0;
   for (const auto& [name, value] : phases) total += value;
   if (!(total > 0)) return "";
   const double other = phases.contains("other") ? phases.extract("other").mapped() : 0;
   std::vector<std::pair<std::string, double>> sorted(phases.begin(), phases.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  sorted.emplace_back("other", other);
   Line line(", ");
   for (const auto& [name, value] : sorted) {
     if (value / total >= 0.005) line.add(fmt::format("{} {:.0f} %", spaced(name), 100 * value / total));
   }
-  if (other / total >= 0.005) line.add(fmt::format("other {:.0f} %", 100 * other / total));
   return fmt::format("{}: {}", duration(total), line.text());
 }
 
@@ -68,69 +54,52 @@ class Rows {
 };
 
 /// What each rank did. One rank alone has all shards and sends nothing; bytes by the formula are news only where they
-/// are not those that were sent.
-void add_ranks(Rows& rows, Fields& fields) {
-  const auto values = [&](const char* name) {
-    const Field* field = find(fields.left(), name);
-    const auto* map = field == nullptr ? nullptr : std::get_if<Map>(field);
-    return map == nullptr ? Map{} : *map;
-  };
-  const bool several = values("shards_by_rank").size() > 1;
-  const auto read = values("bytes_read_by_rank");
-  if (std::all_of(read.begin(), read.end(), [](const auto& entry) { return entry.second == 0; })) {
-    fields.drop("bytes_read_by_rank");
+/// differ from those that were sent. `lockstep balance report` has the other figures by rank in a table.
+void add_ranks(Rows& rows, const events::End& end) {
+  using events::Unit;
+  if (end.shards_by_rank.size() > 1) {
+    rows.add("shards", to_text(end.shards_by_rank, Unit::none));
+    if (end.share_moves.value_or(0) > 0) rows.add("moves", grouped(*end.share_moves));
+    rows.add("computing", to_text(end.compute_seconds_by_rank, Unit::seconds));
+    if (end.waited_seconds_by_rank) rows.add("waiting", to_text(*end.waited_seconds_by_rank, Unit::seconds));
+    rows.add("sent", to_text(end.bytes_sent_by_rank, Unit::bytes));
+    if (end.bytes_by_formula_by_rank != end.bytes_sent_by_rank) {
+      rows.add("by formula", to_text(end.bytes_by_formula_by_rank, Unit::bytes));
+    }
   }
-  if (!several || values("bytes_by_formula_by_rank") == values("bytes_sent_by_rank")) {
-    fields.drop("bytes_by_formula_by_rank");
+  const auto& read = end.bytes_read_by_rank;
+  if (std::any_of(read.begin(), read.end(), [](const auto& rank) { return rank.second != 0; })) {
+    rows.add("read", to_text(read, Unit::bytes));
   }
-  if (!several) {
-    for (const char* name : {"shards_by_rank", "bytes_sent_by_rank", "compute_seconds_by_rank"}) fields.drop(name);
-  }
-  // `lockstep balance report` has these in a table.
-  for (const char* name : {"busy_seconds_by_rank", "data_wait_seconds_by_rank", "held_up_seconds_by_rank",
-                           "exchange_seconds_by_rank", "update_seconds_by_rank"}) {
-    fields.drop(name);
-  }
-  if (number(fields.left(), "share_moves") == 0) fields.drop("share_moves");
-  rows.add("shards", fields.take("shards_by_rank"));
-  rows.add("moves", fields.take("share_moves"));
-  rows.add("computing", fields.take("compute_seconds_by_rank"));
-  rows.add("waiting", fields.take("waited_seconds_by_rank"));
-  rows.add("sent", fields.take("bytes_sent_by_rank"));
-  rows.add("by formula", fields.take("bytes_by_formula_by_rank"));
-  rows.add("read", fields.take("bytes_read_by_rank"));
+}
+
+void add_how_to_resume(Rows& rows, const events::End& end) {
+  if (end.outcome != "interrupted") return;
+  rows.add("to go on",
+           end.checkpoint ? "run the same command again; it resumes from " + *end.checkpoint
+                          : "nothing was kept (checkpoint: never); another run begins anew",
+           false);
 }
 
 }  // namespace
 
-std::string end_text(const Record& record, const Palette& palette, double steps) {
-  Fields fields(record);
-  const std::string outcome = fields.take("outcome");
-  const std::string digest = fields.take("parameters_sha256");
-  const std::string checkpoint = fields.take("checkpoint");
-  std::string text = first_line(fields, outcome, palette, steps);
-  fields.drop("interrupted");
-
+std::string end_text(const events::End& end, const Palette& palette, std::int64_t steps) {
+  using events::Unit;
+  const bool nothing_to_do = end.outcome == "already finished";
+  std::string text = nothing_to_do ? fmt::format("{}already finished{} at step {}: nothing to do", palette.good,
+                                                 palette.reset, grouped(end.steps))
+                                   : first_line(end, palette, steps);
   Rows rows(palette);
-  Line metrics;
-  metrics.add_metrics(fields.take_map("metrics"));
-  rows.add("validation", metrics.text(), false);
-  if (metrics.empty() && fields.has("loss")) {
-    rows.add("last step", "loss " + fixed_number(number(fields.left(), "loss")), false);
-  }
-  fields.drop("loss");
-  rows.add("time", time_text(fields.take_map("phases")));
-  fields.drop("seconds");
-  add_ranks(rows, fields);
-  if (outcome == "interrupted") {
-    rows.add("to go on",
-             checkpoint.empty() ? "nothing was kept (checkpoint: never); another run begins anew"
-                                : "run the same command again; it resumes from " + checkpoint,
-             false);
-  }
-  for (const auto& [name, field] : fields.left()) rows.add(spaced(name), to_text(name, field));
-  text += rows.text();
-  return digest.empty() ? text : text + "\n  parameters sha256: " + digest;
+  rows.add("validation", metrics_text(end.metrics), false);
+  if (end.metrics.empty() && end.loss) rows.add("last step", "loss " + fixed_number(*end.loss), false);
+  if (!nothing_to_do) rows.add("time", time_text(end.phases));
+  add_ranks(rows, end);
+  add_how_to_resume(rows, end);
+  rows.add("prefetch", to_text(end.prefetch, Unit::none));
+  rows.add("sample cache bytes", to_text(end.sample_cache_bytes, Unit::bytes));
+  if (end.checkpoints_failed) rows.add("checkpoints failed", grouped(*end.checkpoints_failed));
+  if (end.energy_joules_by_rank) rows.add("energy joules by rank", to_text(*end.energy_joules_by_rank, Unit::joules));
+  return fmt::format("{}{}\n  parameters sha256: {}", text, rows.text(), end.parameters_sha256);
 }
 
 }  // namespace lockstep::telemetry

@@ -1,59 +1,26 @@
 #include "telemetry/event_log.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <filesystem>
+#include <utility>
 
 #include "lockstep/error.hpp"
+#include "telemetry/event_json.hpp"
 
 namespace lockstep::telemetry {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json to_json(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-Json to_json(const std::map<std::string, double>& values) {
-  Json object = Json::object();
-  for (const auto& [name, value] : values) object[name] = to_json(value);
-  return object;
-}
-
-template <class T>
-Json to_json(const T& value) {
-  return value;
-}
-
-double number_of(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  const auto text = value.is_string() ? value.get<std::string>() : "";
-  if (text == "inf") return INFINITY;
-  return text == "-inf" ? -INFINITY : NAN;
-}
-
-Field to_field(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number()) return value.get<double>();
-  if (value.is_string()) return value.get<std::string>();
-  std::map<std::string, double> numbers;
-  for (const auto& [key, number] : value.items()) numbers[key] = number_of(number);
-  return numbers;
-}
-
-class JsonLog : public Sink {
+class JsonLog final : public events::Sink {
  public:
   explicit JsonLog(std::FILE* file) : file_(file) {}
 
-  void event(const std::string& name, const Record& record) override {
-    const std::string text = event_line(name, record) + "\n";
+  void event(const events::Event& event) override {
+    const std::string text = event_line(event) + "\n";
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) {
       throw Error(ExitCode::infrastructure, fmt::format("cannot write the event log: {}", std::strerror(errno)));
     }
@@ -63,28 +30,71 @@ class JsonLog : public Sink {
   std::FILE* file_;
 };
 
+class EventFile final : public events::Sink {
+ public:
+  explicit EventFile(std::string path) : path_(std::move(path)) {}
+  ~EventFile() override {
+    if (file_ >= 0) ::close(file_);
+  }
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+
+  void event(const events::Event& event) override {
+    const std::string line = with_time(event_line(event));
+    if (std::holds_alternative<events::Start>(event)) open();
+    if (!started_) {
+      early_ += line;
+    } else {
+      append_line(file_, line);
+    }
+  }
+
+ private:
+  void open() {
+    if (started_) return;
+    started_ = true;
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+    file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    append_line(file_, early_);
+    early_.clear();
+  }
+
+  std::string path_, early_;
+  int file_ = -1;
+  bool started_ = false;
+};
+
+class Tee final : public events::Sink {
+ public:
+  explicit Tee(std::vector<std::unique_ptr<events::Sink>> sinks) : sinks_(std::move(sinks)) {}
+  void event(const events::Event& event) override {
+    for (const auto& sink : sinks_) sink->event(event);
+  }
+
+ private:
+  std::vector<std::unique_ptr<events::Sink>> sinks_;
+};
+
 }  // namespace
 
-std::string event_line(const std::string& name, const Record& record) {
-  Json line;
-  line["event"] = name;
-  for (const auto& [key, field] : record) line[key] = std::visit([](const auto& v) { return to_json(v); }, field);
-  // A path may hold bytes that are no UTF-8: they are replaced, not refused.
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::optional<std::pair<std::string, Record>> parse_event(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object() || !json.contains("event") || !json["event"].is_string()) return std::nullopt;
-  std::pair<std::string, Record> event{json["event"].get<std::string>(), {}};
-  for (const auto& [key, value] : json.items()) {
-    if (key != "event") event.second.emplace_back(key, to_field(value));
-  }
-  return event;
-}
-
-std::unique_ptr<Sink> make_json_log(std::FILE* file) {
+std::unique_ptr<events::Sink> make_json_log(std::FILE* file) {
   return std::make_unique<JsonLog>(file);
+}
+
+std::unique_ptr<events::Sink> make_event_file(std::string path) {
+  return std::make_unique<EventFile>(std::move(path));
+}
+
+std::unique_ptr<events::Sink> make_tee(std::vector<std::unique_ptr<events::Sink>> sinks) {
+  return std::make_unique<Tee>(std::move(sinks));
+}
+
+void append_line(int file, const std::string& line) {
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  const ssize_t written = ::write(file, line.data(), line.size());
+  if (written <= 0 || written == static_cast<ssize_t>(line.size()) || end < 0) return;
+  [[maybe_unused]] const int cut = ::ftruncate(file, end);
 }
 
 }  // namespace lockstep::telemetry

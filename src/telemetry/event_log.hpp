@@ -1,24 +1,29 @@
-// The log for machines (`--log json`): one JSON object a line, "event" first, then the record's fields in order.
-// JSON has no word for numbers that are not finite: they are the strings "nan", "inf" and "-inf".
+// Sinks for machines: events as lines of JSON.
 #pragma once
 
 #include <cstdio>
-#include <optional>
+#include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
-#include "telemetry/sink.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::telemetry {
 
-/// One line, without its end.
-[[nodiscard]] std::string event_line(const std::string& name, const Record& record);
+/// `--log json`. Each line is flushed, so that a reader at the other end of a pipe sees it at once. `file` stays the
+/// caller's. Throws Error(infrastructure) when the line cannot be written.
+[[nodiscard]] std::unique_ptr<events::Sink> make_json_log(std::FILE* file);
 
-/// The event that a line holds; nullopt when it is not one.
-[[nodiscard]] std::optional<std::pair<std::string, Record>> parse_event(const std::string& line);
+/// events.jsonl in the run directory: every event with its time. A resumed run appends to the same file. The file, and
+/// its directory, are made by the `start` event, when the run directory is known to be this run's; events that came
+/// before it are written then.
+[[nodiscard]] std::unique_ptr<events::Sink> make_event_file(std::string path);
 
-/// Each line is flushed, so that a reader at the other end of a pipe sees it at once. `file` stays the caller's.
-/// Throws Error(infrastructure) when the line cannot be written.
-[[nodiscard]] std::unique_ptr<Sink> make_json_log(std::FILE* file);
+/// Appends to a file descriptor. A full disk ends no run: the file has a gap then, but no half line that the next one
+/// would be joined to.
+void append_line(int file, const std::string& line);
+
+/// Passes each event to all of `sinks`, in their order.
+[[nodiscard]] std::unique_ptr<events::Sink> make_tee(std::vector<std::unique_ptr<events::Sink>> sinks);
 
 }  // namespace lockstep::telemetry

@@ -2,136 +2,123 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <initializer_list>
 
-#include "telemetry/event_fields.hpp"
+#include "telemetry/event_schema.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
 namespace {
 
+/// All fields that have a value, but `known`, as "name value".
+template <class Kind>
+std::string fields_text(const Kind& event, std::initializer_list<const char*> known = {}) {
+  Line line;
+  const auto add = [&](const char* name, const auto& value, events::Unit unit) {
+    line.add(fmt::format("{} {}", spaced(name), to_text(value, unit)));
+  };
+  for_each_field(event, [&](const std::string& name, const auto& value, events::Unit unit) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    if constexpr (requires { value.has_value(); }) {
+      if (value) add(name.c_str(), *value, unit);
+    } else {
+      add(name.c_str(), value, unit);
+    }
+  });
+  return line.text();
+}
+
 /// "2,000 samples, 500 for validation"
-std::string data_text(Fields& fields) {
-  Line line(", ");
-  if (fields.has("samples")) line.add(counted(fields.take("samples"), "sample"));
-  const std::string validation = fields.take("validation_samples");
-  if (!validation.empty() && validation != "0") line.add(validation + " for validation");
-  return line.text();
+std::string data_text(const events::Start& start) {
+  const std::string samples = counted(start.samples, "sample");
+  return start.validation_samples == 0
+             ? samples
+             : fmt::format("{}, {} for validation", samples, grouped(start.validation_samples));
 }
 
-/// "100 steps of 64 samples, 3.226 epochs"
-std::string length_text(Fields& fields) {
-  Line line(", ");
-  std::string steps;
-  if (fields.has("steps")) steps = counted(fields.take("steps"), "step");
-  if (fields.has("batch_size")) steps += fmt::format(" of {}", counted(fields.take("batch_size"), "sample"));
-  line.add(steps);
-  if (fields.has("epochs")) line.add(counted(fields.take("epochs"), "epoch"));
-  return line.text();
-}
-
-/// "2 on 1 host, 1 thread each, 8 shards"
-std::string ranks_text(Fields& fields) {
-  Line line(", ");
-  std::string ranks = fields.take("ranks");
-  if (fields.has("hosts")) ranks += fmt::format(" on {}", counted(fields.take("hosts"), "host"));
-  line.add(ranks);
-  if (fields.has("threads")) line.add(counted(fields.take("threads"), "thread") + " each");
-  if (fields.has("shards")) line.add(counted(fields.take("shards"), "shard"));
-  return line.text();
-}
-
-std::string start_text(Fields fields, const Palette& palette) {
-  // For machines: what is of no use to who watches a run.
-  for (const char* name : {"arena_bytes", "states", "seconds", "fingerprint", "algorithms", "first_shard_seconds"})
-    fields.drop(name);
-  const std::string exactness = fields.take("exactness");
-  Line title;
-  if (fields.has("version")) title.add("lockstep " + fields.take("version"));
-  title.add(palette.strong + fields.take("job") + palette.reset);
-  std::string text = title.text();
+std::string text_of(const events::Start& start, const Palette& palette, std::int64_t /*steps*/) {
+  std::string text = fmt::format("lockstep {}  {}{}{}", start.version, palette.strong, start.job, palette.reset);
   const auto row = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("\n  {}{:<7}{}{}", palette.quiet, name, value, palette.reset);
   };
-  row("model", fields.has("parameters") ? counted(fields.take("parameters"), "parameter") : "");
-  row("data", data_text(fields));
-  row("inputs", fields.take("inputs"));
-  row("length", length_text(fields));
-  row("ranks", ranks_text(fields));
-  row("", fields.take("shards_chosen"));
-  row("device", fields.take("device"));
-  row("exact", exactness == "bitwise" ? "" : exactness);
-  Line rest;
-  rest.add_rest(fields);
-  row("also", rest.text());
+  row("model", counted(start.parameters, "parameter"));
+  row("data", data_text(start));
+  row("inputs", start.inputs.value_or(""));
+  row("length", fmt::format("{} of {}, {} epoch{}", counted(start.steps, "step"), counted(start.batch_size, "sample"),
+                            short_number(start.epochs), start.epochs == 1 ? "" : "s"));
+  row("ranks", fmt::format("{} on {}, {} each, {}", grouped(start.ranks), counted(start.hosts, "host"),
+                           counted(start.threads, "thread"), counted(start.shards, "shard")));
+  row("", start.shards_chosen.value_or(""));
+  row("device", start.device);
+  row("exact", start.exactness == "bitwise" ? "" : start.exactness);
+  row("also", start.index ? "index " + *start.index : "");
   return text;
 }
 
-std::string eval_text(Fields fields, const Palette& palette, double steps) {
-  const double step = fields.take_number("step");
-  const std::string set = fields.has("set") ? fields.take("set") : "evaluation";
-  auto metrics = fields.take_map("metrics");
-  if (fields.has("loss")) metrics["loss"] = fields.take_number("loss");
-  Line line;
-  line.add_metrics(metrics);
-  line.add_rest(fields);
-  return step_columns(step, steps, set, palette.strong, palette.reset) + line.text();
-}
-
-std::string checkpoint_text(Fields fields, const Palette& palette, double steps) {
-  const double step = fields.take_number("step");
-  for (const char* detail : {"seconds", "blocked_seconds", "bytes"}) fields.drop(detail);  // for machines
-  Line line;
-  line.add(fields.take("path"));
-  if (fields.has("best")) line.add("the best " + fields.take("best"));
-  line.add_rest(fields);
-  return palette.quiet + step_columns(step, steps, "checkpoint") + line.text() + palette.reset;
-}
-
-std::string restart_text(Fields fields, double steps) {
-  const double step = fields.take_number("step");
-  Line line;
-  if (!fields.has("path")) {  // of the supervisor: why the ranks are started again
-    line.add(fields.take("message"));
-    line.add_rest(fields);
-    return step_columns(step, steps, "restart") + line.text();
-  }
-  line.add("from " + fields.take("path"));
-  line.add_rest(fields);
-  return step_columns(step, steps, "going on") + line.text();
-}
-
 /// "  gpu    rank 1 on node7: NVIDIA H100 80GB HBM3, 79.6 GiB, ..."
-std::string gpu_text(Fields fields, const Palette& palette) {
+std::string text_of(const events::Gpu& gpu, const Palette& palette, std::int64_t /*steps*/) {
   Line line(", ");
-  line.add(fmt::format("rank {} on {}: {}", fields.take("rank"), fields.take("host"), fields.take("model")));
-  line.add(fmt::format("{:.1f} GiB", fields.take_number("memory_bytes") / (1 << 30)));
-  line.add("compute capability " + fields.take("compute_capability"));
-  const auto clock = [&](const char* name) {
-    const double megahertz = fields.take_number(name);
-    return megahertz > 0 ? fmt::format(" at {:.0f} MHz", megahertz) : std::string();
+  line.add(fmt::format("rank {} on {}: {}", gpu.rank, gpu.host, gpu.model));
+  line.add(fmt::format("{:.1f} GiB", static_cast<double>(gpu.memory_bytes) / (1 << 30)));
+  line.add("compute capability " + gpu.compute_capability);
+  const auto clock = [&](std::int64_t megahertz) {
+    return megahertz > 0 ? fmt::format(" at {} MHz", megahertz) : std::string();
   };
-  line.add(counted(fields.take("multiprocessors"), "multiprocessor") + clock("clock_mhz"));
-  if (const std::string memory = clock("memory_clock_mhz"); !memory.empty()) line.add("memory" + memory);
-  line.add(fields.take("pci_bus"));
-  const std::string version = fields.take("driver_version");
-  line.add("driver " + driver_text(version, fields.take("driver")));
-  line.add_rest(fields);
+  line.add(counted(gpu.multiprocessors, "multiprocessor") + clock(gpu.clock_mhz));
+  if (gpu.memory_clock_mhz > 0) line.add("memory" + clock(gpu.memory_clock_mhz));
+  line.add(gpu.pci_bus);
+  line.add("driver " + driver_text(gpu.driver_version.value_or(""), gpu.driver));
   return fmt::format("  {}{:<7}{}{}", palette.quiet, "gpu", line.text(), palette.reset);
 }
 
-std::string other_text(const std::string& name, Fields fields, const Palette& palette) {
+std::string text_of(const events::Step& step, const Palette& /*palette*/, std::int64_t steps) {
+  return step_columns(step.step, steps, "") + fields_text(step, {"step"});
+}
+
+std::string text_of(const events::Evaluation& eval, const Palette& palette, std::int64_t steps) {
+  auto metrics = eval.metrics;
+  metrics["loss"] = eval.loss;
+  return step_columns(eval.step, steps, eval.set, palette.strong, palette.reset) + metrics_text(std::move(metrics));
+}
+
+std::string text_of(const events::Checkpoint& checkpoint, const Palette& palette, std::int64_t steps) {
   Line line;
-  if (name == "bad_sample") {  // the message has it all
-    for (const char* field : {"step", "set", "sample", "name", "replaced_by", "replaced_by_name"}) fields.drop(field);
-  }
-  if (name == "warning" || name == "bad_sample") {
-    line.add(fmt::format("{}warning:{} {}", palette.warn, palette.reset, fields.take("message")));
-  } else {
-    line.add(spaced(name) + ":");
-  }
-  line.add_rest(fields);
-  return line.text();
+  line.add(checkpoint.path);
+  if (checkpoint.best) line.add("the best " + *checkpoint.best);
+  return palette.quiet + step_columns(checkpoint.step, steps, "checkpoint") + line.text() + palette.reset;
+}
+
+std::string text_of(const events::Restart& restart, const Palette& /*palette*/, std::int64_t steps) {
+  if (restart.path) return step_columns(restart.step, steps, "going on") + "from " + *restart.path;
+  Line line;
+  line.add(restart.message.value_or(""));
+  line.add(fields_text(restart, {"message", "step"}));
+  return step_columns(restart.step, steps, "restart") + line.text();
+}
+
+std::string warning(const std::string& message, const Palette& palette) {
+  return fmt::format("{}warning:{} {}", palette.warn, palette.reset, message);
+}
+
+std::string text_of(const events::BadSample& sample, const Palette& palette, std::int64_t /*steps*/) {
+  return warning(sample.message, palette);
+}
+
+std::string text_of(const events::Warning& event, const Palette& palette, std::int64_t /*steps*/) {
+  return warning(event.message, palette);
+}
+
+std::string text_of(const events::Balance& balance, const Palette& /*palette*/, std::int64_t /*steps*/) {
+  return "balance:  " + fields_text(balance);
+}
+
+std::string text_of(const events::Launch& launch, const Palette& /*palette*/, std::int64_t /*steps*/) {
+  return "launch:  " + fields_text(launch);
+}
+
+std::string text_of(const events::End& end, const Palette& palette, std::int64_t steps) {
+  return end_text(end, palette, steps);
 }
 
 }  // namespace
@@ -141,23 +128,25 @@ Palette make_palette(bool color) {
   return {"\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[0m"};
 }
 
-std::string step_columns(double step, double steps, const std::string& what, const char* style, const char* reset) {
-  std::string number = grouped(std::llround(step));
+std::string step_columns(std::int64_t step, std::int64_t steps, const std::string& what, const char* style,
+                         const char* reset) {
+  std::string number = grouped(step);
   if (steps > 0) {
-    const std::string total = grouped(std::llround(steps));
+    const std::string total = grouped(steps);
     number = fmt::format("{:>{}}/{}", number, total.size(), total);
   }
   return fmt::format("step {}  {}{:<10}{}  ", number, style, what, reset);
 }
 
-std::string event_text(const std::string& name, const Record& record, const Palette& palette, double steps) {
-  if (name == "start") return start_text(Fields(record), palette);
-  if (name == "gpu") return gpu_text(Fields(record), palette);
-  if (name == "eval") return eval_text(Fields(record), palette, steps);
-  if (name == "checkpoint") return checkpoint_text(Fields(record), palette, steps);
-  if (name == "restart") return restart_text(Fields(record), steps);
-  if (name == "end") return end_text(record, palette, steps);
-  return other_text(name, Fields(record), palette);
+std::string metrics_text(events::ByName metrics) {
+  Line line;
+  if (const auto loss = metrics.extract("loss")) line.add("loss " + fixed_number(loss.mapped()));
+  for (const auto& [name, value] : metrics) line.add(fmt::format("{} {}", spaced(name), fixed_number(value)));
+  return line.text();
+}
+
+std::string event_text(const events::Event& event, const Palette& palette, std::int64_t steps) {
+  return std::visit([&](const auto& kind) { return text_of(kind, palette, steps); }, event);
 }
 
 }  // namespace lockstep::telemetry

@@ -1,12 +1,13 @@
-// One event as lines for people; pure functions of the record.
+// Events as lines for people.
 //
-// What a line of a step begins with is a column: "step  31/100  validation  loss 1.4923  accuracy 0.5360".
+// What belongs to a step begins with columns: "step  31/100  validation  loss 1.4923  accuracy 0.5360".
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "telemetry/sink.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::telemetry {
 
@@ -22,15 +23,19 @@ struct Palette {
 [[nodiscard]] Palette make_palette(bool color);
 
 /// "step  31/100  validation  ", both parts as wide as they ever are; `steps` 0: not known.
-[[nodiscard]] std::string step_columns(double step, double steps, const std::string& what, const char* style = "",
-                                       const char* reset = "");
+[[nodiscard]] std::string step_columns(std::int64_t step, std::int64_t steps, const std::string& what,
+                                       const char* style = "", const char* reset = "");
 
-/// Any event but `step`; lines without the last newline. `steps`: of the whole run, 0: not known. Fields that are not
-/// known come last as "name value".
-[[nodiscard]] std::string event_text(const std::string& name, const Record& record, const Palette& palette,
-                                     double steps = 0);
+/// "loss 0.1234  accuracy 0.97": the loss, if it is among them, first.
+[[nodiscard]] std::string metrics_text(events::ByName metrics);
+
+/// Any event but `step`; lines without the last newline. `steps`: of the whole run, 0: not known.
+[[nodiscard]] std::string event_text(const events::Event& event, const Palette& palette, std::int64_t steps = 0);
 
 /// The `end` event.
-[[nodiscard]] std::string end_text(const Record& record, const Palette& palette, double steps);
+[[nodiscard]] std::string end_text(const events::End& end, const Palette& palette, std::int64_t steps);
+
+/// GPUs as a table, a row each; lines without the last newline. What is known of none of them has no column.
+[[nodiscard]] std::string gpu_table(const std::vector<events::Gpu>& gpus, const Palette& palette);
 
 }  // namespace lockstep::telemetry

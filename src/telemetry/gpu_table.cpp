@@ -1,18 +1,17 @@
-#include "telemetry/gpu_table.hpp"
-
+// The GPUs of a run as a table.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "telemetry/event_fields.hpp"
+#include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
 
 namespace {
 
-constexpr std::size_t kColumns = 11;
+constexpr std::size_t kColumns = 10;
 using Cells = std::array<std::string, kColumns>;
 
 struct Heading {
@@ -28,39 +27,28 @@ constexpr std::array<Heading, kColumns> kHeadings = {{{"rank", true},
                                                       {"clock", true},
                                                       {"memory clock", true},
                                                       {"PCI address", false},
-                                                      {"driver", false},
-                                                      {"", false}}};
+                                                      {"driver", false}}};
 
-std::string megahertz(double value) {
-  return value > 0 ? fmt::format("{:.0f} MHz", value) : "";
+std::string megahertz(std::int64_t value) {
+  return value > 0 ? fmt::format("{} MHz", value) : "";
 }
 
-Cells cells_of(const Record& record) {
-  Fields fields(record);
-  const std::string rank = fields.take("rank"), host = fields.take("host"), model = fields.take("model");
-  const double bytes = fields.take_number("memory_bytes");
-  const std::string capability = fields.take("compute_capability"), processors = fields.take("multiprocessors");
-  const double clock = fields.take_number("clock_mhz"), memory_clock = fields.take_number("memory_clock_mhz");
-  const std::string place = fields.take("pci_bus");
-  const std::string version = fields.take("driver_version"), cuda = fields.take("driver");
-  Line rest;
-  rest.add_rest(fields);
-  return {rank,
-          host,
-          model,
-          fmt::format("{:.1f} GiB", bytes / (1 << 30)),
-          capability,
-          processors,
-          megahertz(clock),
-          megahertz(memory_clock),
-          place,
-          driver_text(version, cuda),
-          rest.text()};
+Cells cells_of(const events::Gpu& gpu) {
+  return {grouped(gpu.rank),
+          gpu.host,
+          gpu.model,
+          fmt::format("{:.1f} GiB", static_cast<double>(gpu.memory_bytes) / (1 << 30)),
+          gpu.compute_capability,
+          grouped(gpu.multiprocessors),
+          megahertz(gpu.clock_mhz),
+          megahertz(gpu.memory_clock_mhz),
+          gpu.pci_bus,
+          driver_text(gpu.driver_version.value_or(""), gpu.driver)};
 }
 
 }  // namespace
 
-std::string gpu_table(const std::vector<Record>& gpus, const Palette& palette) {
+std::string gpu_table(const std::vector<events::Gpu>& gpus, const Palette& palette) {
   Cells headings;
   std::transform(kHeadings.begin(), kHeadings.end(), headings.begin(), [](const Heading& one) { return one.text; });
   std::vector<Cells> rows = {headings};

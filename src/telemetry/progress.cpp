@@ -9,9 +9,7 @@
 #include <cstdlib>
 
 #include "core/spans.hpp"
-#include "telemetry/event_fields.hpp"
 #include "telemetry/event_text.hpp"
-#include "telemetry/gpu_table.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
@@ -30,39 +28,37 @@ double steady_seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-std::string of_total(double value, double total) {
-  const std::string text = grouped(std::llround(value));
-  return total > 0 ? fmt::format("{}/{}", text, grouped(std::llround(total))) : text;
+std::string of_total(std::int64_t value, std::int64_t total) {
+  return total > 0 ? fmt::format("{}/{}", grouped(value), grouped(total)) : grouped(value);
 }
 
 /// "  accuracy 0.97", or nothing.
-std::string first_metric(const Record& record) {
-  const Field* field = find(record, "metrics");
-  const auto* metrics = field == nullptr ? nullptr : std::get_if<std::map<std::string, double>>(field);
-  if (metrics == nullptr || metrics->empty()) return "";
-  return fmt::format("  {} {}", spaced(metrics->begin()->first), fixed_number(metrics->begin()->second));
+std::string first_metric(const events::Step& step) {
+  if (step.metrics.empty()) return "";
+  const auto& [name, value] = *step.metrics.begin();
+  return fmt::format("  {} {}", spaced(name), fixed_number(value));
 }
 
-class Progress : public Sink {
+class Progress final : public events::Sink {
  public:
   Progress(std::FILE* file, ProgressOptions options)
       : file_(file), options_(std::move(options)), palette_(make_palette(options_.color)) {
     if (!options_.clock) options_.clock = steady_seconds;
   }
 
-  void event(const std::string& name, const Record& record) override {
-    if (name == "gpu") {
-      gpus_.push_back(record);
-      if (static_cast<double>(gpus_.size()) >= ranks_) tell_gpus();
+  void event(const events::Event& event) override {
+    if (const auto* gpu = std::get_if<events::Gpu>(&event)) {
+      gpus_.push_back(*gpu);
+      if (static_cast<std::int64_t>(gpus_.size()) >= ranks_) show_gpus();
       return;
     }
-    tell_gpus();
-    if (name == "step") {
-      on_step(record);
+    show_gpus();
+    if (const auto* step = std::get_if<events::Step>(&event)) {
+      on_step(*step);
       return;
     }
-    if (name == "start") on_start(record);
-    print(event_text(name, record, palette_, steps_));
+    if (const auto* start = std::get_if<events::Start>(&event)) on_start(*start);
+    print(event_text(event, palette_, steps_));
   }
 
  private:
@@ -71,64 +67,65 @@ class Progress : public Sink {
     std::fflush(file_);
   }
 
-  void tell_gpus() {
+  void show_gpus() {
     if (!gpus_.empty()) print(gpu_table(gpus_, palette_));
     gpus_.clear();
   }
 
-  void on_start(const Record& record) {
-    steps_ = number(record, "steps");
-    ranks_ = number(record, "ranks");
-    epochs_ = std::ceil(number(record, "epochs"));  // steps may end in the middle of one
+  void on_start(const events::Start& start) {
+    steps_ = start.steps;
+    ranks_ = start.ranks;
+    epochs_ = std::llround(std::ceil(start.epochs));  // steps may end in the middle of one
     started_ = shown_ = options_.clock();
   }
 
-  void on_step(const Record& record) {
-    const double now = options_.clock(), step = number(record, "step");
+  void on_step(const events::Step& step) {
+    const double now = options_.clock();
     if (first_step_ < 0) {
-      first_step_ = step;
+      first_step_ = step.step;
       first_step_at_ = now;
     }
-    data_wait_ += number(record, "data_wait_seconds");
-    if (const Field* left_out = find(record, "left_out")) left_out_ += *left_out == Field(true) ? 1 : 0;
-    if (!is_due(step, now)) return;
-    std::string text = step_text(record, step, now, false);
+    data_wait_ += step.data_wait_seconds;
+    left_out_ += step.left_out.value_or(false) ? 1 : 0;
+    if (!is_due(step.step, now)) return;
+    std::string text = step_text(step, now, false);
     if (options_.terminal) {
       const int columns = options_.columns > 0 ? options_.columns : terminal_columns(file_);
-      const auto room = static_cast<std::size_t>(columns - 1);
-      if (text.size() > room) text = step_text(record, step, now, true);
-      std::fprintf(file_, "%s%s", kEraseLine, text.substr(0, room).c_str());
+      const auto width = static_cast<std::size_t>(columns - 1);
+      if (text.size() > width) text = step_text(step, now, true);
+      std::fprintf(file_, "%s%s", kEraseLine, text.substr(0, width).c_str());
     } else {
       std::fprintf(file_, "%s\n", text.c_str());
     }
     std::fflush(file_);
     shown_ = now;
-    shown_step_ = step;
+    shown_step_ = step.step;
     data_wait_ = 0;
     left_out_ = 0;
   }
 
-  [[nodiscard]] bool is_due(double step, double now) const {
+  /// Whether the step's line is to be written.
+  [[nodiscard]] bool is_due(std::int64_t step, double now) const {
     if (steps_ > 0 && step >= steps_) return true;
     if (options_.terminal) return now - shown_ >= kTerminalInterval;
     const bool next_tenth = steps_ > 0 && shown_step_ >= 0 && tenth_of(step) > tenth_of(shown_step_);
     return next_tenth || shown_step_ < 0 || now - shown_ >= std::clamp((now - started_) / 60, 10.0, 60.0);
   }
 
-  [[nodiscard]] double tenth_of(double step) const { return std::floor(10 * step / steps_); }
+  [[nodiscard]] std::int64_t tenth_of(std::int64_t step) const { return 10 * step / steps_; }
 
   /// `narrow`: the same in fewer words, for a terminal of 80 columns.
-  [[nodiscard]] std::string step_text(const Record& record, double step, double now, bool narrow) const {
-    std::string epoch;
-    if (find(record, "epoch") != nullptr) epoch = "epoch " + of_total(number(record, "epoch"), epochs_);
-    std::string text = narrow ? epoch + "  " + of_total(step, steps_) + "  " : step_columns(step, steps_, epoch);
-    text += "loss " + fixed_number(number(record, "loss", std::nan(""))) + first_metric(record);
-    if (left_out_ > 0) text += fmt::format("  {} left out", counted(grouped(left_out_), "update"));
-    text += fmt::format("  {:>{}}{}", short_number(number(record, "samples_per_second")), narrow ? 0 : 7,
-                        narrow ? "/s" : " samples/s");
-    if (steps_ > step && step > first_step_) {
-      const double seconds_per_step = (now - first_step_at_) / (step - first_step_);
-      text += fmt::format("  {} left", clock_time((steps_ - step) * seconds_per_step));
+  [[nodiscard]] std::string step_text(const events::Step& step, double now, bool narrow) const {
+    const std::string epoch = "epoch " + of_total(step.epoch, epochs_);
+    std::string text =
+        narrow ? epoch + "  " + of_total(step.step, steps_) + "  " : step_columns(step.step, steps_, epoch);
+    text += "loss " + fixed_number(step.loss) + first_metric(step);
+    if (left_out_ > 0) text += fmt::format("  {} left out", counted(left_out_, "update"));
+    text +=
+        fmt::format("  {:>{}}{}", short_number(step.samples_per_second), narrow ? 0 : 7, narrow ? "/s" : " samples/s");
+    if (steps_ > step.step && step.step > first_step_) {
+      const double seconds_per_step = (now - first_step_at_) / static_cast<double>(step.step - first_step_);
+      text += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step.step) * seconds_per_step));
     }
     if (now > shown_) {
       const double share = std::min(100.0, 100 * data_wait_ / (now - shown_));
@@ -140,14 +137,16 @@ class Progress : public Sink {
   std::FILE* file_;
   ProgressOptions options_;
   Palette palette_;
-  std::vector<Record> gpus_;                    // of ranks, until those of all are known
-  double ranks_ = 0;                            // 0: not known
-  double steps_ = 0, epochs_ = 0;               // of the whole run; 0: not known
-  double started_ = 0;                          // by the clock
-  double first_step_ = -1, first_step_at_ = 0;  // of this process: a resumed run starts in the middle
-  double shown_ = 0, shown_step_ = -1;          // the newest line
-  double data_wait_ = 0;                        // seconds since it
-  std::int64_t left_out_ = 0;                   // updates since it
+  std::vector<events::Gpu> gpus_;        // of ranks, until those of all are known
+  std::int64_t ranks_ = 0;               // 0: not known
+  std::int64_t steps_ = 0, epochs_ = 0;  // of the whole run; 0: not known
+  double started_ = 0;                   // by the clock
+  std::int64_t first_step_ = -1;         // of this process: a resumed run starts in the middle
+  double first_step_at_ = 0;
+  double shown_ = 0;              // when the newest line was written
+  std::int64_t shown_step_ = -1;  // and of which step it is
+  double data_wait_ = 0;          // seconds since it
+  std::int64_t left_out_ = 0;     // updates since it
 };
 
 }  // namespace
@@ -160,11 +159,11 @@ ProgressOptions progress_options_for(std::FILE* file) {
   return {.terminal = terminal, .color = color, .columns = 0, .clock = {}};
 }
 
-std::unique_ptr<Sink> make_progress(std::FILE* file, ProgressOptions options) {
+std::unique_ptr<events::Sink> make_progress(std::FILE* file, ProgressOptions options) {
   return std::make_unique<Progress>(file, std::move(options));
 }
 
-std::unique_ptr<Sink> make_progress(std::FILE* file, bool terminal, bool color) {
+std::unique_ptr<events::Sink> make_progress(std::FILE* file, bool terminal, bool color) {
   return make_progress(file, {.terminal = terminal, .color = color, .columns = 0, .clock = {}});
 }
 

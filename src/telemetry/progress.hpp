@@ -6,8 +6,9 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 
-#include "telemetry/sink.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::telemetry {
 
@@ -22,7 +23,7 @@ struct ProgressOptions {
 [[nodiscard]] ProgressOptions progress_options_for(std::FILE* file);
 
 /// `file` stays the caller's. Write errors are ignored: nobody would read about them.
-[[nodiscard]] std::unique_ptr<Sink> make_progress(std::FILE* file, ProgressOptions options);
-[[nodiscard]] std::unique_ptr<Sink> make_progress(std::FILE* file, bool terminal, bool color);
+[[nodiscard]] std::unique_ptr<events::Sink> make_progress(std::FILE* file, ProgressOptions options);
+[[nodiscard]] std::unique_ptr<events::Sink> make_progress(std::FILE* file, bool terminal, bool color);
 
 }  // namespace lockstep::telemetry

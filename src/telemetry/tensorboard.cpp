@@ -10,66 +10,52 @@ namespace lockstep::telemetry {
 namespace {
 
 namespace pb = lockstep::tensorboard;
-using Map = std::map<std::string, double>;
-
 constexpr const char* kHyperParameters = "hparams";  // the plugin's name
 
-Map map_of(const Record& record, const char* name) {
-  const Field* field = find(record, name);
-  const auto* map = field == nullptr ? nullptr : std::get_if<Map>(field);
-  return map == nullptr ? Map{} : *map;
-}
-
-/// Curves of one event; fields that it lacks are left out.
+/// Curves of one event.
 class Curves {
  public:
-  explicit Curves(const Record& record) : record_(record) {}
   void add(const std::string& tag, double value) {
     auto* added = summary_.add_value();
     added->set_tag(tag);
     added->set_simple_value(static_cast<float>(value));
   }
-  void add_field(const std::string& tag, const char* name) {
-    if (find(record_, name) != nullptr) add(tag, number(record_, name));
-  }
-  void add_map(const std::string& prefix, const char* name) {
-    for (const auto& [key, value] : map_of(record_, name)) add(prefix + key, value);
+  /// A curve per name or rank.
+  template <class Values>
+  void add_all(const std::string& prefix, const Values& values) {
+    for (const auto& [key, value] : values) add(fmt::format("{}{}", prefix, key), value);
   }
   [[nodiscard]] pb::Summary& summary() { return summary_; }
 
  private:
-  const Record& record_;
   pb::Summary summary_;
 };
 
 /// `seconds`: since the step before.
-pb::Summary step_curves(const Record& record, double seconds) {
-  Curves curves(record);
-  curves.add_field("train/loss", "loss");
-  curves.add_map("train/", "metrics");
-  curves.add_field("train/learning_rate", "learning_rate");
-  if (find(record, "gradient_norm") != nullptr) curves.add_field("train/gradient_norm", "gradient_norm");
-  if (number(record, "loss_scale") > 0) curves.add_field("train/loss_scale", "loss_scale");
-  curves.add_field("speed/samples_per_second", "samples_per_second");
+pb::Summary step_curves(const events::Step& step, double seconds) {
+  Curves curves;
+  curves.add("train/loss", step.loss);
+  curves.add_all("train/", step.metrics);
+  curves.add("train/learning_rate", step.learning_rate);
+  if (step.gradient_norm) curves.add("train/gradient_norm", *step.gradient_norm);
+  if (step.loss_scale) curves.add("train/loss_scale", *step.loss_scale);
+  curves.add("speed/samples_per_second", step.samples_per_second);
   curves.add("speed/step_seconds", seconds);
-  curves.add_field("speed/data_wait_seconds", "data_wait_seconds");
-  curves.add_map("compute_seconds_per_shard/rank_", "shard_seconds");
+  curves.add("speed/data_wait_seconds", step.data_wait_seconds);
+  if (step.shard_seconds) curves.add_all("compute_seconds_per_shard/rank_", *step.shard_seconds);
   return std::move(curves.summary());
 }
 
-pb::Summary eval_curves(const Record& record) {
-  Curves curves(record);
-  const Field* field = find(record, "set");
-  const auto* set = field == nullptr ? nullptr : std::get_if<std::string>(field);
-  const std::string prefix = (set == nullptr ? "validation" : *set) + "/";
-  curves.add_field(prefix + "loss", "loss");
-  curves.add_map(prefix, "metrics");
+pb::Summary eval_curves(const events::Evaluation& eval) {
+  Curves curves;
+  curves.add(eval.set + "/loss", eval.loss);
+  curves.add_all(eval.set + "/", eval.metrics);
   return std::move(curves.summary());
 }
 
-pb::Summary balance_curves(const Record& record) {
-  Curves curves(record);
-  curves.add_map("shards/rank_", "shares_by_rank");
+pb::Summary balance_curves(const events::Balance& balance) {
+  Curves curves;
+  curves.add_all("shards/rank_", balance.shares_by_rank);
   return std::move(curves.summary());
 }
 
@@ -152,27 +138,26 @@ bool TensorBoard::is_new() const {
   return impl_->is_new();
 }
 
-void TensorBoard::event(const std::string& name, const Record& record) {
-  const auto step = static_cast<std::int64_t>(number(record, "step"));
-  if (name == "step") {
-    const double seconds = number(record, "seconds");
-    impl_->write(step_curves(record, seconds - told_seconds_), step);
-    told_seconds_ = seconds;
+void TensorBoard::event(const events::Event& event) {
+  if (const auto* step = std::get_if<events::Step>(&event)) {
+    impl_->write(step_curves(*step, step->seconds - shown_seconds_), step->step);
+    shown_seconds_ = step->seconds;
   }
-  if (name == "eval") impl_->write(eval_curves(record), step);
-  if (name == "balance") impl_->write(balance_curves(record), step);
-  if (name == "end") end(record);
+  if (const auto* eval = std::get_if<events::Evaluation>(&event)) impl_->write(eval_curves(*eval), eval->step);
+  if (const auto* balance = std::get_if<events::Balance>(&event)) {
+    impl_->write(balance_curves(*balance), balance->step);
+  }
+  if (const auto* end = std::get_if<events::End>(&event)) this->end(*end);
 }
 
-void TensorBoard::end(const Record& record) {
-  const Field* interrupted = find(record, "interrupted");
-  if (interrupted != nullptr && *interrupted == Field(true)) return;  // it goes on later
+void TensorBoard::end(const events::End& end) {
+  if (end.interrupted) return;  // it will be resumed
   pb::HyperParameters data;
   data.mutable_session_end_info()->set_status(pb::HyperParameters::SessionEnd::SUCCESS);
   data.mutable_session_end_info()->set_end_time_secs(unix_time());
   pb::Summary summary;
   add_hyper_parameters(summary, "session_end_info", data);
-  impl_->write(std::move(summary), static_cast<std::int64_t>(number(record, "steps")));
+  impl_->write(std::move(summary), end.steps);
 }
 
 void TensorBoard::histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all) {

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/events.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/sink.hpp"
 
 namespace lockstep::telemetry {
 
@@ -32,7 +32,7 @@ struct BoardImage {
 
 using HyperParameter = std::pair<std::string, std::variant<double, bool, std::string>>;
 
-class TensorBoard final : public Sink {
+class TensorBoard final : public events::Sink {
  public:
   /// `steps`: done before. Makes the folder; throws Error(cannot_create) where a file cannot be made.
   TensorBoard(const std::string& folder, std::int64_t steps);
@@ -45,7 +45,7 @@ class TensorBoard final : public Sink {
 
   /// `step`, `eval` and `balance`: their numbers as curves ("train/loss", "validation/accuracy"). `end`: that the run
   /// is done. Others: nothing.
-  void event(const std::string& name, const Record& record) override;
+  void event(const events::Event& event) override;
 
   void histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all);
   void image(std::int64_t step, const std::string& tag, const BoardImage& image);
@@ -56,11 +56,11 @@ class TensorBoard final : public Sink {
   void hyper_parameters(const std::vector<HyperParameter>& parameters, const std::vector<std::string>& metrics);
 
  private:
-  void end(const Record& record);
+  void end(const events::End& end);
 
   class Impl;
   std::unique_ptr<Impl> impl_;
-  double told_seconds_ = 0;  // of the run, at the last step
+  double shown_seconds_ = 0;  // `seconds` of the step before
 };
 
 }  // namespace lockstep::telemetry

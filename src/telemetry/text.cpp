@@ -12,53 +12,11 @@ namespace {
 
 constexpr std::size_t kManyRanks = 16;
 
-bool has_word(const std::string& name, const std::string& word) {
-  return ("_" + name + "_").find("_" + word + "_") != std::string::npos;
-}
-
-std::string measured(const std::string& name, double value) {
-  if (has_word(name, "seconds")) return duration(value);
-  if (has_word(name, "bytes")) return byte_count(value);
-  return short_number(value);
-}
-
 std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text.empty() ? "none" : text;
+  Line line(", ");
+  for (const std::string& part : parts) line.add(part);
+  return line.empty() ? "none" : line.text();
 }
-
-std::string by_rank(const std::string& name, const std::map<std::string, double>& values) {
-  if (values.size() > kManyRanks) {
-    const auto [low, high] = std::minmax_element(values.begin(), values.end(),
-                                                 [](const auto& a, const auto& b) { return a.second < b.second; });
-    return fmt::format("{} to {}", measured(name, low->second), measured(name, high->second));
-  }
-  std::vector<std::pair<std::string, double>> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {  // "9" before "10"
-    return std::pair(a.first.size(), a.first) < std::pair(b.first.size(), b.first);
-  });
-  std::vector<std::string> parts;
-  for (const auto& [rank, value] : sorted) parts.push_back(measured(name, value));
-  return joined(parts);
-}
-
-struct FieldText {
-  explicit FieldText(const std::string& field) : name(field) {}
-  std::string operator()(bool value) const { return value ? "yes" : "no"; }
-  std::string operator()(std::int64_t value) const {
-    return has_word(name, "bytes") ? byte_count(static_cast<double>(value)) : grouped(value);
-  }
-  std::string operator()(double value) const { return measured(name, value); }
-  std::string operator()(const std::string& value) const { return value; }
-  std::string operator()(const std::map<std::string, double>& values) const {
-    if (name.ends_with("by_rank")) return by_rank(name, values);
-    std::vector<std::string> parts;
-    for (const auto& [key, value] : values) parts.push_back(spaced(key) + " " + measured(name, value));
-    return joined(parts);
-  }
-  const std::string& name;
-};
 
 }  // namespace
 
@@ -100,8 +58,42 @@ std::string byte_count(double bytes) {
   return fmt::format("{:.3g} {}", bytes, kUnits.at(unit));
 }
 
-std::string to_text(const std::string& name, const Field& field) {
-  return std::visit(FieldText(name), field);
+std::string counted(std::int64_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", grouped(count), thing, count == 1 ? "" : "s");
+}
+
+std::string to_text(double value, events::Unit unit) {
+  if (unit == events::Unit::seconds) return duration(value);
+  return unit == events::Unit::bytes ? byte_count(value) : short_number(value);
+}
+
+std::string to_text(std::int64_t value, events::Unit unit) {
+  return unit == events::Unit::bytes ? byte_count(static_cast<double>(value)) : grouped(value);
+}
+
+std::string to_text(bool value, events::Unit /*unit*/) {
+  return value ? "yes" : "no";
+}
+
+std::string to_text(const std::string& value, events::Unit /*unit*/) {
+  return value;
+}
+
+std::string to_text(const events::ByName& values, events::Unit unit) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : values) parts.push_back(spaced(name) + " " + to_text(value, unit));
+  return joined(parts);
+}
+
+std::string to_text(const events::ByRank& values, events::Unit unit) {
+  if (values.size() > kManyRanks) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end(),
+                                                 [](const auto& a, const auto& b) { return a.second < b.second; });
+    return fmt::format("{} to {}", to_text(low->second, unit), to_text(high->second, unit));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [rank, value] : values) parts.push_back(to_text(value, unit));
+  return joined(parts);
 }
 
 std::string driver_text(const std::string& version, const std::string& cuda) {

@@ -1,9 +1,10 @@
-// Numbers as people read them.
+// Numbers and fields of events as people read them, and lines put together from parts.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "telemetry/sink.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::telemetry {
 
@@ -19,12 +20,34 @@ namespace lockstep::telemetry {
 [[nodiscard]] std::string clock_time(double seconds);
 /// 1500 -> "1.5 kB"
 [[nodiscard]] std::string byte_count(double bytes);
-/// Any field. The name says what a number is: "..._seconds..." and "..._bytes..." get their units. Maps are
-/// "a 1, b 2"; those "by_rank" are the values in order of the ranks, or their range where there are many.
-[[nodiscard]] std::string to_text(const std::string& name, const Field& field);
-/// A GPU's driver: its own version, where it is known, and the CUDA that it runs: "580.65.06, for CUDA 13.0"
-[[nodiscard]] std::string driver_text(const std::string& version, const std::string& cuda);
+/// "1 rank", "2,000 ranks"
+[[nodiscard]] std::string counted(std::int64_t count, const std::string& thing);
 /// "data_wait_seconds" -> "data wait seconds"
 [[nodiscard]] std::string spaced(std::string name);
+/// A GPU's driver: its own version, where it is known, and the newest CUDA that it supports: "580.65.06, for CUDA 13.0"
+[[nodiscard]] std::string driver_text(const std::string& version, const std::string& cuda);
+
+// Fields of events. Numbers by name are "a 1, b 2"; those by rank are values in the order of the ranks, or their range
+// where there are many.
+[[nodiscard]] std::string to_text(double value, events::Unit unit);
+[[nodiscard]] std::string to_text(std::int64_t value, events::Unit unit);
+[[nodiscard]] std::string to_text(bool value, events::Unit unit);
+[[nodiscard]] std::string to_text(const std::string& value, events::Unit unit);
+[[nodiscard]] std::string to_text(const events::ByName& values, events::Unit unit);
+[[nodiscard]] std::string to_text(const events::ByRank& values, events::Unit unit);
+
+/// Parts with a separator between them; empty parts are skipped.
+class Line {
+ public:
+  explicit Line(std::string separator = "  ") : separator_(std::move(separator)) {}
+  void add(const std::string& part) {
+    if (!part.empty()) text_ += (text_.empty() ? "" : separator_) + part;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool empty() const { return text_.empty(); }
+
+ private:
+  std::string separator_, text_;
+};
 
 }  // namespace lockstep::telemetry

@@ -64,13 +64,13 @@ void BadSamples::tell(std::int64_t step) {
   const Operation operation{"bad samples", static_cast<std::uint64_t>(step), run_.timeout()};
   for (const auto& sample : gather_replaced(*replaced_, run_.communicator, operation)) {
     if (!told_.insert(key(sample)).second) continue;
-    run_.emit("bad_sample", {{"step", step},
-                             {"set", sample.set},
-                             {"sample", sample.id},
-                             {"name", sample.name},
-                             {"replaced_by", sample.by},
-                             {"replaced_by_name", sample.by_name},
-                             {"message", sample.text()}});
+    run_.emit(events::BadSample{.step = step,
+                                .set = sample.set,
+                                .sample = sample.id,
+                                .name = sample.name,
+                                .replaced_by = sample.by,
+                                .replaced_by_name = sample.by_name,
+                                .message = sample.text()});
   }
 }
 

@@ -35,9 +35,9 @@ constexpr int kFirstIdleTry = 8;         // steps
 constexpr int kLongestIdlePause = 512;   // steps
 constexpr std::size_t kNameWidth = 128;  // of a processor model
 
-std::map<std::string, double> by_rank(const std::vector<double>& values) {
-  std::map<std::string, double> map;
-  for (std::size_t r = 0; r < values.size(); ++r) map[std::to_string(r)] = values[r];
+events::ByRank by_rank(const std::vector<double>& values) {
+  events::ByRank map;
+  for (std::size_t r = 0; r < values.size(); ++r) map[static_cast<int>(r)] = values[r];
   return map;
 }
 
@@ -146,10 +146,8 @@ std::vector<double> Balancing::known_speeds(const balance::Record& record, const
     return earlier.seconds_per_shard;
   }
   const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
-  run_.emit(
-      "warning",
-      {{"message", fmt::format("balance: {} {}; the first shares are by a probe", url,
-                               answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)}});
+  run_.warn(fmt::format("balance: {} {}; the first shares are by a probe", url,
+                        answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem));
   return {};
 }
 
@@ -240,12 +238,13 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
     const std::string what = cause == GpuCause::co_tenant ? "has a co-tenant" : "is throttled";
     evidence_ += fmt::format("; the GPU of rank {} {}", r, what);
     if (!is_new) continue;
-    run_.emit("warning", {{"message", fmt::format("the GPU of rank {} on {} {}, as its utilization, power and clocks "
-                                                  "show; {}",
-                                                  r, run_.communicator.topology().host_name(static_cast<int>(r)), what,
-                                                  is_automatic() ? "shares follow its speed"
-                                                                 : "balance: auto would "
-                                                                   "give it less to do")}});
+    run_.warn(
+        fmt::format("the GPU of rank {} on {} {}, as its utilization, power and clocks "
+                    "show; {}",
+                    r, run_.communicator.topology().host_name(static_cast<int>(r)), what,
+                    is_automatic() ? "shares follow its speed"
+                                   : "balance: auto would "
+                                     "give it less to do"));
   }
 }
 
@@ -258,11 +257,11 @@ bool Balancing::after_scalars(const exec::StepSums& sums, std::int64_t step, dou
     waiting_->add(ranks);
     note_gpus(ranks);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      if (ranks[r].joules >= 0) energy_[std::to_string(r)] = ranks[r].joules;
+      if (ranks[r].joules >= 0) energy_[static_cast<int>(r)] = ranks[r].joules;
     }
     shard_seconds_.clear();
     for (std::size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) {
-      if (ranks[r].shards > 0) shard_seconds_[std::to_string(r)] = ranks[r].compute / ranks[r].shards;
+      if (ranks[r].shards > 0) shard_seconds_[static_cast<int>(r)] = ranks[r].compute / ranks[r].shards;
     }
   }
   const bool moves = (sums.flags & kSharesMove) != 0;
@@ -312,19 +311,19 @@ std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> befor
 }
 
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
-  telemetry::Record record = {{"step", step},
-                              {"reason", decision.reason},
-                              {"evidence", run_.options.shares ? decision.reason : evidence_},
-                              {"shares_by_rank", by_rank({decision.counts.begin(), decision.counts.end()})},
-                              {"shards_moved", std::int64_t{moved}}};
+  events::Balance event{.step = step,
+                        .reason = decision.reason,
+                        .evidence = run_.options.shares ? decision.reason : evidence_,
+                        .shares_by_rank = by_rank({decision.counts.begin(), decision.counts.end()}),
+                        .shards_moved = moved};
   if (!decision.seconds_per_shard.empty()) {
-    record.insert(record.end(), {{"shard_seconds_by_rank", by_rank(decision.seconds_per_shard)},
-                                 {"exchange_seconds", decision.exchange_seconds},
-                                 {"predicted_before_seconds", decision.predicted_before},
-                                 {"predicted_seconds", decision.predicted}});
+    event.shard_seconds_by_rank = by_rank(decision.seconds_per_shard);
+    event.exchange_seconds = decision.exchange_seconds;
+    event.predicted_before_seconds = decision.predicted_before;
+    event.predicted_seconds = decision.predicted;
   }
-  if (decision.measured > 0) record.emplace_back("measured_seconds", decision.measured);
-  run_.emit("balance", record);
+  if (decision.measured > 0) event.measured_seconds = decision.measured;
+  run_.emit(event);
 }
 
 balance::Record Balancing::record() const {

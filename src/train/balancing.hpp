@@ -66,9 +66,9 @@ class Balancing {
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
   /// Seconds a shard of each rank in the last step, by rank; ranks without one are left out.
-  [[nodiscard]] const std::map<std::string, double>& shard_seconds() const { return shard_seconds_; }
+  [[nodiscard]] const events::ByRank& shard_seconds() const { return shard_seconds_; }
   /// Joules by rank since the start; of those that measure them.
-  [[nodiscard]] const std::map<std::string, double>& energy() const { return energy_; }
+  [[nodiscard]] const events::ByRank& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
  private:
@@ -107,7 +107,7 @@ class Balancing {
   double data_seconds_ = 0;  // of the steps before
   double data_wait_ = 0;     // the same, the mean of the workers
   int idle_steps_ = 0, moves_ = 0;
-  std::map<std::string, double> shard_seconds_, energy_;
+  events::ByRank shard_seconds_, energy_;
   std::vector<GpuCause> gpu_causes_;  // rank 0: by rank
   std::string evidence_;              // rank 0: what the speeds of the next decision are from
 };

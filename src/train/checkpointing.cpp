@@ -21,7 +21,7 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
   if (run_.job.checkpoint.never) return;
   checkpoint::LockPatience patience;
   if (run_.options.watcher != nullptr) patience.patience = checkpoint::kFormerRankPatience;
-  patience.warn = [&](const std::string& message) { run_.emit("warning", {{"message", message}}); };
+  patience.warn = [&](const std::string& message) { run_.warn(message); };
   comm::work_of_first_rank(run_.communicator, kStarting, [&] {
     directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, patience);
   });
@@ -67,7 +67,7 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
 void Checkpointing::tell_of_damage(const std::string& notes) const {
   const std::string& resume = run_.options.resume;
   if (resume != "auto") throw Error(ExitCode::data, "--resume: expected a checkpoint: " + notes);
-  run_.emit("warning", {{"message", "passed over a damaged checkpoint: " + notes}});
+  run_.warn("passed over a damaged checkpoint: " + notes);
 }
 
 checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
@@ -87,7 +87,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
                                        "; the bits would differ: use the same processor and libraries, or set "
                                        "exact: preferred");
     }
-    run_.emit("warning", {{"message", difference}});
+    run_.warn(difference);
     if (saved.exactness == kBitwise) saved.exactness = kNotBitwise;
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
@@ -135,8 +135,7 @@ void Checkpointing::write(const checkpoint::Progress& progress, bool best, Phase
   last_never_began_ = !writer_->begin(progress, best);
   if (last_never_began_) {
     ++failures_;
-    run_.emit("warning", {{"message", fmt::format("step {}: no checkpoint: {}; training goes on", progress.step,
-                                                  checkpoint::kNoAnswer)}});
+    run_.warn(fmt::format("step {}: no checkpoint: {}; training goes on", progress.step, checkpoint::kNoAnswer));
   } else {
     begun_step_ = progress.step;
   }
@@ -148,21 +147,19 @@ void Checkpointing::report() {
   for (const auto& outcome : writer_->finished()) {
     if (!outcome.failure.empty()) {
       ++failures_;
-      run_.emit("warning",
-                {{"message",
-                  fmt::format("step {}: no checkpoint: {}; training goes on, the newest checkpoint is {}", outcome.step,
-                              outcome.failure, outcome.newest.empty() ? std::string("none") : outcome.newest)}});
+      run_.warn(fmt::format("step {}: no checkpoint: {}; training goes on, the newest checkpoint is {}", outcome.step,
+                            outcome.failure, outcome.newest.empty() ? std::string("none") : outcome.newest));
       continue;
     }
-    telemetry::Record record = {{"step", outcome.step},
-                                {"path", outcome.path},
-                                {"seconds", outcome.seconds},
-                                {"blocked_seconds", outcome.blocked_seconds},
-                                {"bytes", outcome.bytes}};
-    if (outcome.best) record.emplace_back("best", run_.job.checkpoint.best);
-    run_.emit("checkpoint", record);
+    events::Checkpoint event{.step = outcome.step,
+                             .path = outcome.path,
+                             .seconds = outcome.seconds,
+                             .blocked_seconds = outcome.blocked_seconds,
+                             .bytes = outcome.bytes};
+    if (outcome.best) event.best = run_.job.checkpoint.best;
+    run_.emit(event);
     if (!outcome.warning.empty()) {
-      run_.emit("warning", {{"message", "old checkpoints are not removed: " + outcome.warning}});
+      run_.warn("old checkpoints are not removed: " + outcome.warning);
     }
   }
 }

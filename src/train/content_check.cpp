@@ -82,9 +82,10 @@ void ContentCheck::compare(checkpoint::Progress& progress) {
 
 std::string ContentCheck::compare_ranks(std::int64_t step) {
   if (run_.leads() && read_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    run_.emit("warning", {{"message", fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
-                                                  "compared between the hosts; {:.0f} % is done",
-                                                  step, fmt::join(sets_, " and "), 100 * share_)}});
+    run_.warn(
+        fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
+                    "compared between the hosts; {:.0f} % is done",
+                    step, fmt::join(sets_, " and "), 100 * share_));
   }
   const Operation operation{"content of the data set", static_cast<std::uint64_t>(step), run_.timeout()};
   (void)comm::work_together(run_.communicator, operation, [&](comm::WorkProgress& progress) {

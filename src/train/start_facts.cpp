@@ -19,7 +19,7 @@ StartFact of_bits(const std::string& name, const std::string& value, const std::
 void compare(const RunContext& run, const std::vector<StartFact>& facts, checkpoint::Progress& progress) {
   for (const auto& warning :
        compare_start(facts, run.job.exact == Exactness::required, run.communicator, comm::kStartDeadline)) {
-    run.emit("warning", {{"message", warning}});
+    run.warn(warning);
     if (run.job.exact == Exactness::preferred) progress.exactness = kNotBitwise;
   }
 }

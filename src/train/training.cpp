@@ -150,7 +150,7 @@ void Training::ask_gpu() {
   gpu_ = observe::rank_gpu(context_);
   if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
   if (gpu_.problem.empty()) return;
-  context_.emit("warning", {{"message", fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem)}});
+  context_.warn(fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem));
 }
 
 void Training::serve_metrics() {
@@ -196,7 +196,7 @@ TrainResult Training::run() {
   if (board_) board_->start(progress_.step, steps_per_epoch_);
   emit_start();
   if (resumed_ && !is_done()) {
-    context_.emit("restart", {{"step", progress_.step}, {"path", checkpointing_->path(progress_.step)}});
+    context_.emit(events::Restart{.step = progress_.step, .path = checkpointing_->path(progress_.step)});
   }
   tracing_.start(progress_.step, executor_->program().instructions.size());
   trace_next_step();

@@ -67,7 +67,8 @@ class Training {
   void emit_step(const exec::StepSums& sums);
   void emit_end(TrainResult& result);
   [[nodiscard]] std::string outcome(const TrainResult& result) const;
-  void add_waiting(telemetry::Record& record) const;
+  void gather_work_of_ranks(events::End& event);
+  void add_waiting(events::End& event) const;
 
   const Job& job_;
   Communicator& communicator_;

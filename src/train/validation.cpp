@@ -47,7 +47,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();
-  run_.emit("eval", {{"step", progress.step}, {"set", std::string("validation")}, {"loss", loss}, {"metrics", shown}});
+  run_.emit(events::Evaluation{.step = progress.step, .set = "validation", .loss = loss, .metrics = std::move(shown)});
   if (job.early_stop) {
     const bool improved = note(job.early_stop->metric, progress, progress.stop_best);
     progress.evaluations_without_improvement = improved ? 0 : progress.evaluations_without_improvement + 1;

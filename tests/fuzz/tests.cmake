@@ -61,7 +61,7 @@ lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
 lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cpp launch/control_socket.cpp
   launch/listening.cpp launch/hosts.cpp launch/child.cpp launch/processes.cpp LINKS Threads::Threads)
 
-lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp telemetry/event_json.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(trace ROOM telemetry LINKS nlohmann_json::nlohmann_json
   SOURCES telemetry/rank_trace.cpp telemetry/trace_events.cpp telemetry/merged_trace.cpp telemetry/critical_path.cpp
   telemetry/diagnosis.cpp telemetry/text.cpp)

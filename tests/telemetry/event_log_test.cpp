@@ -1,9 +1,10 @@
 #include "telemetry/event_log.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <cmath>
-#include <limits>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/error.hpp"
@@ -12,46 +13,71 @@
 namespace lockstep::telemetry {
 namespace {
 
-using Map = std::map<std::string, double>;
+class EventFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (std::filesystem::temp_directory_path() / "lockstep-events-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    folder_ = path;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::vector<nlohmann::json> lines() const {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) found.push_back(nlohmann::json::parse(line));
+    return found;
+  }
+  std::filesystem::path folder_;
+  std::string path_;
+};
 
-TEST(EventLog, WritesOneObjectALineInTheOrderOfTheRecord) {
+}  // namespace
+
+TEST_F(EventFile, IsMadeByTheStartAndHoldsWhatCameBefore) {
+  path_ = folder_ / "run" / "events.jsonl";
+  const auto file = make_event_file(path_);
+  file->event(events::Warning{"early"});
+  EXPECT_FALSE(std::filesystem::exists(path_)) << "the directory may be another run's";
+  file->event(events::Start{.ranks = 2});
+  file->event(events::Step{.step = 1});
+  const auto found = lines();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0]["event"], "warning");
+  EXPECT_EQ(found[1]["ranks"], 2);
+  EXPECT_EQ(found[2]["step"], 1);
+  EXPECT_GT(found[2]["time"], 1.6e9);
+}
+
+TEST_F(EventFile, GoesOnInTheSameFile) {
+  path_ = folder_ / "events.jsonl";
+  for (int run = 0; run < 2; ++run) make_event_file(path_)->event(events::Start{.ranks = run});
+  const auto found = lines();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1]["ranks"], 1);
+}
+
+TEST_F(EventFile, ADiskThatIsFullEndsNothing) {
+  const auto file = make_event_file("/dev/full");
+  file->event(events::Start{.ranks = 2});
+  file->event(events::Step{.step = 1});
+  const auto nowhere = make_event_file("/proc/none/events.jsonl");
+  EXPECT_NO_THROW(nowhere->event(events::Start{}));
+}
+
+TEST(JsonLog, WritesALineAnEvent) {
   Captured captured;
   const auto log = make_json_log(captured.file());
-  log->event("start", {{"job", std::string("digits")}, {"ranks", std::int64_t{2}}, {"resumed", false}});
-  EXPECT_EQ(captured.take(), "{\"event\":\"start\",\"job\":\"digits\",\"ranks\":2,\"resumed\":false}\n");
-  log->event("eval", {{"step", std::int64_t{10}}, {"loss", 0.25}, {"metrics", Map{{"top_5", 1}, {"accuracy", 0.5}}}});
-  EXPECT_EQ(captured.take(),
-            "{\"event\":\"eval\",\"step\":10,\"loss\":0.25,\"metrics\":{\"accuracy\":0.5,\"top_5\":1.0}}\n");
+  log->event(events::Warning{"a"});
+  EXPECT_EQ(captured.take(), "{\"event\":\"warning\",\"message\":\"a\"}\n");
+  log->event(events::Warning{"b"});
+  EXPECT_EQ(captured.take(), "{\"event\":\"warning\",\"message\":\"b\"}\n");
 }
 
-TEST(EventLog, NumbersThatAreNotFiniteAreStrings) {
-  Captured captured;
-  const double inf = std::numeric_limits<double>::infinity();
-  make_json_log(captured.file())->event("step", {{"loss", std::nan("")}, {"m", Map{{"high", inf}, {"low", -inf}}}});
-  EXPECT_EQ(captured.take(), "{\"event\":\"step\",\"loss\":\"nan\",\"m\":{\"high\":\"inf\",\"low\":\"-inf\"}}\n");
-}
-
-TEST(EventLog, DoublesAndLargeIntegersComeBackExactly) {
-  Captured captured;
-  make_json_log(captured.file())
-      ->event("end", {{"seconds", 0.1 + 0.2}, {"samples", std::int64_t{9007199254740993}}, {"empty", Map{}}});
-  const auto line = nlohmann::json::parse(captured.take());
-  EXPECT_EQ(line["seconds"].get<double>(), 0.1 + 0.2);
-  EXPECT_EQ(line["samples"].get<std::int64_t>(), 9007199254740993);
-  EXPECT_EQ(line["empty"], nlohmann::json::object());
-}
-
-TEST(EventLog, TextIsEscapedAndBytesThatAreNoUtf8AreReplaced) {
-  Captured captured;
-  make_json_log(captured.file())->event("checkpoint", {{"path", std::string("a\n\"b\"\xff")}});
-  EXPECT_EQ(captured.take(), "{\"event\":\"checkpoint\",\"path\":\"a\\n\\\"b\\\"\xef\xbf\xbd\"}\n");
-}
-
-TEST(EventLog, AFullDiskIsAnError) {
+TEST(JsonLog, AFullDiskIsAnError) {
   std::FILE* full = std::fopen("/dev/full", "w");
   ASSERT_NE(full, nullptr);
   try {
-    make_json_log(full)->event("step", {{"loss", 1.0}});
+    make_json_log(full)->event(events::Step{.loss = 1});
     ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::infrastructure);
@@ -60,14 +86,13 @@ TEST(EventLog, AFullDiskIsAnError) {
   std::fclose(full);
 }
 
-TEST(Tee, TellsEverySinkInOrder) {
+TEST(Tee, PassesEachEventToEverySinkInOrder) {
   Captured captured;
-  std::vector<std::unique_ptr<Sink>> sinks;
+  std::vector<std::unique_ptr<events::Sink>> sinks;
   sinks.push_back(make_json_log(captured.file()));
   sinks.push_back(make_json_log(captured.file()));
-  make_tee(std::move(sinks))->event("end", {{"steps", std::int64_t{1}}});
-  EXPECT_EQ(captured.take(), "{\"event\":\"end\",\"steps\":1}\n{\"event\":\"end\",\"steps\":1}\n");
+  make_tee(std::move(sinks))->event(events::Warning{"a"});
+  EXPECT_EQ(captured.take(), "{\"event\":\"warning\",\"message\":\"a\"}\n{\"event\":\"warning\",\"message\":\"a\"}\n");
 }
 
-}  // namespace
 }  // namespace lockstep::telemetry

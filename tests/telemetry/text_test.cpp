@@ -6,11 +6,16 @@ namespace lockstep::telemetry {
 namespace {
 
 TEST(Text, ManyRanksAreARange) {
-  std::map<std::string, double> values;
-  for (int rank = 0; rank < 12; ++rank) values[std::to_string(rank)] = rank;
-  EXPECT_EQ(to_text("shards_by_rank", values), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11");
-  for (int rank = 12; rank < 20; ++rank) values[std::to_string(rank)] = rank;
-  EXPECT_EQ(to_text("shards_by_rank", values), "0 to 19");
+  events::ByRank values;
+  for (int rank = 0; rank < 12; ++rank) values[rank] = rank;
+  EXPECT_EQ(to_text(values, events::Unit::none), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11");
+  for (int rank = 12; rank < 20; ++rank) values[rank] = rank;
+  EXPECT_EQ(to_text(values, events::Unit::none), "0 to 19");
+}
+
+TEST(Text, NumbersByName) {
+  EXPECT_EQ(to_text(events::ByName{{"depth", 4}, {"read_threads", 1}}, events::Unit::none), "depth 4, read threads 1");
+  EXPECT_EQ(to_text(events::ByName{}, events::Unit::none), "none");
 }
 
 TEST(Text, NumbersInColumns) {

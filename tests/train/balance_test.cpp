@@ -41,16 +41,6 @@ job:
   bucket_bytes: 4096
 )";
 
-using Map = std::map<std::string, double>;
-
-template <class T>
-T field(const telemetry::Record& record, const std::string& name) {
-  const auto* found = telemetry::find(record, name);
-  if (found != nullptr) return std::get<T>(*found);
-  ADD_FAILURE() << "no field " << name;
-  return T{};
-}
-
 using MakeRegistries = std::function<Registries(int rank)>;
 
 std::string run_balanced(
@@ -80,12 +70,12 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   options.sink = &kept;
   options.shares = [](std::int64_t step) { return step == 3 ? std::vector{5, 11} : std::vector<int>{}; };
   (void)run_balanced(2, {}, options);
-  const auto moves = kept.of("balance");
+  const auto moves = kept.of<events::Balance>();
   ASSERT_EQ(moves.size(), 1u);
-  EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 4);
-  EXPECT_EQ(field<Map>(moves[0], "shares_by_rank"), (Map{{"0", 5}, {"1", 11}}));
-  EXPECT_EQ(field<std::int64_t>(moves[0], "shards_moved"), 3);
-  EXPECT_EQ(field<Map>(kept.of("end").at(0), "shards_by_rank"), (Map{{"0", 5}, {"1", 11}}));
+  EXPECT_EQ(moves[0].step, 4);
+  EXPECT_EQ(moves[0].shares_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
+  EXPECT_EQ(moves[0].shards_moved, 3);
+  EXPECT_EQ(kept.of<events::End>().at(0).shards_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
 }
 
 namespace {
@@ -108,15 +98,15 @@ TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
     return with_naps([rank](Mode, std::uint64_t step) { return milliseconds(rank == 1 && step >= 8 ? 18 : 6); });
   });
   EXPECT_EQ(slowed, undisturbed);
-  const auto moves = kept.of("balance");
+  const auto moves = kept.of<events::Balance>();
   ASSERT_GE(moves.size(), 1u);
-  const auto end = kept.of("end").at(0);
-  const auto shares = field<Map>(end, "shards_by_rank");
-  EXPECT_GT(shares.at("0"), shares.at("1"));
-  EXPECT_EQ(field<Map>(end, "bytes_sent_by_rank"), field<Map>(end, "bytes_by_formula_by_rank"));
-  const auto seconds = field<Map>(moves.back(), "shard_seconds_by_rank");
-  EXPECT_GT(seconds.at("1"), seconds.at("0"));
-  EXPECT_LT(field<double>(moves.back(), "predicted_seconds"), field<double>(moves.back(), "predicted_before_seconds"));
+  const auto end = kept.of<events::End>().at(0);
+  const auto shares = end.shards_by_rank;
+  EXPECT_GT(shares.at(0), shares.at(1));
+  EXPECT_EQ(end.bytes_sent_by_rank, end.bytes_by_formula_by_rank);
+  const auto seconds = moves.back().shard_seconds_by_rank.value();
+  EXPECT_GT(seconds.at(1), seconds.at(0));
+  EXPECT_LT(moves.back().predicted_seconds, moves.back().predicted_before_seconds);
 }
 
 // The probe at the start sees it.
@@ -129,12 +119,12 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
   (void)run_balanced(2, overrides, options, [](int rank) {
     return with_naps([rank](auto...) { return std::chrono::milliseconds(rank == 1 ? 30 : 5); });
   });
-  const auto moves = kept.of("balance");
+  const auto moves = kept.of<events::Balance>();
   ASSERT_EQ(moves.size(), 1u);
-  EXPECT_EQ(field<std::int64_t>(moves[0], "step"), 0);
-  EXPECT_EQ(field<std::string>(moves[0], "reason"), "a probe at the start");
-  const auto shares = field<Map>(moves[0], "shares_by_rank");
-  EXPECT_GT(shares.at("0"), shares.at("1"));
+  EXPECT_EQ(moves[0].step, 0);
+  EXPECT_EQ(moves[0].reason, "a probe at the start");
+  const auto shares = moves[0].shares_by_rank;
+  EXPECT_GT(shares.at(0), shares.at(1));
 }
 
 // The second run knows from the first that rank 1 is slow, and tries nothing.
@@ -153,11 +143,11 @@ TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   options.stop_at = 0;
   options.sink = &kept;
   (void)run_balanced(2, overrides, options, uneven);
-  const auto moves = kept.of("balance");
+  const auto moves = kept.of<events::Balance>();
   ASSERT_GE(moves.size(), 1u);
-  EXPECT_EQ(field<std::string>(moves[0], "reason"), "speeds of the checkpoint");
-  const auto shares = field<Map>(moves[0], "shares_by_rank");
-  EXPECT_GT(shares.at("0"), shares.at("1"));
+  EXPECT_EQ(moves[0].reason, "speeds of the checkpoint");
+  const auto shares = moves[0].shares_by_rank;
+  EXPECT_GT(shares.at(0), shares.at(1));
 }
 
 TEST(Balance, WeightsNameHostsOrProcessors) {
@@ -167,7 +157,7 @@ TEST(Balance, WeightsNameHostsOrProcessors) {
   const std::string alone = run_balanced(1, {});
   const auto built_in = [](int) { return Registries::built_in(); };
   EXPECT_EQ(run_balanced(2, {"balance={weights: {a: 3, b: 1}}"}, options, built_in, {0, 1}), alone);
-  EXPECT_EQ(field<Map>(kept.of("end").at(0), "shards_by_rank"), (Map{{"0", 12}, {"1", 4}}));
+  EXPECT_EQ(kept.of<events::End>().at(0).shards_by_rank, (events::ByRank{{0, 12}, {1, 4}}));
   try {
     (void)run_balanced(2, {"balance={weights: {a: 3, T1000: 1}}"}, {}, built_in, {0, 1});
     FAIL() << "not refused";

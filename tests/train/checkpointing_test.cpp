@@ -22,10 +22,10 @@ using checkpoint::FaultyFiles, checkpoint::FileCall, checkpoint::Folder, checkpo
 using std::chrono::milliseconds;
 
 /// Warnings, and nothing else.
-class Warnings final : public telemetry::Sink {
+class Warnings final : public events::Sink {
  public:
-  void event(const std::string& name, const telemetry::Record& record) override {
-    if (name == "warning") all.push_back(std::get<std::string>(record.front().second));
+  void event(const events::Event& event) override {
+    if (const auto* warning = std::get_if<events::Warning>(&event)) all.push_back(warning->message);
   }
   std::vector<std::string> all;
 };

@@ -80,7 +80,7 @@ TwoHostsOutcome train_on_two_hosts(const std::string& directory, const std::stri
                    }
                    const std::lock_guard lock(mutex);
                    if (!error.empty()) outcome.errors.push_back(error);
-                   for (const auto& [rank, bytes] : events.map("end", "bytes_read_by_rank")) {
+                   for (const auto& [rank, bytes] : events.last<events::End>().bytes_read_by_rank) {
                      outcome.readers += bytes >= kSize ? 1 : 0;
                    }
                  },

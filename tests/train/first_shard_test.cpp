@@ -58,11 +58,11 @@ Heard train(const std::string& exact) {
                    const std::lock_guard lock(mutex);
                    if (!error.empty()) heard.errors.push_back(error);
                    if (communicator.rank() != 0) return;
-                   for (const auto& warning : events.of("warning")) {
-                     heard.warnings.push_back(std::get<std::string>(*telemetry::find(warning, "message")));
+                   for (const auto& warning : events.of<events::Warning>()) {
+                     heard.warnings.push_back(warning.message);
                    }
-                   heard.fingerprint = events.text("start", "fingerprint");
-                   heard.exactness = events.text("start", "exactness");
+                   heard.fingerprint = events.last<events::Start>().fingerprint;
+                   heard.exactness = events.last<events::Start>().exactness;
                  },
                  {0, 1, 0});
   return heard;

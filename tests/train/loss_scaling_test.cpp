@@ -60,10 +60,8 @@ ScaledOutcome train_scaled(int ranks, const std::vector<std::string>& overrides 
   });
   ScaledOutcome outcome{hashes.front(), {}};
   for (const std::string& hash : hashes) EXPECT_EQ(hash, hashes.front()) << "ranks disagree";
-  for (const auto& record : events.of("step")) {
-    const auto* left_out = telemetry::find(record, "left_out");
-    outcome.course.emplace_back(telemetry::number(record, "loss_scale"),
-                                left_out != nullptr && *left_out == telemetry::Field(true));
+  for (const auto& step : events.of<events::Step>()) {
+    outcome.course.emplace_back(step.loss_scale.value_or(0), step.left_out.value_or(false));
   }
   return outcome;
 }

@@ -113,7 +113,7 @@ TEST(Clipping, ScalesTheWholeGradientToTheNorm) {
   }
   const double norm = std::sqrt(square);
   ASSERT_GT(norm, 0.3);  // else nothing is clipped
-  EXPECT_NEAR(events.number("step", "gradient_norm"), norm, 1e-4 * norm);
+  EXPECT_NEAR(events.last<events::Step>().gradient_norm.value(), norm, 1e-4 * norm);
   for (const char* name : {"linear1.weight", "linear1.bias"}) {
     const auto p = tensor(before, name), q = tensor(free, name), r = tensor(clipped, name);
     for (std::size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(r[i], p[i] + (q[i] - p[i]) * 0.25 / norm, 1e-6) << name << i;

@@ -113,14 +113,14 @@ WayOutcome run_way(const Problem& problem, const Way& way) {
   } catch (const std::exception& error) {
     return {"", error.what(), 0};
   }
-  WayOutcome outcome{hashes[0], "", events.count("balance")};
+  WayOutcome outcome{hashes[0], "", events.count<events::Balance>()};
   for (const auto& hash : hashes) {
     if (hash != hashes[0]) outcome.wrong = fmt::format("ranks end with different parameters: {}", hashes);
   }
-  const auto sent = events.map("end", "bytes_sent_by_rank"), formula = events.map("end", "bytes_by_formula_by_rank");
+  const auto end = events.last<events::End>();
+  const auto &sent = end.bytes_sent_by_rank, &formula = end.bytes_by_formula_by_rank;
   if (sent != formula) outcome.wrong = fmt::format("bytes sent by rank: expected {}, found {}", formula, sent);
-  if (events.number("end", "share_moves") != outcome.moves && way.ranks > 1)
-    outcome.wrong = "share_moves is not their count";
+  if (end.share_moves != outcome.moves && way.ranks > 1) outcome.wrong = "share_moves is not their count";
   return outcome;
 }
 

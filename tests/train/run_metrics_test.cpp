@@ -133,13 +133,13 @@ TEST(RunMetrics, OfFloat16TheyTellTheScaleAndWhatWasLeftOut) {
     return read_whole_file(folder.path() + "/" + name + "/metrics/final.prom").value_or("");
   };
   int left_out = 0;
-  for (const telemetry::Record& step : events.of("step")) {
-    left_out += *telemetry::find(step, "left_out") == telemetry::Field(true) ? 1 : 0;
+  for (const auto& step : events.of<events::Step>()) {
+    left_out += step.left_out.value() ? 1 : 0;
   }
   EXPECT_GT(left_out, 0);
   EXPECT_LT(left_out, 12);
   EXPECT_EQ(value_of(final_of("fp16"), "lockstep_updates_skipped_total{rank=\"0\""), left_out);
-  EXPECT_EQ(value_of(final_of("fp16"), "lockstep_loss_scale{rank=\"0\""), events.number("step", "loss_scale"));
+  EXPECT_EQ(value_of(final_of("fp16"), "lockstep_loss_scale{rank=\"0\""), events.last<events::Step>().loss_scale);
   (void)run(folder.path() + "/fp32", {kServed}, quiet);
   for (const char* name : {"lockstep_updates_skipped_total{", "lockstep_loss_scale{"}) {
     EXPECT_EQ(final_of("fp32").find(name), std::string::npos) << name;
@@ -153,16 +153,15 @@ TEST(RunMetrics, WaitingForInputIsOneFigureEverywhere) {
   std::vector<Scraper> scrapers = {{folder.path(), 0, 8}, {folder.path(), 1, 8}};
   (void)run_on(2, folder.path(), {kServed, "threads=2"}, &scrapers, events);
   double until_scraped = 0, all = 0;
-  for (const telemetry::Record& step : events.of("step")) {
-    const double wait = telemetry::number(step, "data_wait_seconds");
-    all += wait;
-    if (telemetry::number(step, "step") <= 8) until_scraped += wait;
+  for (const auto& step : events.of<events::Step>()) {
+    all += step.data_wait_seconds;
+    if (step.step <= 8) until_scraped += step.data_wait_seconds;
   }
   EXPECT_GT(until_scraped, 0);  // the first batch is never there in time
   const std::string phase = "lockstep_phase_seconds_total{rank=\"0\",phase=\"data_wait\"}";
   EXPECT_NEAR(value_of(scrapers[0].text, phase), until_scraped, 1e-6 * until_scraped);
-  EXPECT_NEAR(events.map("end", "phases")["data_wait"], all, 1e-6 * all);
-  EXPECT_NEAR(events.map("end", "data_wait_seconds_by_rank")["0"], all, 1e-6 * all);
+  EXPECT_NEAR(events.last<events::End>().phases.at("data_wait"), all, 1e-6 * all);
+  EXPECT_NEAR(events.last<events::End>().data_wait_seconds_by_rank->at(0), all, 1e-6 * all);
 }
 
 // The last checkpoint, too: `seconds` ends with the last step.
@@ -173,13 +172,13 @@ TEST(RunMetrics, PhasesAddUpToTheTimeOfTheRun) {
   (void)run(folder.path(), {}, events);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   double sum = 0;
-  const auto phases = events.map("end", "phases");
+  const auto phases = events.last<events::End>().phases;
   for (const auto& [name, seconds] : phases) {
     EXPECT_GE(seconds, 0) << name;
     sum += seconds;
   }
   EXPECT_TRUE(phases.contains("other"));
-  EXPECT_GE(sum, events.number("end", "seconds"));
+  EXPECT_GE(sum, events.last<events::End>().seconds);
   EXPECT_LE(sum, elapsed);
 }
 
@@ -192,9 +191,9 @@ TEST(RunMetrics, TheGradientNormIsToldWhereItIsComputed) {
     if (clips) overrides.emplace_back("clip_norm=0.25");
     const std::string directory = folder.path() + (clips ? "/clips" : "/plain");
     (void)run(directory, overrides, events);
-    for (const telemetry::Record& step : events.of("step")) {
-      EXPECT_EQ(telemetry::find(step, "gradient_norm") != nullptr, clips);
-      EXPECT_EQ(telemetry::number(step, "gradient_norm") > 0, clips);
+    for (const auto& step : events.of<events::Step>()) {
+      EXPECT_EQ(step.gradient_norm.has_value(), clips);
+      EXPECT_EQ(step.gradient_norm.value_or(0) > 0, clips);
     }
     const std::string text = read_whole_file(directory + "/metrics/final.prom").value_or("");
     EXPECT_EQ(value_of(text, "lockstep_gradient_norm{rank=\"0\"") > 0, clips) << text;
@@ -237,7 +236,7 @@ TEST(RunMetrics, APortInUseIsToldAndReplaced) {
   Events events;
   const std::string port = std::to_string(other.port());
   (void)run(folder.path(), {"telemetry.prometheus.port=" + port}, events);
-  const std::string message = events.text("warning", "message");
+  const std::string message = events.last<events::Warning>().message;
   EXPECT_EQ(message.find("rank 0: port " + port + " on "), 0U) << message;
   EXPECT_NE(message.find(" is in use; its metrics are served at port "), std::string::npos) << message;
   EXPECT_NE(message.find(", as " + folder.path() + "/metrics/targets.json says"), std::string::npos) << message;

@@ -31,17 +31,12 @@ std::vector<std::string> kept(const std::string& directory) {
 /// The step whose evaluation has the highest accuracy, the first of equal ones.
 std::string step_of_best_accuracy(const Events& events) {
   double best = -1;
-  std::int64_t step = 0, of_best = 0;
-  for (const auto& [name, record] : events.all) {
-    if (name != "eval") continue;
-    for (const auto& [key, value] : record) {
-      if (key == "step") step = std::get<std::int64_t>(value);
-      if (key != "metrics") continue;
-      const double accuracy = std::get<std::map<std::string, double>>(value).at("accuracy");
-      if (accuracy > best) {
-        best = accuracy;
-        of_best = step;
-      }
+  std::int64_t of_best = 0;
+  for (const auto& eval : events.of<events::Evaluation>()) {
+    const double accuracy = eval.metrics.at("accuracy");
+    if (accuracy > best) {
+      best = accuracy;
+      of_best = eval.step;
     }
   }
   return (of_best < 10 ? "step-0000000" : "step-000000") + std::to_string(of_best);
@@ -58,7 +53,7 @@ TEST(Run, EarlyStoppingAndTheBestCheckpointWatchTheirOwnMetrics) {
           events);
   EXPECT_EQ(result.steps, 8);  // evaluations at 2, 4, 6, 8; the last three do not improve
   EXPECT_EQ(best_of(folder.path()), "step-00000002");
-  EXPECT_EQ(events.text("end", "outcome"), "stopped early");
+  EXPECT_EQ(events.last<events::End>().outcome, "stopped early");
 
   const Folder other;
   Events learning;
@@ -72,7 +67,7 @@ TEST(Run, TheBestCheckpointMayFallOnADueStep) {
   Events events;
   // Due at every step with an evaluation: the best is written once, named, and kept beside the newest.
   (void)run(folder.path(), {"learning_rate=1e-30", "checkpoint={every: 2 steps, keep: 1, best: accuracy}"}, events);
-  EXPECT_EQ(events.count("checkpoint"), 6);
+  EXPECT_EQ(events.count<events::Checkpoint>(), 6);
   EXPECT_EQ(best_of(folder.path()), "step-00000002");
   EXPECT_EQ(kept(folder.path()), (std::vector<std::string>{"step-00000002", "step-00000012"}));
 }
@@ -81,15 +76,15 @@ TEST(Run, AFinishedRunIsNotTrainedAgain) {
   const Folder folder;
   Events first, second;
   const auto done = run(folder.path(), {}, first);
-  EXPECT_EQ(first.text("end", "outcome"), "done");
+  EXPECT_EQ(first.last<events::End>().outcome, "done");
   const auto again = run(folder.path(), {}, second);
-  EXPECT_EQ(second.text("end", "outcome"), "already finished");
+  EXPECT_EQ(second.last<events::End>().outcome, "already finished");
   EXPECT_EQ(again.steps, 12);
   EXPECT_EQ(again.samples, 0);
   EXPECT_EQ(again.parameters_sha256, done.parameters_sha256);
   EXPECT_EQ(again.metrics, done.metrics);
-  EXPECT_EQ(second.count("restart"), 0);
-  EXPECT_EQ(second.count("checkpoint"), 0);
+  EXPECT_EQ(second.count<events::Restart>(), 0);
+  EXPECT_EQ(second.count<events::Checkpoint>(), 0);
 }
 
 TEST(Run, AnInterruptedRunSaysWhereItsCheckpointIs) {
@@ -98,14 +93,14 @@ TEST(Run, AnInterruptedRunSaysWhereItsCheckpointIs) {
   TrainerOptions options;
   options.stop_at = 3;
   EXPECT_TRUE(run(folder.path(), {}, events, options).interrupted);
-  EXPECT_EQ(events.text("end", "outcome"), "interrupted");
-  EXPECT_EQ(events.text("end", "checkpoint"), folder.path() + "/checkpoints/step-00000003");
+  EXPECT_EQ(events.last<events::End>().outcome, "interrupted");
+  EXPECT_EQ(events.last<events::End>().checkpoint, folder.path() + "/checkpoints/step-00000003");
   (void)run(folder.path(), {}, on);
-  EXPECT_EQ(on.text("restart", "path"), folder.path() + "/checkpoints/step-00000003");
+  EXPECT_EQ(on.last<events::Restart>().path, folder.path() + "/checkpoints/step-00000003");
 
   Events never;
   EXPECT_TRUE(run(folder.path(), {"checkpoint=never"}, never, options).interrupted);
-  EXPECT_EQ(never.text("end", "checkpoint"), "");
+  EXPECT_EQ(never.last<events::End>().checkpoint, std::nullopt);
 }
 
 TEST(Run, DamagedCheckpointsArePassedOver) {
@@ -118,8 +113,8 @@ TEST(Run, DamagedCheckpointsArePassedOver) {
   fs::resize_file(file, 9);
   fs::resize_file(checkpoints + "/step-00000008/manifest.json", 0);
   const TrainResult again = run(folder.path(), {}, second);
-  EXPECT_EQ(second.number("restart", "step"), 4);
-  EXPECT_EQ(second.text("warning", "message"),
+  EXPECT_EQ(second.last<events::Restart>().step, 4);
+  EXPECT_EQ(second.last<events::Warning>().message,
             fmt::format("passed over a damaged checkpoint: {}: damaged: expected {} bytes, found 9; "
                         "{}/step-00000008/manifest.json: damaged: it is not the JSON that was written",
                         file, bytes, checkpoints));
@@ -140,7 +135,7 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::diverged) << error.what();
     }
-    EXPECT_EQ(events.count("eval"), evaluations);
+    EXPECT_EQ(events.count<events::Evaluation>(), evaluations);
     EXPECT_EQ(kept(folder.path()), (std::vector<std::string>{"step-00000001"}));
     EXPECT_EQ(best_of(folder.path()), "");
   }

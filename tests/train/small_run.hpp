@@ -1,18 +1,16 @@
-// A small job, run as people run it, and what it said.
+// A small job, run as people run it, and its events.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "config/config.hpp"
 #include "lockstep/trainer.hpp"
-#include "telemetry/sink.hpp"
 #include "train/catalogue.hpp"
 
 namespace lockstep {
@@ -49,52 +47,30 @@ class Folder {
   std::string path_;
 };
 
-/// Keeps what a run says.
-class Events final : public telemetry::Sink {
+/// Keeps the events of a run.
+class Events final : public events::Sink {
  public:
-  void event(const std::string& name, const telemetry::Record& record) override { all.emplace_back(name, record); }
-  [[nodiscard]] int count(const std::string& name) const {
-    int n = 0;
-    for (const auto& [event, record] : all) n += event == name ? 1 : 0;
-    return n;
-  }
-  /// The events of that name.
-  [[nodiscard]] std::vector<telemetry::Record> of(const std::string& name) const {
-    std::vector<telemetry::Record> found;
-    for (const auto& [event, record] : all) {
-      if (event == name) found.push_back(record);
+  void event(const events::Event& event) override { all.push_back(event); }
+  /// Those of one kind.
+  template <class Kind>
+  [[nodiscard]] std::vector<Kind> of() const {
+    std::vector<Kind> found;
+    for (const auto& event : all) {
+      if (const auto* kind = std::get_if<Kind>(&event)) found.push_back(*kind);
     }
     return found;
   }
-  /// A number of the last event of that name.
-  [[nodiscard]] double number(const std::string& name, const std::string& field) const {
-    double found = -1;
-    for (const auto& [event, record] : all) {
-      if (event == name) found = telemetry::number(record, field, found);
-    }
-    return found;
+  /// The last of one kind; an empty one where there is none.
+  template <class Kind>
+  [[nodiscard]] Kind last() const {
+    const auto found = of<Kind>();
+    return found.empty() ? Kind{} : found.back();
   }
-  /// A field of the last event of that name, as text.
-  [[nodiscard]] std::string text(const std::string& name, const std::string& field) const {
-    std::string found;
-    for (const auto& [event, record] : all) {
-      if (event != name) continue;
-      for (const auto& [key, value] : record) {
-        if (key == field && std::holds_alternative<std::string>(value)) found = std::get<std::string>(value);
-      }
-    }
-    return found;
+  template <class Kind>
+  [[nodiscard]] int count() const {
+    return static_cast<int>(of<Kind>().size());
   }
-  /// A map of the last event of that name.
-  [[nodiscard]] std::map<std::string, double> map(const std::string& name, const std::string& field) const {
-    std::map<std::string, double> found;
-    for (const auto& [event, record] : all) {
-      const auto* value = event == name ? telemetry::find(record, field) : nullptr;
-      if (value != nullptr) found = std::get<std::map<std::string, double>>(*value);
-    }
-    return found;
-  }
-  std::vector<std::pair<std::string, telemetry::Record>> all;
+  std::vector<events::Event> all;
 };
 
 inline TrainResult run(const std::string& directory, std::vector<std::string> overrides, Events& events,
