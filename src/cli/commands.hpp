@@ -1,4 +1,4 @@
-// The subcommands: one file each. Every function adds its subcommand to the program and returns what runs it.
+// The subcommands. Every function adds its subcommand to the program and returns what runs it.
 #pragma once
 
 #include <functional>
@@ -27,6 +27,7 @@ void add_report(CLI::App& program, Action& run);
 void add_trace(CLI::App& program, Action& run);
 void add_schema(CLI::App& program, Action& run);
 void add_metrics(CLI::App& program, Action& run);
+void add_events(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
 void add_doctor(CLI::App& program, Action& run);
 void add_completion(CLI::App& program, Action& run);

@@ -1,4 +1,4 @@
-// lockstep: one program, one subcommand a file.
+// lockstep: one program; its subcommands are in files of their own.
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_trace(program, action);
   lockstep::cli::add_schema(program, action);
   lockstep::cli::add_metrics(program, action);
+  lockstep::cli::add_events(program, action);
   lockstep::cli::add_bench(program, action);
   lockstep::cli::add_doctor(program, action);
   lockstep::cli::add_completion(program, action);

@@ -13,7 +13,7 @@
 
 #include "lockstep/error.hpp"
 #include "telemetry/crc32c.hpp"
-#include "telemetry/event_file.hpp"
+#include "telemetry/event_log.hpp"
 #include "telemetry/unix_time.hpp"
 
 namespace lockstep::telemetry {

@@ -298,7 +298,7 @@ class Tables(unittest.TestCase):
         for words in ("train", "launch", "eval", "predict", "check", "show", "data", "data info", "data pack",
                       "data fetch", "checkpoint", "checkpoint list", "checkpoint verify", "checkpoint diff",
                       "checkpoint export",
-                      "report", "trace merge", "schema", "doctor", "completion", "version"):
+                      "report", "trace merge", "schema", "metrics", "events", "doctor", "completion", "version"):
             text = run(*words.split(), "--help").stdout
             self.assertIn("Example", text, words)
             self.assertIn(f"Usage: lockstep {words} ", text, words)

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Keeps the tables of metrics (docs/observability.md) and of events (docs/events.md) as the program prints them.
+
+    scripts/docs_tables.py            rewrites them in place
+    scripts/docs_tables.py --check    changes nothing; exits 1 and shows the difference if they are not current
+
+The program is $LOCKSTEP, else build/release/bin/lockstep.
+"""
+import os
+import pathlib
+import subprocess
+
+from page_tables import keep_current
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def main():
+    program = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
+    for page, table in (("observability.md", "metrics"), ("events.md", "events")):
+        text = subprocess.run([program, table, "--markdown"], capture_output=True, check=True, text=True).stdout
+        keep_current(ROOT / "docs" / page, [(table, text.rstrip("\n"))], "scripts/docs_tables.py")
+
+
+if __name__ == "__main__":
+    main()

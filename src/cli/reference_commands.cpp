@@ -1,0 +1,84 @@
+// lockstep schema, metrics, events and version: what the program can say of itself.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "device/device.hpp"
+#include "lockstep/version.hpp"
+#include "telemetry/event_json.hpp"
+#include "telemetry/event_schema.hpp"
+#include "telemetry/metric_list.hpp"
+#include "train/fingerprint.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// A subcommand with a flag --markdown, on which what it prints depends.
+void add_listing(CLI::App& program, Action& run, const char* name, const char* help, const char* example,
+                 const char* markdown_help, void (*print)(bool markdown)) {
+  CLI::App* command = program.add_subcommand(name, help);
+  command->footer(fmt::format("Example:\n  {}", example));
+  auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown, markdown_help);
+  command->callback([&run, markdown, print] {
+    run = [markdown, print] {
+      print(*markdown);
+      return 0;
+    };
+  });
+}
+
+void print_schema(bool markdown) {
+  const auto catalogue = train::catalogue_of(Registries::built_in());
+  fmt::print("{}\n", markdown ? config::reference_markdown(catalogue) : config::schema(catalogue));
+}
+
+void print_metrics(bool markdown) {
+  if (markdown) return fmt::print("{}", telemetry::metrics_markdown());
+  for (const auto& metric : telemetry::metric_list()) fmt::print("{:<50}  {}\n", metric.name, metric.help);
+}
+
+void print_events(bool markdown) {
+  if (markdown) return fmt::print("{}", telemetry::events_markdown());
+  telemetry::for_each_kind([](const auto& kind) {
+    kind.describe([&](const char* name, auto /*member*/, const char* doc, events::Unit /*unit*/ = {}) {
+      fmt::print("{:<36}  {}\n", fmt::format("{}.{}", kind.kName, name), doc);
+    });
+  });
+}
+
+}  // namespace
+
+void add_schema(CLI::App& program, Action& run) {
+  add_listing(program, run, "schema", "Print the JSON Schema (draft-07) of the job file.",
+              "lockstep schema > job.schema.json", "print the reference page instead", print_schema);
+}
+
+void add_metrics(CLI::App& program, Action& run) {
+  add_listing(program, run, "metrics", "List the metrics that ranks export to Prometheus.",
+              "lockstep metrics | grep checkpoint", "print a table with kinds and labels", print_metrics);
+}
+
+void add_events(CLI::App& program, Action& run) {
+  add_listing(program, run, "events", "List the events of a run and their fields.", "lockstep events | grep '^step'",
+              "print a table with types", print_events);
+}
+
+void add_version(CLI::App& program, Action& run) {
+  CLI::App* command =
+      program.add_subcommand("version", "Print the version, the libraries and the fingerprint: what bits depend on.");
+  command->footer("Example:\n  lockstep version");
+  command->callback([&run] {
+    run = [] {
+      fmt::print("lockstep {}\n{}\nfingerprint: {}\n", version(), device::cpu_info().libraries,
+                 train::take_fingerprint().text());
+      return 0;
+    };
+  });
+}
+
+}  // namespace lockstep::cli
