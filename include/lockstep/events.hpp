@@ -59,9 +59,9 @@ struct Start {
     field("seconds", &Start::seconds, "time that the set-up took", Unit::seconds);
     field("version", &Start::version, "version of lockstep");
     field("algorithms", &Start::algorithms, "algorithms that libraries chose for kernels, a layer per line");
-    field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job leaves it open");
-    field("inputs", &Start::inputs, "on GPUs: where inputs are made");
-    field("index", &Start::index, "\"cached\" or \"made\": the index of the data set");
+    field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
+    field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
+    field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
   }
 };
 
@@ -115,9 +115,9 @@ struct Step {
     field("data_wait_seconds", &Step::data_wait_seconds,
           "time that rank 0 waited for input since the `step` event before", Unit::seconds);
     field("seconds", &Step::seconds, "time since the first step of this start began", Unit::seconds);
-    field("gradient_norm", &Step::gradient_norm, "with clip_norm: L2 norm of the gradient before clipping");
-    field("loss_scale", &Step::loss_scale, "with precision: fp16: scale that the step was computed with");
-    field("left_out", &Step::left_out, "with precision: fp16: whether the update was skipped");
+    field("gradient_norm", &Step::gradient_norm, "with `clip_norm`: L2 norm of the gradient before clipping");
+    field("loss_scale", &Step::loss_scale, "with `precision: fp16`: scale that the step was computed with");
+    field("left_out", &Step::left_out, "with `precision: fp16`: whether the update was skipped");
     field("shard_seconds", &Step::shard_seconds, "on several ranks: mean compute time of a shard", Unit::seconds);
     field("energy_joules", &Step::energy_joules, "energy that GPUs have used since the start", Unit::joules);
   }
@@ -174,7 +174,7 @@ struct Balance {
   static void describe(Field&& field) {
     field("step", &Balance::step, "steps done when the assignment changes");
     field("reason", &Balance::reason, "why they move");
-    field("evidence", &Balance::evidence, "where the speeds of the ranks are known from");
+    field("evidence", &Balance::evidence, "what the speeds of the ranks are based on");
     field("shares_by_rank", &Balance::shares_by_rank, "shards that each rank computes from now on");
     field("shards_moved", &Balance::shards_moved, "shards that change their rank");
     field("shard_seconds_by_rank", &Balance::shard_seconds_by_rank, "compute time of a shard", Unit::seconds);
@@ -245,7 +245,7 @@ struct Warning {
 
   template <class Field>
   static void describe(Field&& field) {
-    field("message", &Warning::message, "a sentence");
+    field("message", &Warning::message, "one sentence");
   }
 };
 
@@ -304,7 +304,7 @@ struct End {
           Unit::bytes);
     field("compute_seconds_by_rank", &End::compute_seconds_by_rank, "compute time, added up over workers",
           Unit::seconds);
-    field("bytes_read_by_rank", &End::bytes_read_by_rank, "bytes read of the data set's files", Unit::bytes);
+    field("bytes_read_by_rank", &End::bytes_read_by_rank, "bytes read from the files of the data set", Unit::bytes);
     field("prefetch", &End::prefetch, "threads and depth of rank 0's prefetcher");
     field("sample_cache_bytes", &End::sample_cache_bytes, "memory of rank 0's cache of decoded samples", Unit::bytes);
     field("checkpoint", &End::checkpoint, "the newest checkpoint");

@@ -91,16 +91,16 @@ bool read(const Json& json, std::optional<T>& value) {
 }
 
 const char* type_of(bool) {
-  return "true or false";
+  return "boolean";
 }
 const char* type_of(std::int64_t) {
-  return "an integer";
+  return "integer";
 }
 const char* type_of(double) {
-  return "a number";
+  return "number";
 }
 const char* type_of(const std::string&) {
-  return "a text";
+  return "text";
 }
 const char* type_of(const ByName&) {
   return "numbers by name";
@@ -112,6 +112,30 @@ const char* type_of(const ByRank&) {
 template <class T>
 const char* type_of(const std::optional<T>&) {
   return type_of(T{});
+}
+
+/// "a number", "an integer", "numbers by rank"
+std::string with_article(const std::string& type) {
+  if (type.starts_with("numbers")) return type;
+  return (type == "integer" ? "an " : "a ") + type;
+}
+
+const char* unit_text(events::Unit unit) {
+  switch (unit) {
+    case events::Unit::none:
+      return "";
+    case events::Unit::seconds:
+      return "s";
+    case events::Unit::bytes:
+      return "bytes";
+    case events::Unit::megahertz:
+      return "MHz";
+    case events::Unit::joules:
+      return "J";
+    case events::Unit::samples_per_second:
+      return "samples/s";
+  }
+  return "";
 }
 
 template <class T>
@@ -128,7 +152,7 @@ std::string read_fields(const Json& json, Kind& event) {
     if (found == json.end()) {
       if constexpr (std::is_same_v<T, double>) value = NAN;
     } else if (!read(*found, value) && damage.empty()) {
-      damage = fmt::format("expected {} as '{}'", type_of(value), name);
+      damage = fmt::format("expected {} as '{}'", with_article(type_of(value)), name);
     }
   });
   return damage;
@@ -173,13 +197,14 @@ ReadEvent read_event(const std::string& line) {
 }
 
 std::string events_markdown() {
-  std::string text = "| event | field | type | what it is |\n|---|---|---|---|\n";
+  std::string text = "| event | field | type | unit | meaning |\n|---|---|---|---|---|\n";
   for_each_kind([&](const auto& kind) {
-    text += fmt::format("| `{}` | | | {} |\n", kind.kName, kind.kDoc);
-    kind.describe([&](const char* name, auto member, const char* doc, events::Unit /*unit*/ = {}) {
+    text += fmt::format("| `{}` | | | | {} |\n", kind.kName, kind.kDoc);
+    kind.describe([&](const char* name, auto member, const char* doc, events::Unit unit = {}) {
       const auto& value = kind.*member;
       const bool optional = kIsOptional<std::remove_cvref_t<decltype(value)>>;
-      text += fmt::format("| | `{}` | {}{} | {} |\n", name, type_of(value), optional ? ", or absent" : "", doc);
+      text += fmt::format("| | `{}` | {}{} | {} | {} |\n", name, type_of(value), optional ? ", or absent" : "",
+                          unit_text(unit), doc);
     });
   });
   return text;
