@@ -71,7 +71,7 @@ inline constexpr std::array<std::string_view, 2> kNames<Tokenizer>{"characters",
 /// What is done about samples that are bad when the set is indexed.
 enum class BadWhenIndexed : std::uint8_t { refuse, skip };
 template <>
-inline constexpr std::array<std::string_view, 2> kNames<BadWhenIndexed>{"refuse", "leave_out"};
+inline constexpr std::array<std::string_view, 2> kNames<BadWhenIndexed>{"refuse", "skip"};
 
 /// What is done about a sample that turns out to be bad later, when it is read.
 enum class BadWhenRead : std::uint8_t { stop, replace };

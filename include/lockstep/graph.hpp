@@ -22,11 +22,11 @@ using ValueId = std::int32_t;
 /// How a parameter gets its first values. Every element is a function of (job seed, parameter name, index).
 struct Initializer {
   enum class Kind { zeros, ones, constant, normal, uniform, truncated_normal } kind = Kind::zeros;
-  double scale = 0;  ///< constant: the value; normal: the deviation; uniform: the bound
+  double scale = 0;  ///< constant: the value; normal: the standard deviation; uniform: the bound
 
   static Initializer zeros() { return {Kind::zeros, 0}; }
   static Initializer ones() { return {Kind::ones, 1}; }
-  static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  static Initializer normal(double stddev) { return {Kind::normal, stddev}; }
   static Initializer uniform(double bound) { return {Kind::uniform, bound}; }
 };
 

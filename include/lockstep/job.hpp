@@ -72,7 +72,7 @@ struct DataOptions {
   std::vector<AugmentOptions> prepare;  ///< for every sample, training or not: resize
   std::vector<AugmentOptions> augment;  ///< training only
   bool normalize = true;
-  std::vector<double> mean, deviation;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
+  std::vector<double> mean, stddev;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
   SampleCache cache = SampleCache::memory;
   std::int64_t cache_bytes = std::int64_t{2} << 30;
   BadWhenRead bad_samples = BadWhenRead::stop;
@@ -207,6 +207,12 @@ struct Job {
   std::map<std::string, Place> places;  ///< of what was written, by path: "job.batch_size"
   /// Where `path` was written; the path alone where it was not.
   [[nodiscard]] Place place_of(const std::string& path) const;
+};
+
+/// A job as checkpoints keep it and runs are compared by.
+struct CanonicalJob {
+  std::string text;    ///< the whole job as JSON (so YAML too) with every default filled in
+  std::string digest;  ///< sha256 of what the result depends on
 };
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ struct Scenario {
   std::function<double(int rank, int step)> seconds_per_shard;
   /// What the rank measures, before noise; empty: the truth.
   std::function<double(int rank, int step)> measured;
-  double noise = 0;   ///< deviation of a shard's time, relative (log-normal)
+  double noise = 0;   ///< standard deviation of a shard's time, relative (log-normal)
   double hiccup = 0;  ///< chance that a shard takes `hiccup_factor` times as long
   double hiccup_factor = 5;
   double exchange = 0.001;     ///< exposed seconds of a partial sum

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "config/config.hpp"
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
@@ -84,8 +85,10 @@ Progress read_progress(const Json& json) {
   p.samples = integer_of<std::int64_t>(json.at("samples"));
   p.seed = integer_of<std::uint64_t>(json.at("seed"));
   p.shards = integer_of<std::int64_t>(json.at("shards"));
-  json.at("job_digest").get_to(p.job_digest);
-  json.at("job").get_to(p.job);
+  CanonicalJob job =
+      config::with_new_names({json.at("job").get<std::string>(), json.at("job_digest").get<std::string>()});
+  p.job = std::move(job.text);
+  p.job_digest = std::move(job.digest);
   json.at("data_digest").get_to(p.data_digest);
   p.data_facts = json.value("data", Json::object()).dump();
   json.at("fingerprint").get_to(p.fingerprint);

@@ -63,19 +63,19 @@ void print_classes(const DataSetInfo& info, bool all) {
   }
 }
 
-void print_left_out(const DataSetInfo& info, bool all) {
-  print_line("left out", info.left_out.empty() ? "none" : telemetry::grouped(std::ssize(info.left_out)));
-  const std::size_t shown = all ? info.left_out.size() : std::min(info.left_out.size(), kMostLines);
-  for (std::size_t i = 0; i < shown; ++i) print_line("", info.left_out[i]);
-  if (shown < info.left_out.size()) {
-    print_line("", fmt::format("and {} more; --all prints them", info.left_out.size() - shown));
+void print_skipped(const DataSetInfo& info, bool all) {
+  print_line("skipped", info.skipped.empty() ? "none" : telemetry::grouped(std::ssize(info.skipped)));
+  const std::size_t shown = all ? info.skipped.size() : std::min(info.skipped.size(), kMostLines);
+  for (std::size_t i = 0; i < shown; ++i) print_line("", info.skipped[i]);
+  if (shown < info.skipped.size()) {
+    print_line("", fmt::format("and {} more; --all prints them", info.skipped.size() - shown));
   }
 }
 
 void print_statistics(const data::ChannelStatistics& statistics) {
   if (statistics.mean.empty()) return;
   print_line("mean", fmt::format("{:.4f}  (by channel, of 0 to 1)", fmt::join(statistics.mean, " ")));
-  print_line("deviation", fmt::format("{:.4f}", fmt::join(statistics.deviation, " ")));
+  print_line("std", fmt::format("{:.4f}", fmt::join(statistics.stddev, " ")));
 }
 
 void print_index(const std::string& title, const std::vector<input::IndexReport>& indexes) {
@@ -101,7 +101,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   print_classes(info, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
   print_statistics(statistics);
-  print_left_out(info, all);
+  print_skipped(info, all);
   for (const auto& warning : info.warnings) print_line("warning", warning);
   print_index(title, indexes);
   print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
@@ -154,7 +154,7 @@ void add_data_info(CLI::App& data, Action& run) {
   auto arguments = std::make_shared<InfoArguments>();
   command->add_option("SOURCE", arguments->words, kDataWordsHelp)->expected(0, -1);
   command->add_option("--picture", arguments->picture, "write a PNG of samples: a job's as augmented for training");
-  command->add_flag("--all", arguments->all, "print every class and every sample left out");
+  command->add_flag("--all", arguments->all, "print every class and every skipped sample");
   command->callback([&run, arguments] { run = [arguments] { return info(*arguments); }; });
 }
 

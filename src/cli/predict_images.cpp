@@ -98,7 +98,7 @@ class FileSource final : public exec::InputSource {
     data::PipelineOptions options;
     options.steps = context.job.data.prepare;
     options.mean = context.data.mean;
-    options.deviation = context.data.deviation;
+    options.stddev = context.data.stddev;
     return {images_, options, context.registries.augmentations};
   }
 

@@ -82,10 +82,8 @@ std::map<std::string, std::string> flat(const std::string& canonical) {
 
 }  // namespace
 
-void canonicalize(Job& job, const Rule& root) {
-  const Json canonical = {{"job", root.write(&job)}};
-  job.canonical = canonical.dump(2) + "\n";
-  job.digest = sha256(what_counts(canonical).dump());
+CanonicalJob canonical_job(const Json& whole) {
+  return {whole.dump(2) + "\n", sha256(what_counts(whole).dump())};
 }
 
 std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::config {
 
-/// Fills `canonical` and `digest`. `root` is the rule of `job`.
-void canonicalize(Job& job, const Rule& root);
+/// Of {"job": {...}}, as the rules write it.
+[[nodiscard]] CanonicalJob canonical_job(const Json& whole);
 
 }  // namespace lockstep::config

@@ -84,6 +84,9 @@ struct FinerBatch {
 /// The job file's reference page, in Markdown, without a newline at the end.
 [[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
 
+/// What an earlier version has saved, with the keys and values that have other names now.
+[[nodiscard]] CanonicalJob with_new_names(CanonicalJob saved);
+
 /// What differs between two canonical forms among the keys that the digest counts: "job.optimizer.sgd.momentum: 0.9,
 /// now 0.8".
 [[nodiscard]] std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b);

@@ -49,13 +49,14 @@ Is<Data> normalize_section() {
       .field("mean", &Data::mean, list_of<double>(number()), "by channel, where black is 0 and white is 1")
       .required()
       .written_if(given)
-      .field("deviation", &Data::deviation, list_of<double>(number().above(0)), "by channel, on the same scale")
+      .field("std", &Data::stddev, list_of<double>(number().above(0)),
+             "standard deviation by channel, on the same scale")
       .required()
       .written_if(given)
-      .check({"mean", "deviation"}, [](const Data& data, const Scope& scope) {
-        if (scope.written("mean") && scope.written("deviation") && data.mean.size() != data.deviation.size()) {
-          scope.problem("deviation", fmt::format("expected {} values, as many as in mean, found {}", data.mean.size(),
-                                                 data.deviation.size()));
+      .check({"mean", "std"}, [](const Data& data, const Scope& scope) {
+        if (scope.written("mean") && scope.written("std") && data.mean.size() != data.stddev.size()) {
+          scope.problem("std", fmt::format("expected {} values, as many as in mean, found {}", data.mean.size(),
+                                           data.stddev.size()));
         }
       });
 }
@@ -86,7 +87,8 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
              "steps that every sample takes, in training and evaluation")
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
              "random steps of training samples")
-      .part("normalize", normalize_section(), "subtract the mean, divide by the deviation; auto: of the training set")
+      .part("normalize", normalize_section(),
+            "subtract the mean, divide by the standard deviation; auto: those of the training set")
       .part("cache", cache_section(),
             "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "
             "augmented there, else the host's")

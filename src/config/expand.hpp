@@ -5,7 +5,7 @@
 
 namespace lockstep::config {
 
-/// The source with what its patterns match now; a pattern that matches nothing is left out.
+/// The source with what its patterns match now; a pattern that matches nothing is skipped.
 [[nodiscard]] SourceOptions expanded(SourceOptions source);
 
 }  // namespace lockstep::config

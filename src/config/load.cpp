@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
@@ -59,7 +60,9 @@ void finish(Job& job, const Session& session, const Rule& rule, const Catalogue&
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
   if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
   job.places = session.places;
-  canonicalize(job, rule);
+  CanonicalJob canonical = canonical_job({{"job", rule.write(&job)}});
+  job.canonical = std::move(canonical.text);
+  job.digest = std::move(canonical.digest);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/files.hpp"
+#include "config/renamed.hpp"
 #include "config/word_lists.hpp"
 #include "core/nearest.hpp"
 
@@ -80,7 +81,10 @@ class ChoiceRule : public Rule {
     if (!found) return;
     const auto name = std::find(names_.begin(), names_.end(), *found);
     if (std::find(offered_.begin(), offered_.end(), *found) == offered_.end()) {
-      return at.expected(expected(), name == names_.end() ? did_you_mean(*found, offered_) : "; " + advice_);
+      if (name != names_.end()) return at.expected(expected(), "; " + advice_);
+      const std::string now = new_value(at.path(), *found);
+      return at.expected(expected(),
+                         now.empty() ? did_you_mean(*found, offered_) : fmt::format(", the old name of '{}'", now));
     }
     *static_cast<std::uint8_t*>(into) = static_cast<std::uint8_t>(name - names_.begin());
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "config/misplaced.hpp"
+#include "config/renamed.hpp"
 #include "config/word_lists.hpp"
 #include "core/nearest.hpp"
 
@@ -151,6 +152,10 @@ void SectionRule::read_map(const Cursor& at, void* into) const {
 
 void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
   const auto known = keys();
+  if (const std::string now = new_key(entry.key); contains(known, now)) {
+    return at.session().problem(entry.mark, at.path() + "." + entry.key,
+                                fmt::format("expected '{}', found '{}', its old name", now, entry.key));
+  }
   std::string what = "no key: there are no settings here";
   if (!known.empty()) {
     what = known.size() > kMostListed ? "a known key" : fmt::format("the key {}", config::or_list(known));
@@ -162,10 +167,10 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
 /// Missing keys are not reported where an unknown one is clearly meant for them, or for what is inside them.
 bool SectionRule::is_misspelt(const YamlNode& node, const std::vector<std::string>& names) const {
   const auto meant = [&](const Entry& entry) {
-    return find(entry.key) == nullptr && (contains(names, nearest(entry.key, keys())) ||
-                                          std::any_of(names.begin(), names.end(), [&](const auto& name) {
-                                            return find(name)->rule->child(entry.key) != nullptr;
-                                          }));
+    return find(entry.key) == nullptr &&
+           (contains(names, nearest(entry.key, keys())) || contains(names, new_key(entry.key)) ||
+            std::any_of(names.begin(), names.end(),
+                        [&](const auto& name) { return find(name)->rule->child(entry.key) != nullptr; }));
   };
   return std::any_of(node.entries.begin(), node.entries.end(), meant);
 }

@@ -79,7 +79,7 @@ Feature Pipeline::output_of(const Feature& input) const {
 
 Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions& options) {
   const std::int64_t width = output.spec.shape[1], channels = output.spec.shape[2];
-  for (const auto* values : {&options.mean, &options.deviation}) {
+  for (const auto* values : {&options.mean, &options.stddev}) {
     if (values->size() > 1 && static_cast<std::int64_t>(values->size()) != channels) {
       throw Error(ExitCode::configuration,
                   fmt::format("job.data.normalize: expected {} values, one for each channel of '{}', found {}",
@@ -89,9 +89,9 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
   Scale scale;
   for (std::int64_t i = 0; i < width * channels; ++i) {
     const double mean = channel_value(options.mean, i % channels, 0);
-    const double deviation = channel_value(options.deviation, i % channels, 1);
-    scale.factor.push_back(static_cast<float>(1 / (255 * deviation)));
-    scale.shift.push_back(static_cast<float>(-mean / deviation));
+    const double stddev = channel_value(options.stddev, i % channels, 1);
+    scale.factor.push_back(static_cast<float>(1 / (255 * stddev)));
+    scale.shift.push_back(static_cast<float>(-mean / stddev));
   }
   return scale;
 }

@@ -18,8 +18,8 @@
 namespace lockstep::data {
 
 struct PipelineOptions {
-  std::vector<AugmentOptions> steps;    ///< `prepare`, then, for training, `augment`
-  std::vector<double> mean, deviation;  ///< per channel on the scale 0 ... 1, or one for all; empty: 0 and 1
+  std::vector<AugmentOptions> steps;  ///< `prepare`, then, for training, `augment`
+  std::vector<double> mean, stddev;   ///< per channel on the scale 0 ... 1, or one for all; empty: 0 and 1
   std::uint64_t seed = 0;
 };
 

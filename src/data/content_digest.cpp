@@ -59,7 +59,7 @@ bool add_samples(const DataSet& set, const std::function<bool(double)>& go_on, S
   return true;
 }
 
-// Not by windows: those of a set leave out the last few tokens, which other epochs read.
+// Not by windows: those of a set lack the last few tokens, which other epochs read.
 bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_on, Sha256& digest) {
   constexpr std::int64_t kPiece = 1 << 19;
   std::vector<std::int32_t> piece;

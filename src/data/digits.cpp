@@ -41,7 +41,7 @@ class Digits : public DataSet {
     info_.features = std::move(images);
     info_.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
     info_.mean = {0.104};  // of the first 60,000, measured: reading them all would delay step 0
-    info_.deviation = {0.218};
+    info_.stddev = {0.218};
     info_.class_names = std::move(classes);
     info_.class_counts.assign(info_.class_names.size(), 0);
     for (std::int64_t id = 0; id < count_; ++id) ++info_.class_counts[static_cast<std::size_t>(label(id))];

@@ -50,7 +50,7 @@ std::size_t channels_of(const DataSetInfo& info) {
     if (channels != 0 && here != channels) {
       throw Error(ExitCode::configuration,
                   fmt::format("job.data.normalize: expected images of one number of channels, found {} and {}; "
-                              "give mean and deviation as one number each",
+                              "give mean and std as one number each",
                               channels, here));
     }
     channels = here;
@@ -94,12 +94,11 @@ Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t c
 }
 
 /// n * sum of squares - (sum of values)^2 is exact in 128 bits for up to 10^15 pixels.
-double deviation_of(const Sums& sums, std::size_t channel) {
+double stddev_of(const Sums& sums, std::size_t channel) {
   __extension__ using Wide = unsigned __int128;
   const Wide n = sums.pixels, value = sums.values[channel], square = sums.squares[channel];
-  const double deviation =
-      std::sqrt(static_cast<double>(n * square - value * value)) / static_cast<double>(sums.pixels);
-  return deviation > 0 ? deviation / 255 : 1;
+  const double stddev = std::sqrt(static_cast<double>(n * square - value * value)) / static_cast<double>(sums.pixels);
+  return stddev > 0 ? stddev / 255 : 1;
 }
 
 ChannelStatistics finish(const Sums& sums) {
@@ -107,14 +106,14 @@ ChannelStatistics finish(const Sums& sums) {
   for (std::size_t c = 0; c < sums.values.size(); ++c) {
     const auto pixels = static_cast<double>(std::max<std::uint64_t>(1, sums.pixels));
     result.mean.push_back(static_cast<double>(sums.values[c]) / pixels / 255);
-    result.deviation.push_back(deviation_of(sums, c));
+    result.stddev.push_back(stddev_of(sums, c));
   }
   return result;
 }
 
 std::string write(const ChannelStatistics& statistics) {
   std::string out;
-  for (const auto* values : {&statistics.mean, &statistics.deviation}) {
+  for (const auto* values : {&statistics.mean, &statistics.stddev}) {
     for (const double value : *values) append(out, value);
   }
   return out;
@@ -123,7 +122,7 @@ std::string write(const ChannelStatistics& statistics) {
 ChannelStatistics read(const std::string& note, std::size_t channels) {
   ByteReader reader(note, "noted statistics end too early");
   ChannelStatistics result;
-  for (auto* values : {&result.mean, &result.deviation}) {
+  for (auto* values : {&result.mean, &result.stddev}) {
     for (std::size_t c = 0; c < channels; ++c) values->push_back(reader.value<double>());
   }
   return result;
@@ -133,7 +132,7 @@ ChannelStatistics read(const std::string& note, std::size_t channels) {
 
 ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options) {
   const DataSetInfo& info = set.info();
-  if (!info.mean.empty()) return {info.mean, info.deviation};
+  if (!info.mean.empty()) return {info.mean, info.stddev};
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
   const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.most_samples));

@@ -1,4 +1,4 @@
-// Mean and deviation of a data set's images, per channel, on the scale 0 ... 1: what `normalize: auto` uses.
+// Mean and standard deviation of a data set's images, per channel, on the scale 0 ... 1: what `normalize: auto` uses.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace lockstep::data {
 
 struct ChannelStatistics {
-  std::vector<double> mean, deviation;  ///< by channel; empty: the set has no images
+  std::vector<double> mean, stddev;  ///< by channel; empty: the set has no images
 };
 
 struct StatisticsOptions {
@@ -22,8 +22,8 @@ struct StatisticsOptions {
 };
 
 /// Sums are of integers, so the result does not depend on threads or order. What the set says of itself
-/// (DataSetInfo::mean, deviation) is believed. All images of a sample count together. A channel that never
-/// varies gets deviation 1.
+/// (DataSetInfo::mean, stddev) is believed. All images of a sample count together. A channel that never
+/// varies gets a standard deviation of 1.
 [[nodiscard]] ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options);
 
 }  // namespace lockstep::data

@@ -66,7 +66,7 @@ void initialize(const Initializer& initializer, std::uint64_t seed, const std::s
       continue;
     }
     float value = normal(words, i % 2);
-    // Truncated at two deviations: redraw, with the try in the counter.
+    // Truncated at two standard deviations: redraw, with the try in the counter.
     while (initializer.kind == Kind::truncated_normal && std::abs(value) > 2.0F) {
       ++counter[2];
       words = philox(key, counter);

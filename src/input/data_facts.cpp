@@ -83,7 +83,7 @@ std::string data_facts(const PreparedData& data) {
                      {"vocabulary", info.vocabulary},
                      {"token_text", info.token_text},
                      {"mean", data.mean},
-                     {"deviation", data.deviation},
+                     {"std", data.stddev},
                      {"digest", info.digest}};
   // A class is called as its folder is, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -96,7 +96,7 @@ PreparedData recall_data(const std::string& facts, const Job& job, const Augment
     const Json json = Json::parse(facts);
     data.train = std::make_shared<RememberedSet>(parse_info(json));
     json.at("mean").get_to(data.mean);
-    json.at("deviation").get_to(data.deviation);
+    json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its name before
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data,
                 fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));

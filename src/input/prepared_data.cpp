@@ -58,10 +58,10 @@ bool has_images(const DataSetInfo& info) {
   return false;
 }
 
-std::string left_out_text(const std::vector<std::string>& faults) {
+std::string skipped_text(const std::vector<std::string>& faults) {
   constexpr std::size_t kNamed = 3;
   const std::size_t named = std::min(faults.size(), kNamed), others = faults.size() - named;
-  return fmt::format("{} left out: {}{}",
+  return fmt::format("{} skipped: {}{}",
                      faults.size() == 1 ? "1 sample is" : fmt::format("{} samples are", faults.size()),
                      fmt::join(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(named), "; "),
                      others > 0 ? fmt::format("; and {} more: `lockstep data info --all` names them", others) : "");
@@ -74,11 +74,11 @@ data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& note
 void normalize(const Job& job, SourceIndexes& indexes, PreparedData& data) {
   if (!job.data.normalize || !has_images(data.train->info())) return;
   data.mean = job.data.mean;
-  data.deviation = job.data.deviation;
+  data.stddev = job.data.stddev;
   if (!data.mean.empty()) return;
   const auto statistics = statistics_of(*data.train, indexes.notes("train"));
   data.mean = statistics.mean;
-  data.deviation = statistics.deviation;
+  data.stddev = statistics.stddev;
 }
 
 void describe_sets(const Job& job, SourceIndexes& indexes, PreparedData& data) {
@@ -109,7 +109,7 @@ data::Pipeline PreparedData::pipeline(const Job& job, const DataSet& set, bool t
   options.steps = job.data.prepare;
   if (training) options.steps.insert(options.steps.end(), job.data.augment.begin(), job.data.augment.end());
   options.mean = mean;
-  options.deviation = deviation;
+  options.stddev = stddev;
   options.seed = job.seed;
   return {set.info().features, options, *augmentations};
 }
@@ -132,7 +132,7 @@ std::vector<std::string> PreparedData::warnings() const {
   std::vector<std::string> messages;
   const auto add = [&](const std::string& name, const DataSet* set) {
     if (set == nullptr) return;
-    if (!set->info().left_out.empty()) messages.push_back(name + left_out_text(set->info().left_out));
+    if (!set->info().skipped.empty()) messages.push_back(name + skipped_text(set->info().skipped));
     for (const auto& warning : set->info().warnings) messages.push_back(name + warning);
   };
   add("train: ", train.get());

@@ -21,7 +21,7 @@ namespace lockstep::input {
 struct PreparedData {
   const AugmentRegistry* augmentations = nullptr;          ///< that the job's augmentations are looked up in
   std::shared_ptr<const DataSet> train, validation, test;  ///< the last two may be null
-  std::vector<double> mean, deviation;                     ///< empty: not normalised
+  std::vector<double> mean, stddev;                        ///< empty: not normalised
   std::vector<Feature> features;                           ///< as the step gets them
   std::int64_t classes = 0, vocabulary = 0;
   bool is_cut = false;                                        ///< validation is a part of train's source
@@ -39,7 +39,7 @@ struct PreparedData {
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
   [[nodiscard]] bool was_cached() const;
-  /// Messages for each set: of samples that were left out, naming the first few, and the set's own warnings.
+  /// Messages for each set: of samples that were skipped, naming the first few, and the set's own warnings.
   [[nodiscard]] std::vector<std::string> warnings() const;
   /// From files, by this process, of all sets.
   [[nodiscard]] std::uint64_t bytes_read() const;

@@ -1,4 +1,4 @@
-// How ops with weights let the job file choose their first values: the attributes `init` and `deviation`.
+// How ops with weights let the job file choose their first values: the attributes `init` and `std`.
 #pragma once
 
 #include <cmath>
@@ -12,27 +12,26 @@ namespace lockstep::ops {
 
 /// `fallback` is the scheme of an op whose job file says nothing.
 inline std::vector<AttributeSpec> initializer_attributes(const std::string& fallback = "uniform") {
-  return {
-      {.name = "init",
-       .kind = AttributeKind::text,
-       .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see deviation), truncated_normal, "
-              "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
-       .default_value = fallback,
-       .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
-                   "xavier_normal", "xavier_uniform", "zeros"}},
-      {.name = "deviation",
-       .kind = AttributeKind::number,
-       .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
-       .optional = true,
-       .minimum = 0}};
+  return {{.name = "init",
+           .kind = AttributeKind::text,
+           .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see std), truncated_normal, "
+                  "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
+           .default_value = fallback,
+           .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
+                       "xavier_normal", "xavier_uniform", "zeros"}},
+          {.name = "std",
+           .kind = AttributeKind::number,
+           .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
+           .optional = true,
+           .minimum = 0}};
 }
 
 inline Initializer initializer_of(const Attributes& attributes, double fan_in, double fan_out) {
   std::string scheme = attributes.text("init");
-  const double deviation = attributes.has("deviation") ? attributes.number("deviation") : 0.02;
-  if (attributes.has("deviation") && scheme != "truncated_normal") scheme = "normal";
-  if (scheme == "normal") return Initializer::normal(deviation);
-  if (scheme == "truncated_normal") return {Initializer::Kind::truncated_normal, deviation};
+  const double stddev = attributes.has("std") ? attributes.number("std") : 0.02;
+  if (attributes.has("std") && scheme != "truncated_normal") scheme = "normal";
+  if (scheme == "normal") return Initializer::normal(stddev);
+  if (scheme == "truncated_normal") return {Initializer::Kind::truncated_normal, stddev};
   if (scheme == "zeros" || fan_in <= 0) return Initializer::zeros();
   if (scheme == "he_normal") return Initializer::normal(std::sqrt(2 / fan_in));
   if (scheme == "he_normal_fan_out") return Initializer::normal(std::sqrt(2 / fan_out));
@@ -44,7 +43,7 @@ inline Initializer initializer_of(const Attributes& attributes, double fan_in, d
 
 /// The bias beside such a weight: uniform with the same bound for `uniform`, else zeros.
 inline Initializer bias_initializer_of(const Attributes& attributes, double fan_in) {
-  if (attributes.text("init") != "uniform" || attributes.has("deviation") || fan_in <= 0) return Initializer::zeros();
+  if (attributes.text("init") != "uniform" || attributes.has("std") || fan_in <= 0) return Initializer::zeros();
   return Initializer::uniform(1 / std::sqrt(fan_in));
 }
 

@@ -110,6 +110,16 @@ TEST(Checkpoint, NotANumberIsKept) {
   EXPECT_EQ(read.progress.metrics.at("accuracy"), 0.1);
 }
 
+TEST(Checkpoint, TheJobOfAnEarlierVersionGetsTheNamesOfNow) {
+  Manifest manifest;
+  manifest.progress.job = R"({"job": {"data": {"normalize": {"mean": [0.5], "deviation": [0.25]}}}})";
+  manifest.progress.job_digest = "of then";
+  const Progress read = parse_manifest(to_text(manifest), "m").progress;
+  EXPECT_NE(read.job.find("\"std\""), std::string::npos) << read.job;
+  EXPECT_EQ(read.job.find("deviation"), std::string::npos) << read.job;
+  EXPECT_NE(read.job_digest, "of then");
+}
+
 TEST(Checkpoint, TheLossScaleIsKeptWhereThereIsOne) {
   Manifest manifest;
   EXPECT_EQ(to_text(manifest).find("loss_scale"), std::string::npos) << "fp32 and bf16 have none";

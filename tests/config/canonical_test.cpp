@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "config/config.hpp"
 #include "config/test_catalogue.hpp"
@@ -100,6 +102,29 @@ TEST(Differences, NameThePaths) {
   EXPECT_NE(std::find(found.begin(), found.end(), "job.seed: 1, now 2"), found.end());
   EXPECT_NE(std::find(found.begin(), found.end(), "job.optimizer.adam.beta1: absent, now 0.8"), found.end());
   EXPECT_TRUE(differences(load_with({}).canonical, load_with({}).canonical).empty());
+}
+
+/// As an earlier version wrote it, with old names.
+CanonicalJob with_old_names(std::string text) {
+  for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""}}) {
+    text.replace(text.find(now), std::strlen(now), old);
+  }
+  return {text, "the digest of then"};
+}
+
+TEST(Renamed, AnEarlierVersionsJobHasTheNamesAndTheDigestOfNow) {
+  const Job job = load_with({"data.normalize={mean: [0.5], std: [0.25]}", "data.train.images.bad_samples=skip"});
+  const CanonicalJob found = with_new_names(with_old_names(job.canonical));
+  EXPECT_EQ(found.text, job.canonical);
+  EXPECT_EQ(found.digest, job.digest);
+}
+
+TEST(Renamed, WhatHasNoOldNamesStaysAsItIs) {
+  for (const std::string& text : {std::string("{}"), std::string("no JSON"), load_with({}).canonical}) {
+    const CanonicalJob found = with_new_names({text, "any"});
+    EXPECT_EQ(found.text, text);
+    EXPECT_EQ(found.digest, "any");
+  }
 }
 
 TEST(Examples, DigitsIsTheDefaultJob) {

@@ -94,7 +94,7 @@ TEST(Load, SourcesOfEveryKind) {
   EXPECT_TRUE(train("{digits: {pairs: true}}").pairs);
   EXPECT_EQ(train("{images: a.tar}").paths, std::vector<std::string>{"a.tar"});
   EXPECT_EQ(train("{images: [a.tar, b.tar]}").paths, (std::vector<std::string>{"a.tar", "b.tar"}));
-  EXPECT_EQ(train("{images: {path: a.tar, bad_samples: leave_out, count: 10}}").bad_samples, BadWhenIndexed::skip);
+  EXPECT_EQ(train("{images: {path: a.tar, bad_samples: skip, count: 10}}").bad_samples, BadWhenIndexed::skip);
   EXPECT_EQ(train("{idx: {path: images.gz, labels: labels.gz}}").labels, "labels.gz");
   EXPECT_EQ(train("{cifar: cifar-10.tar.gz}").kind, SourceKind::cifar);
   const SourceOptions text = train("{text: {path: a.txt, tokenizer: bytes, context: 128}}");
@@ -108,7 +108,7 @@ TEST(Load, SourcesOfEveryKind) {
 TEST(Load, TheRestOfData) {
   const DataOptions data = read("epochs: 1", "lenet", R"({train: digits, test: {digits: {first: 20000}},
       validation: {list: held-out.txt}, prepare: [{resize: 32}, {center_crop: [28, 28]}],
-      augment: [flip, {crop: 2}, {rotate: {degrees: 10}}], normalize: {mean: [0.5], deviation: [0.25]},
+      augment: [flip, {crop: 2}, {rotate: {degrees: 10}}], normalize: {mean: [0.5], std: [0.25]},
       cache: {memory: 1.5 GiB}, threads: 3, depth: auto})")
                                .data;
   EXPECT_EQ(data.test->first, 20000);
@@ -119,7 +119,7 @@ TEST(Load, TheRestOfData) {
   EXPECT_EQ(data.augment.at(1).attributes.integer("padding"), 2);
   EXPECT_EQ(data.augment.at(2).place.path, "job.data.augment[2]");
   EXPECT_EQ(data.mean, std::vector<double>{0.5});
-  EXPECT_EQ(data.deviation, std::vector<double>{0.25});
+  EXPECT_EQ(data.stddev, std::vector<double>{0.25});
   EXPECT_EQ(data.cache_bytes, 3 * (std::int64_t{1} << 29));
   EXPECT_EQ(data.threads, 3);
   EXPECT_EQ(data.depth, 0);

@@ -39,7 +39,7 @@ const Bytes kThreeByThree{1, 2, 3, 4, 5, 6, 7, 8, 9};
 std::string message_of(const std::vector<AugmentOptions>& steps, Shape image) {
   try {
     const Pipeline pipeline({{"image", Feature::Kind::image, {DType::u8, std::move(image)}}},
-                            {.steps = steps, .mean = {}, .deviation = {}, .seed = 0}, built_in_augmentations());
+                            {.steps = steps, .mean = {}, .stddev = {}, .seed = 0}, built_in_augmentations());
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);
     return error.what();
@@ -193,7 +193,7 @@ TEST(Augment, CutoutBlackensASquare) {
 TEST(Augment, PipelineNormalisesAndKeepsOrder) {
   const Pipeline pipeline(
       {{"image", Feature::Kind::image, {DType::u8, {1, 2, 2}}}, {"label", Feature::Kind::label, {DType::i32, {}}}},
-      {.steps = {}, .mean = {0.5, 0}, .deviation = {0.25, 1}, .seed = 0}, built_in_augmentations());
+      {.steps = {}, .mean = {0.5, 0}, .stddev = {0.25, 1}, .seed = 0}, built_in_augmentations());
   Sample sample(2);
   sample[0] = {"image", Tensor({DType::u8, {1, 2, 2}})};
   sample[1] = {"label", Tensor({DType::i32, {}})};
@@ -220,7 +220,7 @@ TEST(Augment, DrawsDependOnSeedStepEpochSampleAndImageOnly) {
     std::vector<AugmentOptions> steps(before, {"flip", Attributes({{"probability", 0.0}}), {}});
     steps.push_back({"crop", Attributes({{"padding", std::int64_t{8}}}), {}});
     const Pipeline pipeline({{"image", Feature::Kind::image, image.spec()}},
-                            {.steps = steps, .mean = {}, .deviation = {}, .seed = seed}, built_in_augmentations());
+                            {.steps = steps, .mean = {}, .stddev = {}, .seed = seed}, built_in_augmentations());
     PipelineScratch scratch;
     pipeline.augment(image, index, id, epoch, scratch);
     return Bytes(scratch.image.pixels().begin(), scratch.image.pixels().end());
@@ -267,7 +267,7 @@ TEST(Augment, AProgramCanAddItsOwnStep) {
   registry.add(def);
   EXPECT_THROW(registry.add(def), Error);
   const Pipeline pipeline({{"image", Feature::Kind::image, {DType::u8, {1, 1, 1}}}},
-                          {.steps = {{"invert", {}, {}}}, .mean = {}, .deviation = {}, .seed = 0}, registry);
+                          {.steps = {{"invert", {}, {}}}, .mean = {}, .stddev = {}, .seed = 0}, registry);
   const Tensor image({DType::u8, {1, 1, 1}});
   image.as<std::uint8_t>()[0] = 5;
   PipelineScratch scratch;

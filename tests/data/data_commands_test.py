@@ -56,7 +56,7 @@ class Index(Folder):
         self.assertTrue(first["index"].startswith(f"made now, kept in {self.cache}/index-"), first["index"])
         self.assertTrue(second["index"].startswith(f"from the cache, {self.cache}/index-"), second["index"])
         self.assertEqual(second["bytes read"], "0")
-        for name in ("samples", "digest", "mean", "deviation", "classes"):
+        for name in ("samples", "digest", "mean", "std", "classes"):
             self.assertEqual(first[name], second[name])
 
     def test_a_second_run_does_not_index(self):
@@ -98,14 +98,14 @@ class Index(Folder):
         self.assertEqual(self.info("images=set", cache="none")["index"],
                          "made now, not kept: there is no cache directory")
 
-    def test_what_is_left_out_is_named_at_the_start(self):
+    def test_what_is_skipped_is_named_at_the_start(self):
         for name in ("cat/x.png", "dog/y.png"):
             (self.folder / "set" / name).write_bytes(b"no image")
         for ranks in ("1", "2"):
-            warning = self.train("images: {path: set, bad_samples: leave_out}", f"run_directory=run{ranks}",
+            warning = self.train("images: {path: set, bad_samples: skip}", f"run_directory=run{ranks}",
                                  ranks=ranks)["warning"]
             self.assertEqual(warning["message"],
-                             "train: 2 samples are left out: cat/x.png: not a JPEG or PNG file (begins with 6e 6f 20 "
+                             "train: 2 samples are skipped: cat/x.png: not a JPEG or PNG file (begins with 6e 6f 20 "
                              "69); dog/y.png: not a JPEG or PNG file (begins with 6e 6f 20 69)")
 
     def test_a_bad_sample_ends_all_ranks_with_one_message(self):
@@ -174,7 +174,7 @@ class BytesRead(Folder):
         read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # shards that move are read twice
                           ranks="2")["end"]["bytes_read_by_rank"]
         self.assertEqual(read, {"0": per_rank, "1": per_rank})
-        self.assertTrue(self.info("packed=set.pack")["index"].startswith("made now"), "mean and deviation")
+        self.assertTrue(self.info("packed=set.pack")["index"].startswith("made now"), "mean and std")
         again = self.info("packed=set.pack")
         self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
 
@@ -237,7 +237,7 @@ class RealData(unittest.TestCase):
         self.assertIn("  samples      50,000\n", text)
         self.assertIn("u8 [32, 32, 3]", text)
         self.assertEqual(text.count("    5,000  "), 10)
-        self.assertIn("  left out     none\n", text)
+        self.assertIn("  skipped      none\n", text)
 
     def test_shakespeare(self):
         text = self.info("text", "tinyshakespeare.txt")

@@ -210,7 +210,7 @@ std::uint64_t bytes_with_notes(const SourceOptions& options) {
   EXPECT_EQ(first.set->size(), second.set->size());
   EXPECT_EQ(first.set->info().digest, second.set->info().digest);
   EXPECT_EQ(first.set->info().class_counts, second.set->info().class_counts);
-  EXPECT_EQ(first.set->info().left_out, second.set->info().left_out);
+  EXPECT_EQ(first.set->info().skipped, second.set->info().skipped);
   EXPECT_EQ(first.set->info().token_text, second.set->info().token_text);
   EXPECT_EQ(first.set->info().vocabulary, second.set->info().vocabulary);
   Sample one, other;
@@ -252,7 +252,7 @@ TEST(IndexedReader, BadSamplesAreNoted) {
   options.bad_samples = BadWhenIndexed::refuse;
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)open_with(options, notes); }), folder.path()),
             "set: 1 of 4 samples is bad: b/2.png: not a JPEG or PNG file (begins with 6e 6f 20 69). Repair or remove "
-            "them, or say `bad_samples: leave_out`");
+            "them, or say `bad_samples: skip`");
 }
 
 TEST(IndexedReader, OfACsvTheTableIsRead) {
@@ -320,7 +320,7 @@ TEST(IndexedReader, StatisticsAreNotedToo) {
   const auto second = open_with(source(SourceKind::images, {folder / "set"}), again);
   const auto noted = data::channel_statistics(*second.set, {.notes = &again});
   EXPECT_EQ(computed.mean, noted.mean);
-  EXPECT_EQ(computed.deviation, noted.deviation);
+  EXPECT_EQ(computed.stddev, noted.stddev);
   EXPECT_FALSE(again.made_any());
   EXPECT_EQ(second.set->bytes_read(), 0U);
 }

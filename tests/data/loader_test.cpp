@@ -18,9 +18,8 @@ namespace lockstep::data {
 namespace {
 
 Pipeline pipeline_for(const DataSet& set, std::vector<AugmentOptions> steps = {}) {
-  return {set.info().features,
-          {.steps = std::move(steps), .mean = {}, .deviation = {}, .seed = 3},
-          built_in_augmentations()};
+  return {
+      set.info().features, {.steps = std::move(steps), .mean = {}, .stddev = {}, .seed = 3}, built_in_augmentations()};
 }
 
 LoaderOptions small_options() {

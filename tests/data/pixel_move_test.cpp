@@ -20,7 +20,7 @@ AugmentOptions step(const std::string& name, std::map<std::string, Attribute> at
 Pipeline pipeline(const Options& steps, const Shape& image,
                   const AugmentRegistry& registry = built_in_augmentations()) {
   return {{{"image", Feature::Kind::image, {DType::u8, image}}, {"label", Feature::Kind::label, {DType::i32, {}}}},
-          {.steps = steps, .mean = {}, .deviation = {}, .seed = 5},
+          {.steps = steps, .mean = {}, .stddev = {}, .seed = 5},
           registry};
 }
 

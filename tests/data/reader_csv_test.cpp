@@ -124,10 +124,10 @@ TEST(ReaderCsvErrors, ExactWords) {
   }
   EXPECT_EQ(csv_error("image,label\na.png,0\na.png,nan\na.png,cat\n"),
             "a.csv: 1 of 3 samples is bad: a.csv:3: the label is nan, no class. Repair or remove them, or say "
-            "`bad_samples: leave_out`");
+            "`bad_samples: skip`");
   EXPECT_EQ(csv_error("image,label\na.png,1\nb.png,1\n,1\na.png,\na.csv,1\n"),
             "a.csv: 4 of 5 samples are bad: a.csv:3: b.png: No such file or directory; a.csv:4: a file name is empty; "
-            "a.csv:5: the label is empty; and 1 more. Repair or remove them, or say `bad_samples: leave_out`");
+            "a.csv:5: the label is empty; and 1 more. Repair or remove them, or say `bad_samples: skip`");
 }
 
 }  // namespace

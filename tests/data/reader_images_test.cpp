@@ -169,13 +169,13 @@ TEST(ReaderImagesErrors, BadSamplesAreNamedAndCounted) {
   EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 4 of 6 samples are bad: a/cut.jpg: truncated JPEG; a/text.jpg: not a JPEG or PNG file (begins with "
             "68 65 6c 6c); b/empty.png: the file is empty; and 1 more. Repair or remove them, or say "
-            "`bad_samples: leave_out`");
+            "`bad_samples: skip`");
   auto options = source(SourceKind::images, {folder / "data"});
   options.bad_samples = BadWhenIndexed::skip;
   const auto set = data::open(options);
   EXPECT_EQ(set->size(), 2);
   EXPECT_EQ(set->info().class_counts, (std::vector<std::int64_t>{1, 1}));
-  EXPECT_EQ(set->info().left_out,
+  EXPECT_EQ(set->info().skipped,
             (std::vector<std::string>{"a/cut.jpg: truncated JPEG",
                                       "a/text.jpg: not a JPEG or PNG file (begins with 68 65 6c 6c)",
                                       "b/empty.png: the file is empty", "b/header.jpg: truncated JPEG"}));
@@ -187,7 +187,7 @@ TEST(ReaderImagesErrors, TruncatedAndDamagedPng) {
   write_folder(folder / "cut", {{"a/1.png", damaged.substr(0, damaged.size() - 20)}});
   EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "cut"})), folder.path()),
             "cut: 1 of 1 samples is bad: a/1.png: truncated PNG. Repair or remove them, or say "
-            "`bad_samples: leave_out`");
+            "`bad_samples: skip`");
   damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
   write_folder(folder / "bad", {{"a/1.png", damaged}});
   EXPECT_NE(data_error(source(SourceKind::images, {folder / "bad"})).find("a/1.png: damaged PNG ("), std::string::npos);
@@ -198,7 +198,7 @@ TEST(ReaderImagesErrors, EmptyClassFolder) {
   write_folder(folder / "data", {{"cat/1.png", png(4, 4, 3)}, {"dog/", ""}});
   EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 1 of 2 samples is bad: dog: the class folder is empty. Repair or remove them, or say "
-            "`bad_samples: leave_out`");
+            "`bad_samples: skip`");
 }
 
 TEST(ReaderImagesErrors, ImagesWithoutAClass) {
@@ -206,7 +206,7 @@ TEST(ReaderImagesErrors, ImagesWithoutAClass) {
   write_folder(folder / "data", {{"1.png", png(4, 4, 3)}});
   EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "data"})), folder.path()),
             "data: 1 of 1 samples is bad: 1.png: lies in no class folder. Repair or remove them, or say "
-            "`bad_samples: leave_out`");
+            "`bad_samples: skip`");
 }
 
 TEST(ReaderImagesErrors, NothingThere) {

@@ -34,13 +34,13 @@ class ColourSet final : public CountingSet {
 TEST(Statistics, AreWhatTheFormulaSays) {
   const ColourSet set(100);
   const auto result = channel_statistics(set, {});
-  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);
+  const double stddev = std::sqrt((100.0 * 100 - 1) / 12);
   EXPECT_NEAR(result.mean[0], 49.5 / 255, 1e-12);
   EXPECT_NEAR(result.mean[1], 99.0 / 255, 1e-12);
-  EXPECT_NEAR(result.deviation[0], deviation / 255, 1e-12);
-  EXPECT_NEAR(result.deviation[1], 2 * deviation / 255, 1e-12);
+  EXPECT_NEAR(result.stddev[0], stddev / 255, 1e-12);
+  EXPECT_NEAR(result.stddev[1], 2 * stddev / 255, 1e-12);
   EXPECT_NEAR(result.mean[2], 7.0 / 255, 1e-12);
-  EXPECT_EQ(result.deviation[2], 1);  // never varies
+  EXPECT_EQ(result.stddev[2], 1);  // never varies
 }
 
 TEST(Statistics, DoNotDependOnThreads) {
@@ -48,7 +48,7 @@ TEST(Statistics, DoNotDependOnThreads) {
   const auto one = channel_statistics(set, {.threads = 1});
   const auto three = channel_statistics(set, {.threads = 3});
   EXPECT_EQ(one.mean, three.mean);
-  EXPECT_EQ(one.deviation, three.deviation);
+  EXPECT_EQ(one.stddev, three.stddev);
 }
 
 TEST(Statistics, AreNoted) {
@@ -59,7 +59,7 @@ TEST(Statistics, AreNoted) {
   const auto second = channel_statistics(set, {.notes = &notes});
   EXPECT_EQ(set.reads, 50);
   EXPECT_EQ(first.mean, second.mean);
-  EXPECT_EQ(first.deviation, second.deviation);
+  EXPECT_EQ(first.stddev, second.stddev);
   EXPECT_EQ(channel_statistics(set, {.most_samples = 10, .notes = &notes}).mean.size(), 3U);
   EXPECT_EQ(set.reads, 60) << "of fewer samples is another note";
 }
@@ -76,7 +76,7 @@ TEST(Statistics, DigitsKnowTheirOwn) {
   const_cast<DataSetInfo&>(set->info()).mean.clear();
   const auto measured = channel_statistics(*set, {});
   EXPECT_NEAR(said.mean[0], measured.mean[0], 0.003);
-  EXPECT_NEAR(said.deviation[0], measured.deviation[0], 0.003);
+  EXPECT_NEAR(said.stddev[0], measured.stddev[0], 0.003);
 }
 
 }  // namespace lockstep::data

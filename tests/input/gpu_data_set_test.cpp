@@ -87,9 +87,8 @@ class Bench {
   }
 
   [[nodiscard]] data::Pipeline pipeline() const {
-    return {set_.info().features,
-            {.steps = steps_, .mean = {0.4}, .deviation = {0.3}, .seed = 2},
-            built_in_augmentations()};
+    return {
+        set_.info().features, {.steps = steps_, .mean = {0.4}, .stddev = {0.3}, .seed = 2}, built_in_augmentations()};
   }
 
   void expect_same_bits(std::size_t piece_bytes = GpuDataSet::kPieceBytes) {
@@ -191,7 +190,7 @@ TEST(GpuDataSet, IsUploadedInPiecesWhereItIsLargerThanOne) {
 
 TEST(GpuDataSet, TakesTheMemoryThatItSays) {
   const MixedSet set({7, 9, 3}, {5, 4, 1});
-  const data::Pipeline pipeline(set.info().features, {.steps = {}, .mean = {}, .deviation = {}, .seed = 0},
+  const data::Pipeline pipeline(set.info().features, {.steps = {}, .mean = {}, .stddev = {}, .seed = 0},
                                 built_in_augmentations());
   EXPECT_EQ(GpuDataSet::bytes(set, pipeline, graph_of(pipeline, {"left", "label"})), kSamples * (7 * 9 * 3 + 4));
   EXPECT_EQ(GpuDataSet::bytes(set, pipeline, graph_of(pipeline, {"vector"})), kSamples * 7 * 4);
@@ -201,7 +200,7 @@ TEST(GpuDataSet, ASampleThatCannotBeReadEndsTheStart) {
   MixedSet set({7, 9, 3}, {5, 4, 1});
   set.bad = 30;
   device::FakeGpu fake;
-  const data::Pipeline pipeline(set.info().features, {.steps = {}, .mean = {}, .deviation = {}, .seed = 0},
+  const data::Pipeline pipeline(set.info().features, {.steps = {}, .mean = {}, .stddev = {}, .seed = 0},
                                 built_in_augmentations());
   exec::WorkerPool readers(2);
   try {

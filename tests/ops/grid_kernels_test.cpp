@@ -125,12 +125,11 @@ TEST_F(GridKernels, BatchNormAddsItsBlocksOnThreeLevels) {
     };
     const double center = sum([](double x_i, double) { return x_i; }) / kRows;
     const double squares = sum([=](double x_i, double) { return (x_i - center) * (x_i - center); });
-    const double deviation = std::sqrt(squares / kRows + 1e-5);
+    const double stddev = std::sqrt(squares / kRows + 1e-5);
     EXPECT_NEAR(mean[channel], center, 1e-6);
     EXPECT_NEAR(variance[channel], squares / (kRows - 1), 1e-6);
     EXPECT_NEAR(of_bias[channel], sum([](double, double dy_i) { return dy_i; }), 1e-3);
-    EXPECT_NEAR(of_weight[channel], sum([=](double x_i, double dy_i) { return dy_i * (x_i - center); }) / deviation,
-                1e-3);
+    EXPECT_NEAR(of_weight[channel], sum([=](double x_i, double dy_i) { return dy_i * (x_i - center); }) / stddev, 1e-3);
   }
 }
 

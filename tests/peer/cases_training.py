@@ -110,7 +110,7 @@ def run_cases():
     yield Case("eight shards of two samples", job(MLP, shards=8))
     yield Case("a batch of everything", job(MLP, batch_size=32, shards=4, steps=3))
     for name, normalize in (("auto", "auto"),
-                            ("given", {"mean": [0.4, 0.5, 0.6], "deviation": [0.2, 0.25, 0.3]})):
+                            ("given", {"mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3]})):
         yield Case(f"normalised, {name}", job(MLP), normalize=normalize, validation=16)
 
 

@@ -2,7 +2,7 @@
 import network
 
 # What decides first values only: the cases bring weights of their own.
-FIRST_VALUES = {"init", "deviation", "zero_init"}
+FIRST_VALUES = {"init", "std", "zero_init"}
 # Counts of outputs, which the cases leave to the data.
 OF_THE_DATA = {("model", "mlp", "classes"), ("model", "lenet", "classes"), ("model", "resnet", "classes")}
 

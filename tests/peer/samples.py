@@ -16,7 +16,7 @@ def idx(path, values):
 
 
 class Images:
-    """Bytes become numbers by `normalize`: never (divided by 255), a mean and a deviation, or those of the set."""
+    """Bytes become numbers by `normalize`: never (divided by 255), a mean and a standard deviation, or those of the set."""
 
     def __init__(self, spec, normalize, random, like=None):
         count, classes = spec["samples"], spec.get("classes", 5)
@@ -45,20 +45,20 @@ class Images:
         return {"csv": str(folder / "pairs.csv")}
 
     def statistics(self, name):
-        """Mean and deviation by channel, of the training set where they are measured."""
+        """Mean and standard deviation by channel, of the training set where they are measured."""
         if self.normalize == "never":
             return 0.0, 1.0
         if self.normalize == "auto":
             scaled = self.measured[name].astype(numpy.float64) / 255
             return scaled.mean((0, 1, 2)), scaled.std((0, 1, 2))
-        return numpy.array(self.normalize["mean"]), numpy.array(self.normalize["deviation"])
+        return numpy.array(self.normalize["mean"]), numpy.array(self.normalize["std"])
 
     def read(self, ids, epoch):  # pylint: disable=unused-argument
         """The features of these samples, in fp64."""
         out = {"label": self.labels[ids].astype(numpy.int64)}
         for name, values in self.bytes.items():
-            mean, deviation = self.statistics(name)
-            out[name] = (values[ids] / 255.0 - mean) / deviation
+            mean, std = self.statistics(name)
+            out[name] = (values[ids] / 255.0 - mean) / std
         return out
 
 

@@ -65,9 +65,13 @@ TEST_F(DataFacts, AreReadAsTheyWereWritten) {
     EXPECT_EQ(info.features[i].spec.shape, expected.features[i].spec.shape);
   }
   EXPECT_EQ(found.mean, data_.mean);
-  EXPECT_EQ(found.deviation, data_.deviation);
+  EXPECT_EQ(found.stddev, data_.stddev);
   EXPECT_EQ(found.classes, data_.classes);
   EXPECT_EQ(input::data_facts(found), facts_);
+}
+
+TEST_F(DataFacts, OfEarlierVersionsAreReadToo) {
+  EXPECT_EQ(recalled(with("\"std\":", "\"deviation\":")).stddev, data_.stddev);
 }
 
 TEST_F(DataFacts, OfAFeatureThatIsNotWhatItsKindPromisesAreRefused) {

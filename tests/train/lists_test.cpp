@@ -37,14 +37,14 @@ TEST(Lists, ATransformerIsAListOfLayers) {
       - {{embedding: {{vocabulary: 15, width: 16}}, name: tokens}}
       - {{position_embedding: {{}}, name: positions}}
       - {{layer_norm: {{}}, name: block1.norm1}}
-      - {{linear: {{features: 48, deviation: 0.02}}, name: block1.qkv}}
+      - {{linear: {{features: 48, std: 0.02}}, name: block1.qkv}}
       - {{attention: 2, name: block1.attention}}
-      - {{linear: {{features: 16, deviation: {0:.17g}}}, name: block1.projection}}
+      - {{linear: {{features: 16, std: {0:.17g}}}, name: block1.projection}}
       - {{add: {{inputs: [positions, previous]}}, name: block1.add1}}
       - {{layer_norm: {{}}, name: block1.norm2}}
-      - {{linear: {{features: 64, deviation: 0.02}}, name: block1.expand}}
+      - {{linear: {{features: 64, std: 0.02}}, name: block1.expand}}
       - {{gelu: {{}}, name: block1.gelu}}
-      - {{linear: {{features: 16, deviation: {0:.17g}}}, name: block1.contract}}
+      - {{linear: {{features: 16, std: {0:.17g}}}, name: block1.contract}}
       - {{add: {{inputs: [block1.add1, previous]}}, name: block1.add2}}
       - {{layer_norm: {{}}, name: norm}}
       - {{linear: {{features: 15, tied: tokens}}, name: head}})",

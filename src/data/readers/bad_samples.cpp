@@ -21,7 +21,7 @@ void judge_bad_samples(const SourceOptions& source, const std::vector<std::strin
   if (faults.size() > kNamed) list += fmt::format("; and {} more", faults.size() - kNamed);
   throw Error(ExitCode::data,
               fmt::format("{}: {} of {} samples {} bad: {}. Repair or remove them, or say "
-                          "`bad_samples: leave_out`",
+                          "`bad_samples: skip`",
                           describe(source.paths), faults.size(), samples, faults.size() == 1 ? "is" : "are", list));
 }
 

@@ -9,7 +9,7 @@
 
 namespace lockstep::data {
 
-/// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless they are to be left out.
+/// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless they are to be skipped.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);
 
 /// "a.tar" or "a.tar and 3 more".

@@ -269,8 +269,8 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   DataSetInfo info;
   info.format = candidates.format;
   info.source = describe(source.paths);
-  info.left_out = drop_bad(candidates.samples, findings);
-  judge_bad_samples(source, info.left_out, all);
+  info.skipped = drop_bad(candidates.samples, findings);
+  judge_bad_samples(source, info.skipped, all);
   if (findings.empty()) {
     throw Error(ExitCode::data, fmt::format("{}: holds no image{}", info.source,
                                             all == 0 ? "" : fmt::format("; all {} samples are bad", all)));

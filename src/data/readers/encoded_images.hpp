@@ -39,7 +39,7 @@ struct ImageCandidates {
   ByteCounter counter;
 };
 
-/// Checks the candidates, refuses or leaves out the bad ones, and makes the set of the rest.
+/// Checks the candidates, refuses or skips the bad ones, and makes the set of the rest.
 [[nodiscard]] std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const SourceOptions& source,
                                                            const IndexOptions& options);
 

@@ -37,13 +37,12 @@ class Gpt {
         size_(size_of(attributes)),
         dropout_(attributes.number("dropout")),
         bias_(attributes.boolean("bias")),
-        residual_deviation_(0.02 / std::sqrt(2.0 * static_cast<double>(size_.layers))) {}
+        residual_stddev_(0.02 / std::sqrt(2.0 * static_cast<double>(size_.layers))) {}
 
   ValueId build(ValueId tokens, std::int64_t vocabulary) {
-    ValueId x =
-        b_.apply("embedding", {tokens},
-                 Attributes({{"vocabulary", vocabulary}, {"width", size_.width}, {"deviation", 0.02}}), "tokens");
-    x = drop(b_.apply("position_embedding", {x}, Attributes({{"deviation", 0.02}}), "positions"), "embedding");
+    ValueId x = b_.apply("embedding", {tokens},
+                         Attributes({{"vocabulary", vocabulary}, {"width", size_.width}, {"std", 0.02}}), "tokens");
+    x = drop(b_.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions"), "embedding");
     for (std::int64_t i = 1; i <= size_.layers; ++i) x = block(x, fmt::format("block{}", i));
     x = norm(x, "norm");
     return b_.apply("linear", {x},
@@ -54,16 +53,15 @@ class Gpt {
   ValueId block(ValueId x, const std::string& name) {
     ValueId y = linear(norm(x, name + ".norm1"), 3 * size_.width, 0.02, name + ".qkv");
     y = b_.apply("attention", {y}, Attributes({{"heads", size_.heads}, {"causal", true}}), name + ".attention");
-    y = drop(linear(y, size_.width, residual_deviation_, name + ".projection"), name + ".projection");
+    y = drop(linear(y, size_.width, residual_stddev_, name + ".projection"), name + ".projection");
     x = b_.apply("add", {x, y}, {}, name + ".add1");
     y = linear(norm(x, name + ".norm2"), 4 * size_.width, 0.02, name + ".expand");
     y = b_.apply("gelu", {y}, {}, name + ".gelu");
-    y = drop(linear(y, size_.width, residual_deviation_, name + ".contract"), name + ".contract");
+    y = drop(linear(y, size_.width, residual_stddev_, name + ".contract"), name + ".contract");
     return b_.apply("add", {x, y}, {}, name + ".add2");
   }
-  ValueId linear(ValueId x, std::int64_t features, double deviation, const std::string& name) {
-    return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", bias_}, {"deviation", deviation}}),
-                    name);
+  ValueId linear(ValueId x, std::int64_t features, double stddev, const std::string& name) {
+    return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", bias_}, {"std", stddev}}), name);
   }
   ValueId norm(ValueId x, const std::string& name) {
     return b_.apply("layer_norm", {x}, Attributes({{"bias", bias_}}), name);
@@ -77,7 +75,7 @@ class Gpt {
   Size size_;
   double dropout_;
   bool bias_;
-  double residual_deviation_;
+  double residual_stddev_;
 };
 
 ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {

@@ -61,7 +61,7 @@ class BatchNormCpu final : public Kernel {
     }
     const auto *mean = static_cast<const float*>(call.states[0]), *variance = static_cast<const float*>(call.states[1]);
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse_deviation(variance[c]);
+    for (std::int64_t c = 0; c < channels_; ++c) scratch.a[c] = weight[c] * inverse_stddev(variance[c]);
     normalize_by(call, mean, scratch.a);
   }
 
@@ -107,7 +107,7 @@ class BatchNormCpu final : public Kernel {
               channels_, relu_);
   }
 
-  [[nodiscard]] float inverse_deviation(double variance) const {
+  [[nodiscard]] float inverse_stddev(double variance) const {
     return static_cast<float>(1 / std::sqrt(variance + epsilon_));
   }
 
@@ -154,7 +154,7 @@ class BatchNormCpu final : public Kernel {
     const auto degrees = static_cast<double>(std::max<std::int64_t>(blocks_.rows - 1, 1));
     for (std::int64_t c = 0; c < channels_; ++c) {
       mean[c] = static_cast<float>(moments[c].mean);
-      inverse[c] = inverse_deviation(moments[c].squares / count);
+      inverse[c] = inverse_stddev(moments[c].squares / count);
       call.statistics[0][c] = mean[c];
       call.statistics[1][c] = static_cast<float>(moments[c].squares / degrees);
     }

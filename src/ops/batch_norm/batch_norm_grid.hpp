@@ -65,8 +65,8 @@ struct BlockMomentsFunctor {
   }
 };
 
-/// 1 / deviation, as a float.
-LOCKSTEP_HOST_DEVICE inline float inverse_deviation(double variance, double epsilon) {
+/// 1 / standard deviation, as a float.
+LOCKSTEP_HOST_DEVICE inline float inverse_stddev(double variance, double epsilon) {
   return static_cast<float>(1 / std::sqrt(variance + epsilon));
 }
 
@@ -92,7 +92,7 @@ struct MomentsFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
     const auto count = static_cast<double>(rows > 1 ? rows : 1), degrees = static_cast<double>(rows > 2 ? rows - 1 : 1);
     mean[c] = static_cast<float>(moments[c].mean);
-    inverse[c] = inverse_deviation(moments[c].squares / count, epsilon);
+    inverse[c] = inverse_stddev(moments[c].squares / count, epsilon);
     scale[c] = weight[c] * inverse[c];
     statistics_mean[c] = mean[c];
     statistics_variance[c] = static_cast<float>(moments[c].squares / degrees);
@@ -110,7 +110,7 @@ struct InferenceScaleFunctor {
   float* scale;
   double epsilon;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
-    scale[c] = weight[c] * inverse_deviation(variance[c], epsilon);
+    scale[c] = weight[c] * inverse_stddev(variance[c], epsilon);
   }
 };
 

@@ -30,7 +30,7 @@ Signature infer_batch_norm(const Attributes& attributes, std::span<const TensorS
   signature.parameters.push_back({"bias", channels, Initializer::zeros(), false});
   signature.states.push_back({"running_mean", channels, Initializer::zeros(), momentum});
   signature.states.push_back({"running_variance", channels, Initializer::ones(), momentum});
-  signature.saved = {{DType::f32, channels}, {DType::f32, channels}};  // mean, 1 / deviation
+  signature.saved = {{DType::f32, channels}, {DType::f32, channels}};  // mean, 1 / std
   return signature;
 }
 

@@ -22,7 +22,7 @@ Signature infer_embedding(const Attributes& attributes, std::span<const TensorSp
   Signature signature;
   signature.outputs.push_back({DType::f32, inputs[0].shape});
   signature.outputs[0].shape.push_back(width);
-  signature.parameters.push_back({"weight", {vocabulary, width}, Initializer::normal(attributes.number("deviation"))});
+  signature.parameters.push_back({"weight", {vocabulary, width}, Initializer::normal(attributes.number("std"))});
   return signature;
 }
 
@@ -35,7 +35,7 @@ OpDef make_embedding() {
   op.attributes = {
       {.name = "vocabulary", .kind = AttributeKind::integer, .doc = "number of different ids", .minimum = 1},
       {.name = "width", .kind = AttributeKind::integer, .doc = "size of a vector", .minimum = 1},
-      {.name = "deviation",
+      {.name = "std",
        .kind = AttributeKind::number,
        .doc = "standard deviation of the first values",
        .default_value = 0.02,

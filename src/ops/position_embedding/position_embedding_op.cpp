@@ -26,7 +26,7 @@ Signature infer_position_embedding(const Attributes& attributes, std::span<const
         fmt::format("position_embedding: expected at most {} positions, found {}; raise `length`", length, x.shape[1]));
   }
   Signature signature = same_shape(attributes, inputs);
-  signature.parameters.push_back({"weight", {length, x.shape[2]}, Initializer::normal(attributes.number("deviation"))});
+  signature.parameters.push_back({"weight", {length, x.shape[2]}, Initializer::normal(attributes.number("std"))});
   return signature;
 }
 
@@ -41,7 +41,7 @@ OpDef make_position_embedding() {
                     .doc = "most positions of a sample; default: those of the input",
                     .optional = true,
                     .minimum = 1},
-                   {.name = "deviation",
+                   {.name = "std",
                     .kind = AttributeKind::number,
                     .doc = "standard deviation of the first values",
                     .default_value = 0.02,

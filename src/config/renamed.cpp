@@ -1,0 +1,66 @@
+#include "config/renamed.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "config/canonical.hpp"
+#include "config/config.hpp"
+#include "core/untrusted.hpp"
+
+namespace lockstep::config {
+namespace {
+
+struct Renamed {
+  std::string_view key;
+  std::string_view value;  ///< empty: the key itself was renamed
+  std::string_view name;   ///< now
+};
+
+constexpr std::array kRenamed{
+    Renamed{"deviation", "", "std"},
+    Renamed{"bad_samples", "leave_out", "skip"},
+};
+
+std::string name_now(std::string_view key, std::string_view value) {
+  for (const Renamed& renamed : kRenamed) {
+    if (renamed.key == key && renamed.value == value) return std::string(renamed.name);
+  }
+  return "";
+}
+
+/// With the names of now; the order of keys stays.
+Json renew(const Json& old) {
+  if (!old.is_object() && !old.is_array()) return old;
+  Json now = old.is_object() ? Json::object() : Json::array();
+  for (const auto& [key, inner] : old.items()) {
+    if (old.is_array()) {
+      now.push_back(renew(inner));
+      continue;
+    }
+    const std::string name = new_key(key);
+    const std::string value = inner.is_string() ? new_value(key, inner.get<std::string>()) : "";
+    now[name.empty() ? key : name] = value.empty() ? renew(inner) : Json(value);
+  }
+  return now;
+}
+
+}  // namespace
+
+std::string new_key(const std::string& key) {
+  return name_now(key, "");
+}
+
+std::string new_value(const std::string& path, const std::string& value) {
+  return value.empty() ? "" : name_now(path.substr(path.rfind('.') + 1), value);
+}
+
+CanonicalJob with_new_names(CanonicalJob saved) {
+  if (nests_too_deep(saved.text)) return saved;
+  const Json old = Json::parse(saved.text, nullptr, /*allow_exceptions=*/false);
+  if (old.is_discarded()) return saved;
+  const Json now = renew(old);
+  return now == old ? saved : canonical_job(now);
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,14 @@
+// Keys and values of the job file that had other names in earlier versions. Where a job file has an old name, the
+// message says the new one; the jobs of checkpoints, which were right when they were written, are read with both.
+#pragma once
+
+#include <string>
+
+namespace lockstep::config {
+
+/// The name that a key has now; empty where it never had another.
+[[nodiscard]] std::string new_key(const std::string& key);
+/// The same for a value of a key; `path` ends with the key.
+[[nodiscard]] std::string new_value(const std::string& path, const std::string& value);
+
+}  // namespace lockstep::config
