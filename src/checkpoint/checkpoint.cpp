@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <set>
 
-#include "checkpoint/input_files.hpp"
+#include "checkpoint/files.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
 

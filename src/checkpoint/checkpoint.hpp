@@ -34,7 +34,7 @@ struct Checkpoint {
 /// The step of such a path; nullopt for any other.
 [[nodiscard]] std::optional<std::int64_t> step_of(const std::string& path);
 
-// What is not there, or is damaged, is told as such; every other error of the file system is thrown
+// What is not there, or is damaged, is reported as such; every other error of the file system is thrown
 // (input_files.hpp), so that a disk that does not answer for a moment costs no checkpoint.
 
 /// Step directories under `checkpoints`, newest first; only those with a manifest.
@@ -68,7 +68,7 @@ struct Target {
 using Targets = std::map<std::string, Target>;
 void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets);
 
-/// Fills the targets from all pieces, whatever files they lie in; reads only files that are needed. Throws
+/// Fills the targets from all pieces, whatever files hold them; reads only files that are needed. Throws
 /// Error(data) when a tensor is missing, of another shape, or damaged.
 void load(const Checkpoint& checkpoint, const Targets& targets);
 

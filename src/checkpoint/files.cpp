@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "lockstep/error.hpp"
@@ -107,6 +109,90 @@ void remove_tree(FileSystem& files, const std::string& path) {
   }
   for (const auto& name : names) remove_tree(files, name);
   files.remove(path);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kReadBytes = std::size_t{8} << 20;  ///< of one call
+
+bool means_absent(int error) {
+  return error == ENOENT || error == ENOTDIR;  // ENOTDIR: a file where the path has a folder
+}
+
+[[noreturn]] void failed(const char* what, const std::string& path, int error) {
+  const bool forbidden = error == EACCES || error == EPERM;
+  throw Error(forbidden ? ExitCode::cannot_create : ExitCode::infrastructure,
+              fmt::format("{}: cannot {}: {}; {}", path, what, std::strerror(error),
+                          forbidden ? "give this user the right to read it" : "try again when its disk answers"));
+}
+
+}  // namespace
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator at(directory, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  if (error && !means_absent(error.value())) failed("list the folder", directory, error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_there(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (!means_absent(errno)) failed("look for the file", path, errno);
+  return false;
+}
+
+InputFile::InputFile(std::string path, int descriptor, std::uint64_t size)
+    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<InputFile> InputFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0 && means_absent(errno)) return std::nullopt;
+  if (descriptor < 0) failed("open", path, errno);
+  InputFile file(path, descriptor, 0);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) failed("open", path, errno);
+  if (S_ISDIR(status.st_mode)) throw Error(ExitCode::data, path + ": expected a file, found a folder");
+  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  return file;
+}
+
+std::size_t InputFile::read(std::span<std::byte> out) {
+  while (true) {
+    const ssize_t got = ::read(descriptor_, out.data(), out.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) failed("read", path_, errno);
+  }
+}
+
+std::optional<std::string> read_if_there(const std::string& path, const std::function<void()>& read_some) {
+  auto file = InputFile::open(path);
+  if (!file) return std::nullopt;
+  std::string bytes(file->size(), '\0');
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const auto rest = std::as_writable_bytes(std::span(bytes)).subspan(filled);
+    const std::size_t got = file->read(rest.first(std::min(rest.size(), kReadBytes)));
+    if (got == 0) break;
+    filled += got;
+    if (read_some) read_some();
+  }
+  bytes.resize(filled);
+  return bytes;
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,14 +1,24 @@
-// The file system as a checkpoint sees it: few calls, each a point at which a machine may lose power. Tests put
-// their own in its place, which counts the calls, refuses some, and drops what was not synced.
+// The file system as a checkpoint sees it.
 //
-// Every call throws Error(infrastructure) that names the path, what was tried and the system's reason.
+// Writing takes few calls, each a point at which a machine may lose power. Tests put their own FileSystem in its place,
+// which counts the calls, refuses some, and drops what was not synced.
+//
+// Reading is from a file system that may be shared and may fail for a while. "It is not there" is an answer; "it cannot
+// be read" is an error, so that a disk that does not answer is never taken for an empty one.
+//
+// Every call throws Error that names the path, what was tried and the system's reason: `cannot_create` where
+// permissions forbid it, else `infrastructure`, which is worth trying again.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::checkpoint {
 
@@ -46,5 +56,36 @@ void make_directories(FileSystem& files, const std::string& path);
 
 /// A directory with all that is in it; nothing there is fine.
 void remove_tree(FileSystem& files, const std::string& path);
+
+/// Names in a directory, sorted, without "." and ".."; none where there is no such directory.
+[[nodiscard]] std::vector<std::string> names_in(const std::string& directory);
+
+[[nodiscard]] bool is_there(const std::string& path);
+
+/// A file that is read from its first byte to its last.
+class InputFile {
+ public:
+  /// nullopt where there is none. A folder of that name is Error(data).
+  [[nodiscard]] static std::optional<InputFile> open(const std::string& path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  InputFile& operator=(InputFile&&) = delete;
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// The next bytes, at most out.size(); 0 at the end.
+  [[nodiscard]] std::size_t read(std::span<std::byte> out);
+
+ private:
+  InputFile(std::string path, int descriptor, std::uint64_t size);
+  std::string path_;
+  int descriptor_;
+  std::uint64_t size_;
+};
+
+/// All bytes of a file; nullopt where there is none. `read_some` is called after each call to the file system.
+[[nodiscard]] std::optional<std::string> read_if_there(const std::string& path,
+                                                       const std::function<void()>& read_some = {});
 
 }  // namespace lockstep::checkpoint

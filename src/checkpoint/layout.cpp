@@ -30,13 +30,14 @@ std::int64_t size(const TensorSource& tensor) {
 /// Fills files one after the other.
 class Cutter {
  public:
-  explicit Cutter(std::int64_t most) : most_(std::max<std::int64_t>(most / kElementBytes / kChunk, 1) * kChunk) {}
+  explicit Cutter(std::int64_t max_bytes)
+      : max_elements_(std::max<std::int64_t>(max_bytes / kElementBytes / kChunk, 1) * kChunk) {}
 
   void add(std::size_t tensor, std::int64_t elements) {
-    if (parts_.empty() || (filled_ > 0 && filled_ + elements > most_)) next();
-    for (std::int64_t begin = 0; begin == 0 || begin < elements; begin += most_) {
+    if (parts_.empty() || (filled_ > 0 && filled_ + elements > max_elements_)) next();
+    for (std::int64_t begin = 0; begin == 0 || begin < elements; begin += max_elements_) {
       if (begin > 0) next();
-      const std::int64_t end = std::min(begin + most_, elements);
+      const std::int64_t end = std::min(begin + max_elements_, elements);
       parts_.back().pieces.push_back({tensor, begin, end, 0});
       filled_ += end - begin;
     }
@@ -48,7 +49,7 @@ class Cutter {
     parts_.emplace_back();
     filled_ = 0;
   }
-  std::int64_t most_, filled_ = 0;
+  std::int64_t max_elements_, filled_ = 0;
   std::vector<Part> parts_;
 };
 

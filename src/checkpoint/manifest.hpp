@@ -1,5 +1,5 @@
 // manifest.json: the commit of a checkpoint. It says what the run needs to go on, which tensors there are, where the
-// pieces of each lie, and the SHA-256 of every byte. docs/checkpoints.md has the format.
+// pieces of each are, and the SHA-256 of every byte. docs/checkpoints.md has the format.
 //
 // Format 2. Format 1 (no `tensors`; `sha256` by file) is still read.
 #pragma once

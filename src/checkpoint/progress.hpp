@@ -30,7 +30,7 @@ struct Progress {
   bool finished = false;                  ///< by early stopping, before the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation
   optim::LossScale loss_scale;
-  /// Whatever else a run wants to find again, by name: class names, statistics, shares. Kept as it is.
+  /// Whatever else a run wants to find again, by name: class names, statistics, shard counts. Kept as it is.
   std::map<std::string, std::string> metadata;
 };
 

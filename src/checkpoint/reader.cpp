@@ -47,7 +47,7 @@ std::vector<std::string> CheckpointReader::read(const Checkpoint& checkpoint) {
     return false;
   });
   std::vector<std::string> faults;
-  for (std::size_t rank = 0; rank < damaged.size() && faults.size() < kMostFaults; ++rank) {
+  for (std::size_t rank = 0; rank < damaged.size() && faults.size() < kMaxFaults; ++rank) {
     if (damaged[rank]) faults.push_back(told_by(static_cast<int>(rank), fault, operation(checkpoint)));
   }
   return faults;

@@ -1,8 +1,8 @@
 // CheckpointReader: reads a checkpoint on all ranks together. Each file is read and verified once, by one rank, all
-// ranks at the same time; then it goes from there to everyone. So a start takes as long as the largest share, not as
+// ranks at the same time; then it goes from there to everyone. So a start takes as long as the largest part, not as
 // the whole checkpoint, and a file system serves each byte once.
 //
-// A rank holds its share in memory until it is gone: about the checkpoint's bytes divided by the ranks, as much as
+// A rank holds its part in memory until it is sent: about the checkpoint's bytes divided by the ranks, as much as
 // CheckpointWriter takes later.
 #pragma once
 
@@ -23,7 +23,7 @@ class CheckpointReader {
       : communicator_(communicator), timeout_(timeout) {}
 
   /// Collective; the checkpoint is the same on all ranks. Returns what is wrong with its files, the same on every rank:
-  /// the first fault of each rank's share, at most kMostFaults; empty when all is well. Throws Error(infrastructure) on
+  /// the first fault of each rank's part, at most kMaxFaults; empty when all is well. Throws Error(infrastructure) on
   /// a rank that cannot read a file.
   [[nodiscard]] std::vector<std::string> read(const Checkpoint& checkpoint);
 
@@ -34,7 +34,7 @@ class CheckpointReader {
   /// Files that this rank has read, by name.
   [[nodiscard]] const std::map<std::string, SafetensorsFile>& own() const { return own_; }
 
-  static constexpr std::size_t kMostFaults = 8;
+  static constexpr std::size_t kMaxFaults = 8;
 
  private:
   [[nodiscard]] Operation operation(const Checkpoint& checkpoint) const;

@@ -53,47 +53,47 @@ WriteReports::WriteReports(Communicator& communicator, const std::vector<Part>& 
   }
 }
 
-void WriteReports::wait(Transfer& transfer, milliseconds patience, Clock::time_point start) const {
+void WriteReports::wait(Transfer& transfer, milliseconds timeout, Clock::time_point start) const {
   for (milliseconds nap = kShortest; !transfer.done(); nap = std::min(2 * nap, kLongest)) {
     communicator_.check_peers();
-    const auto hurry = hurry_.load();
-    if (Clock::now() - start >= (hurry >= 0 ? std::min(patience, milliseconds(hurry)) : patience)) return;
+    const auto shorter = shorter_timeout_.load();
+    if (Clock::now() - start >= (shorter >= 0 ? std::min(timeout, milliseconds(shorter)) : timeout)) return;
     std::this_thread::sleep_for(nap);
   }
 }
 
-void WriteReports::send(std::int64_t step, const WriteReport& report, milliseconds patience) {
+void WriteReports::send(std::int64_t step, const WriteReport& report, milliseconds timeout) {
   Channel& to = channels_.at(0);
   const auto start = Clock::now();
-  if (to.transfer) wait(*to.transfer, patience, start);
+  if (to.transfer) wait(*to.transfer, timeout, start);
   if (to.transfer && !to.transfer->done()) {
     throw Error(ExitCode::infrastructure, "rank 0 does not take the report of the checkpoint before");
   }
   pack(step, report, to.bytes);
   to.transfer = communicator_.send(to.bytes, to.rank, kTag);
-  wait(*to.transfer, patience, start);
+  wait(*to.transfer, timeout, start);
 }
 
-WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds patience, Clock::time_point start) {
+WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds timeout, Clock::time_point start) {
   WriteReport report;
-  for (std::int64_t told = -1; told != step;) {  // reports that came too late for theirs are dropped
+  for (std::int64_t reported = -1; reported != step;) {  // reports that came too late for theirs are dropped
     if (!from.transfer) from.transfer = communicator_.receive(from.bytes, from.rank, kTag);
-    wait(*from.transfer, patience, start);
+    wait(*from.transfer, timeout, start);
     if (!from.transfer->done()) {
       report.failure = fmt::format("its files were not written within {:.0f} seconds", seconds_since(start));
       break;
     }
-    told = unpack(from.bytes, report);
+    reported = unpack(from.bytes, report);
     from.transfer.reset();
   }
   report.rank = from.rank;
   return report;
 }
 
-std::vector<WriteReport> WriteReports::receive(std::int64_t step, milliseconds patience) {
+std::vector<WriteReport> WriteReports::receive(std::int64_t step, milliseconds timeout) {
   std::vector<WriteReport> reports;
   const auto start = Clock::now();
-  for (auto& from : channels_) reports.push_back(receive(from, step, patience, start));
+  for (auto& from : channels_) reports.push_back(receive(from, step, timeout, start));
   return reports;
 }
 

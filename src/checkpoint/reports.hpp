@@ -1,4 +1,4 @@
-// What each writing rank tells rank 0 when its files of a checkpoint are safe, or why they are not: a message of
+// What each writing rank reports to rank 0 when its files of a checkpoint are safe, or why they are not: a message of
 // fixed size a checkpoint. Used by the writers' threads.
 #pragma once
 
@@ -30,11 +30,11 @@ class WriteReports {
   WriteReports(Communicator& communicator, const std::vector<Part>& parts);
 
   /// On a rank other than 0.
-  void send(std::int64_t step, const WriteReport& report, std::chrono::milliseconds patience);
+  void send(std::int64_t step, const WriteReport& report, std::chrono::milliseconds timeout);
   /// On rank 0: those of all others that write; where one did not come in time, its failure says so.
-  [[nodiscard]] std::vector<WriteReport> receive(std::int64_t step, std::chrono::milliseconds patience);
+  [[nodiscard]] std::vector<WriteReport> receive(std::int64_t step, std::chrono::milliseconds timeout);
   /// From now on waits are at most so long: the run is being torn down.
-  void hurry(std::chrono::milliseconds patience) { hurry_ = patience.count(); }
+  void shorten_timeouts(std::chrono::milliseconds timeout) { shorter_timeout_ = timeout.count(); }
 
  private:
   struct Channel {  // to or from one rank; an unfinished transfer keeps its memory until it is done
@@ -43,13 +43,13 @@ class WriteReports {
     std::vector<std::byte> bytes;
     std::unique_ptr<Transfer> transfer;
   };
-  void wait(Transfer& transfer, std::chrono::milliseconds patience, Clock::time_point start) const;
-  [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds patience,
+  void wait(Transfer& transfer, std::chrono::milliseconds timeout, Clock::time_point start) const;
+  [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds timeout,
                                     Clock::time_point start);
 
   Communicator& communicator_;
   std::vector<Channel> channels_;  // rank 0: the others that write; else: rank 0
-  std::atomic<std::int64_t> hurry_{-1};
+  std::atomic<std::int64_t> shorter_timeout_{-1};
 };
 
 }  // namespace lockstep::checkpoint

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
-#include "checkpoint/input_files.hpp"
+#include "checkpoint/files.hpp"
 
 namespace lockstep::checkpoint {
 

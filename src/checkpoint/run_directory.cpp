@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kLockAgain{50};
 
 }  // namespace
 
-RunDirectory::RunDirectory(std::string path, const LockPatience& patience) : path_(std::move(path)) {
+RunDirectory::RunDirectory(std::string path, const LockWait& wait) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
@@ -41,14 +41,14 @@ RunDirectory::RunDirectory(std::string path, const LockPatience& patience) : pat
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0) cannot_use(path_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
   try {
-    lock(patience);
+    lock(wait);
   } catch (...) {
     ::close(lock_);
     throw;
   }
 }
 
-void RunDirectory::lock(const LockPatience& patience) const {
+void RunDirectory::lock(const LockWait& wait) const {
   const auto start = Clock::now();
   bool warned = false;
   while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
@@ -60,21 +60,21 @@ void RunDirectory::lock(const LockPatience& patience) const {
     if (error != EWOULDBLOCK) {
       throw Error(ExitCode::infrastructure, fmt::format("{}/lock: cannot lock it: {}", path_, std::strerror(error)));
     }
-    if (patience.patience.count() == 0) {
+    if (wait.limit.count() == 0) {
       throw Error(ExitCode::cannot_create,
                   fmt::format("{}: another run uses this directory; wait for it, or choose another "
                               "with run_directory=PATH",
                               path_));
     }
-    const double limit = std::chrono::duration<double>(patience.patience).count();
+    const double limit = std::chrono::duration<double>(wait.limit).count();
     if (seconds_since(start) >= limit) {
       throw Error(ExitCode::infrastructure,
                   fmt::format("{}: a rank of an earlier attempt still holds its lock after {:.0f} s; look for lockstep "
                               "processes that do not end on the hosts of this launch",
                               path_, limit));
     }
-    if (!warned && patience.warn) {
-      patience.warn(fmt::format(
+    if (!warned && wait.warn) {
+      wait.warn(fmt::format(
           "{}: waiting for a rank of an earlier attempt, which still holds its lock; at most {:.0f} s", path_, limit));
     }
     warned = true;

@@ -1,4 +1,4 @@
-// The run directory: who may use it, and where a run goes on. Rank 0 decides; the others are told.
+// The run directory: who may use it, and where a run goes on. Rank 0 decides and broadcasts.
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,22 @@ namespace lockstep::checkpoint {
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
 
 /// For how long a lock that somebody else holds is waited for.
-struct LockPatience {
-  std::chrono::milliseconds patience{0};
-  std::function<void(const std::string&)> warn = {};  ///< told once that it waits; may be empty
+struct LockWait {
+  std::chrono::milliseconds limit{0};
+  std::function<void(const std::string&)> warn = {};  ///< called once when it begins to wait; may be empty
 };
 
 /// Of a rank that a launch started: the launch owns the directory, so who holds the lock is one of its own former
 /// ranks, which was killed and is not gone yet (it may be in a write that cannot be interrupted), or on a lost host
-/// whose network file system has not been told.
-inline constexpr std::chrono::seconds kFormerRankPatience{120};
+/// whose lease on the network file system has not expired.
+inline constexpr std::chrono::seconds kFormerRankWait{120};
 
 /// Holds a lock on <directory>/lock until destroyed.
 class RunDirectory {
  public:
   /// Creates it. Throws Error(cannot_create) when it cannot be made, written to or locked, or is in use by another run;
   /// Error(infrastructure) when it was waited for in vain, or its file system fails.
-  explicit RunDirectory(std::string path, const LockPatience& patience = {});
+  explicit RunDirectory(std::string path, const LockWait& wait = {});
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -42,7 +42,7 @@ class RunDirectory {
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
-  void lock(const LockPatience& patience) const;
+  void lock(const LockWait& wait) const;
   std::string path_;
   int lock_ = -1;
 };

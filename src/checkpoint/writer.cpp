@@ -38,7 +38,7 @@ std::size_t piece_bytes(const PartPiece& piece) {
 void remove_quietly(FileSystem& files, const std::string& path) {
   try {
     remove_tree(files, path);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): why it is removed has been told
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): why it is removed has been reported
   }
 }
 
@@ -97,7 +97,7 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  reports_.hurry(options_.after_error);
+  reports_.shorten_timeouts(options_.after_error);
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -148,9 +148,9 @@ std::string CheckpointWriter::finish() {
   return text.data();
 }
 
-bool CheckpointWriter::idle_within(milliseconds patience) {
+bool CheckpointWriter::idle_within(milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, patience, [this] { return !task_; });
+  return changed_.wait_for(lock, timeout, [this] { return !task_; });
 }
 
 // The one thing that training waits for.

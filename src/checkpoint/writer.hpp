@@ -1,11 +1,11 @@
 // CheckpointWriter: saves a run's state while the run goes on.
 //
-// begin() copies this rank's share of the tensors at a step boundary and returns; a thread of its own hashes and
+// begin() copies this rank's part of the tensors at a step boundary and returns; a thread of its own hashes and
 // writes the files. When all ranks have said that theirs are safe, rank 0's thread writes the manifest: that is the
 // commit. One checkpoint is under way at a time on all ranks together; begin() waits for the one before
 // (back-pressure), and all ranks wait together, so that none of them misses another's deadline.
 //
-// A failure (a full, read-only or vanished directory) never throws from begin(): finished() tells of it, what was
+// A failure (a full, read-only or vanished directory) never throws from begin(): finished() reports it, what was
 // half written is removed, and the next begin() tries anew.
 #pragma once
 
@@ -64,7 +64,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Collective. False: some rank's disk has not answered for twice the `deadline`; this checkpoint is left out.
+  /// Collective. False: some rank's disk has not answered for twice the `deadline`; this checkpoint is skipped.
   [[nodiscard]] bool begin(const Progress& progress, bool best);
 
   /// Checkpoints that begin from now on are spans of it; null: of none.
@@ -98,7 +98,7 @@ class CheckpointWriter {
   [[nodiscard]] CheckpointOutcome conclude(const Task& task, WriteReport own);
   void commit(const Task& task, const std::vector<WriteReport>& reports, const std::string& directory);
   [[nodiscard]] bool all_idle(std::int64_t step);
-  [[nodiscard]] bool idle_within(std::chrono::milliseconds patience);
+  [[nodiscard]] bool idle_within(std::chrono::milliseconds timeout);
   [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
 
   Communicator& communicator_;

@@ -14,7 +14,6 @@
 #include "launch/mpirun.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
-#include "observe/gpu_events.hpp"
 #include "observe/rank_gpu.hpp"
 #include "telemetry/text.hpp"
 #include "train/device_choice.hpp"

@@ -42,12 +42,12 @@ void Board::start(std::int64_t steps, std::int64_t steps_per_epoch) {
   }
   board_ = std::make_unique<telemetry::TensorBoard>(run_.job.run_directory + "/tensorboard", steps);
   if (!board_->is_new()) return;
-  tell_job();
+  write_job();
   board_->graph(board_nodes(graph_));
-  if (options.images) tell_inputs(steps, steps_per_epoch);
+  if (options.images) write_inputs(steps, steps_per_epoch);
 }
 
-void Board::tell_job() {
+void Board::write_job() {
   const Json job = Json::parse(run_.job.canonical, nullptr, false);
   if (job.is_discarded()) return;  // a job that was put together in C++ has no text
   board_->text(0, "job", "```\n" + job.dump(2) + "\n```");
@@ -61,7 +61,7 @@ void Board::tell_job() {
   board_->hyper_parameters(parameters, metrics);
 }
 
-void Board::tell_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
+void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
   const auto pipeline = data_.pipeline(run_.job, *data_.train, true);
   const auto& features = pipeline.outputs();
   const bool has_image = std::any_of(features.begin(), features.end(),
@@ -72,7 +72,6 @@ void Board::tell_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
 }
 
 void Board::event(const events::Event& event) {
-  if (next_ != nullptr) next_->event(event);
   if (board_) board_->event(event);
 }
 

@@ -1,5 +1,4 @@
-// Board: what a run shows in TensorBoard, on rank 0. It hears the events on their way to the run's sink and reads the
-// model; it changes neither.
+// Board: what a run shows in TensorBoard, on rank 0: its events, and at times its model.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@ namespace lockstep::observe {
 
 class Board final : public events::Sink {
  public:
-  /// `next`: told of every event first; may be null. What is referred to must outlive the board.
-  Board(const RankContext& run, const input::PreparedData& data, const Graph& graph, events::Sink* next)
-      : run_(run), data_(data), graph_(graph), next_(next) {}
+  /// What is referred to must outlive the board.
+  Board(const RankContext& run, const input::PreparedData& data, const Graph& graph)
+      : run_(run), data_(data), graph_(graph) {}
 
-  /// Before the first step: makes the file and tells what stands still, unless an earlier start has: the job, the
+  /// Before the first step: makes the file and writes what does not change, unless an earlier start has: the job, the
   /// graph, hyper-parameters and a sheet of inputs. `steps` are done already; `steps_per_epoch` gives spans of the job
   /// their length. Throws Error(cannot_create).
   void start(std::int64_t steps, std::int64_t steps_per_epoch);
@@ -33,13 +32,12 @@ class Board final : public events::Sink {
             exec::WorkerPool& pool);
 
  private:
-  void tell_job();
-  void tell_inputs(std::int64_t steps, std::int64_t steps_per_epoch);
+  void write_job();
+  void write_inputs(std::int64_t steps, std::int64_t steps_per_epoch);
 
   RankContext run_;
   const input::PreparedData& data_;
   const Graph& graph_;
-  events::Sink* next_;
   std::int64_t histogram_period_ = 0;  // steps; 0: never
   std::unique_ptr<telemetry::TensorBoard> board_;
 };

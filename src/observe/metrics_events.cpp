@@ -15,7 +15,6 @@ void MetricsEvents::event(const events::Event& event) {
     metrics_.add(Metric::balancer_moves, 1);
     metrics_.add(Metric::balancer_shards_moved, static_cast<double>(balance->shards_moved));
   }
-  if (next_ != nullptr) next_->event(event);
 }
 
 void MetricsEvents::on_checkpoint(const events::Checkpoint& checkpoint) {

@@ -1,5 +1,5 @@
-// Counts the rare events of a run (checkpoints, evaluations, moves of shares) in its metrics, and hands them on. On
-// rank 0, by the training thread.
+// Counts the rare events of a run (checkpoints, evaluations, moves of shards) in its metrics. On rank 0, by the
+// training thread.
 #pragma once
 
 #include "lockstep/events.hpp"
@@ -9,8 +9,7 @@ namespace lockstep::observe {
 
 class MetricsEvents final : public events::Sink {
  public:
-  /// `next` may be null.
-  MetricsEvents(telemetry::RankMetrics& metrics, events::Sink* next) : metrics_(metrics), next_(next) {}
+  explicit MetricsEvents(telemetry::RankMetrics& metrics) : metrics_(metrics) {}
   void event(const events::Event& event) override;
 
  private:
@@ -18,7 +17,6 @@ class MetricsEvents final : public events::Sink {
   void on_evaluation(const events::Evaluation& evaluation);
 
   telemetry::RankMetrics& metrics_;
-  events::Sink* next_;
 };
 
 }  // namespace lockstep::observe

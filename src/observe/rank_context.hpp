@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
@@ -16,15 +17,16 @@ namespace lockstep::observe {
 struct RankContext {
   const Job& job;
   Communicator& communicator;
-  const exec::Device& device;  ///< of this rank
-  events::Sink* const& sink;   ///< gets the events of rank 0; may be null, and another while the run is set up
+  const exec::Device& device;         ///< of this rank
+  std::vector<events::Sink*>& sinks;  ///< get the events of rank 0; observers add themselves
 
   /// Rank 0 writes files and emits events.
   [[nodiscard]] bool leads() const { return communicator.rank() == 0; }
   [[nodiscard]] std::chrono::milliseconds timeout() const { return job.timeout(); }
-  /// Passes an event to the sink, on rank 0.
+  /// Passes an event to the sinks, on rank 0.
   void emit(const events::Event& event) const {
-    if (leads() && sink != nullptr) sink->event(event);
+    if (!leads()) return;
+    for (events::Sink* const sink : sinks) sink->event(event);
   }
   void warn(std::string message) const { emit(events::Warning{std::move(message)}); }
 };

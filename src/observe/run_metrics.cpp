@@ -42,7 +42,10 @@ std::unique_ptr<RunMetrics> RunMetrics::make(const RankContext& run) {
 }
 
 RunMetrics::RunMetrics(const RankContext& run)
-    : run_(run), metrics_(std::make_shared<telemetry::RankMetrics>()), recorder_(run.communicator.recorder()) {
+    : run_(run),
+      metrics_(std::make_shared<telemetry::RankMetrics>()),
+      events_(*metrics_),
+      recorder_(run.communicator.recorder()) {
   for (const auto& metric : telemetry::metric_list()) {
     const bool counts = metric.kind != telemetry::MetricKind::gauge;
     const bool own =
@@ -93,12 +96,6 @@ std::string RunMetrics::run_name() const {
   return (directory.has_filename() ? directory.filename() : directory.parent_path().filename()).string();
 }
 
-events::Sink* RunMetrics::through(events::Sink* next) {
-  if (!run_.leads()) return next;
-  events_ = std::make_unique<MetricsEvents>(*metrics_, next);
-  return events_.get();
-}
-
 std::string RunMetrics::path(const char* name) const {
   return fmt::format("{}/metrics/{}", run_.job.run_directory, name);
 }
@@ -107,13 +104,14 @@ telemetry::MetricLabels RunMetrics::target_labels() const {
   return {{"job", run_.job.name}, {"run", run_name()}};
 }
 
-void RunMetrics::serve(const RunFacts& facts, const data::Loader& loader, std::function<double()> bytes_read) {
+void RunMetrics::serve(const RunFacts& facts, const RankGpu& gpu, const data::Loader& loader,
+                       std::function<double()> bytes_read) {
   loader_ = &loader;
   bytes_read_ = std::move(bytes_read);
   began_ = Clock::now();
   begin_rank(facts);
   if (run_.leads()) begin_job(facts);
-  open_gpu(facts.gpu);
+  open_gpu(gpu);
   const auto& telemetry = run_.job.telemetry;
   const int rank = run_.communicator.rank();
   const int port = telemetry.prometheus_port + run_.communicator.topology().local_rank(rank);
@@ -123,7 +121,7 @@ void RunMetrics::serve(const RunFacts& facts, const data::Loader& loader, std::f
                                  .rank = rank,
                                  .key = run_.job.place_of("job.telemetry.prometheus.address").text()},
       metrics_, [this](telemetry::RankMetrics& metrics) { sample(metrics); });
-  tell_ports();
+  publish_ports();
   metrics_->set(State::training);
 }
 
@@ -180,13 +178,13 @@ void RunMetrics::begin_job(const RunFacts& facts) {
 
 void RunMetrics::open_gpu(const RankGpu& gpu) {
   if (!gpu.library) return;
-  std::string told;  // already, when the run began
-  gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, told);
+  std::string problem;  // reported when the run began
+  gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, problem);
   if (gpu_) gpu_->describe(*metrics_);
 }
 
 // Rank 0 writes down where each rank is scraped, and warns of ports that are not those asked for.
-void RunMetrics::tell_ports() {
+void RunMetrics::publish_ports() {
   const int mine = exporter_->port();
   std::vector<int> ports(static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ports)),
@@ -210,7 +208,7 @@ void RunMetrics::tell_ports() {
   const std::string problem =
       write_targets(telemetry::targets_json(targets, telemetry.prometheus_address, target_labels()));
   if (!problem.empty()) {
-    run_.warn("Prometheus is not told where the ranks are: " + problem);
+    run_.warn("Prometheus cannot discover the ranks: " + problem);
   }
 }
 
@@ -320,16 +318,6 @@ void RunMetrics::set_job(const StepReport& report) {
   to.set(Metric::epoch, static_cast<double>(report.step) / steps_per_epoch_);
   to.set(Metric::checkpoint_failures, static_cast<double>(report.checkpoint_failures));
   if (period_steps_ > 0) to.set(Metric::checkpoint_interval, period_steps_ * seconds_since(began_) / steps_);
-}
-
-PhaseMetrics::PhaseMetrics(RunMetrics* metrics, State state, Phase phase) : metrics_(metrics), phase_(phase) {
-  if (metrics_ != nullptr) metrics_->metrics_->set(state);
-}
-
-PhaseMetrics::~PhaseMetrics() {
-  if (metrics_ == nullptr) return;
-  metrics_->metrics_->add(phase_, seconds_since(start_));
-  metrics_->metrics_->set(State::training);
 }
 
 }  // namespace lockstep::observe

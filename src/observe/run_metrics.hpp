@@ -4,7 +4,7 @@
 // checkpoints, evaluations) comes as events. Rank 0 writes into the run directory:
 //
 //   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after an orderly end. Until then the
-//                         same stands in the job's folder for targets, if it names one
+//                         same is in the job's folder for targets, if it names one
 //   metrics/final.prom    the job's last numbers, for the textfile collector
 #pragma once
 
@@ -35,7 +35,6 @@ namespace lockstep::observe {
 /// What does not change while a run goes on.
 struct RunFacts {
   const Graph& graph;
-  const RankGpu& gpu;
   const std::map<std::string, double>& restarts;  ///< by reason, of the launch that the run is part of
   std::string exactness;
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
@@ -65,30 +64,32 @@ class RunMetrics {
   RunMetrics(const RunMetrics&) = delete;
   RunMetrics& operator=(const RunMetrics&) = delete;
 
-  /// Events of the run go to `next` (null: nowhere) and are counted on the way. Lives as long as this.
-  [[nodiscard]] events::Sink* through(events::Sink* next);
+  /// Counts the events of the run that are rare: checkpoints, evaluations, moves of shards.
+  [[nodiscard]] events::Sink& events() { return events_; }
 
   /// Every rank calls it, when it is about to train: begins to serve, and rank 0 writes where. `loader` and
   /// `bytes_read` are asked when somebody scrapes. Throws Error(configuration) for an address that is none of this
   /// host's.
-  void serve(const RunFacts& facts, const data::Loader& loader, std::function<double()> bytes_read);
+  void serve(const RunFacts& facts, const RankGpu& gpu, const data::Loader& loader, std::function<double()> bytes_read);
 
   void step_done(const StepReport& report, const exec::StepSums& sums);
+  /// What the rank is doing, and the time that it has spent on it beside its steps.
+  void set_state(telemetry::State state) { metrics_->set(state); }
+  void add(telemetry::Phase phase, double seconds) { metrics_->add(phase, seconds); }
   void loss_is_not_finite() {
     if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
   }
   /// What this rank's GPU was slowed by when it was looked at last.
   [[nodiscard]] GpuCause gpu_cause() const { return gpu_cause_; }
-  /// The run has come to its end in order: nobody need ask for these ranks any more.
+  /// The run has come to its end in order: the ranks need not be scraped any more.
   void ended() { ended_ = true; }
 
  private:
-  friend class PhaseMetrics;
   explicit RunMetrics(const RankContext& run);
   void begin_rank(const RunFacts& facts);
   void begin_job(const RunFacts& facts);
   void open_gpu(const RankGpu& gpu);
-  void tell_ports();
+  void publish_ports();
   /// Why they could not be written, or "".
   [[nodiscard]] std::string write_targets(const std::string& json) const;
   void withdraw_targets() const;
@@ -104,7 +105,7 @@ class RunMetrics {
 
   RankContext run_;
   std::shared_ptr<telemetry::RankMetrics> metrics_;
-  std::unique_ptr<MetricsEvents> events_;
+  MetricsEvents events_;
   std::unique_ptr<telemetry::GpuSample> gpu_;
   telemetry::GpuWatch gpu_watch_;
   Clock::time_point looked_ = Clock::now();
@@ -119,20 +120,6 @@ class RunMetrics {
   bool counts_tokens_ = false, ended_ = false;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<telemetry::Exporter> exporter_;  ///< its threads use all of the above
-};
-
-/// While it lives the rank is in `state`; its lifetime is added to `phase`. `metrics` may be null.
-class PhaseMetrics {
- public:
-  PhaseMetrics(RunMetrics* metrics, telemetry::State state, telemetry::Phase phase);
-  ~PhaseMetrics();
-  PhaseMetrics(const PhaseMetrics&) = delete;
-  PhaseMetrics& operator=(const PhaseMetrics&) = delete;
-
- private:
-  RunMetrics* metrics_;
-  telemetry::Phase phase_;
-  Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace lockstep::observe

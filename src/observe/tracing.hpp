@@ -19,7 +19,7 @@ class Tracing {
   /// Every rank calls it before its first step: they agree on rank 0's steps and compare their clocks, and rank 0
   /// removes what an earlier start left. `steps`: done so far; `kernels`: of a shard, forward and backward.
   void start(std::int64_t steps, std::size_t kernels);
-  /// Null where nobody asked for a timeline of this step (from 0).
+  /// Null where no timeline was asked for of this step (from 0).
   [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
     return step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_ : nullptr;
   }

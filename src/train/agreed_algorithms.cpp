@@ -25,7 +25,8 @@ std::vector<std::string> algorithms_of_first_rank(Communicator& communicator, co
 
 }  // namespace
 
-std::unique_ptr<exec::Executor> make_with_plans_of_first_rank(Communicator& communicator, const MakeExecutor& make) {
+std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator& communicator,
+                                                                   const MakeExecutor& make) {
   auto executor = make({});
   // Ranks choose at the same time, and all but always the same.
   const auto algorithms = algorithms_of_first_rank(communicator, executor->algorithms());

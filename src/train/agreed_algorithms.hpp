@@ -23,7 +23,7 @@ using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::ve
 
 /// One whose kernels compute on every rank as rank 0's do. Every rank calls it, with a GPU. Throws Error(usage) where a
 /// library does not propose here what rank 0's took.
-[[nodiscard]] std::unique_ptr<exec::Executor> make_with_plans_of_first_rank(Communicator& communicator,
-                                                                            const MakeExecutor& make);
+[[nodiscard]] std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator& communicator,
+                                                                                 const MakeExecutor& make);
 
 }  // namespace lockstep::train

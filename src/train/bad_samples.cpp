@@ -21,7 +21,7 @@ std::string write(const std::vector<data::ReplacedSample>& samples) {
 }
 
 void read(std::string_view bytes, std::vector<data::ReplacedSample>& samples) {
-  data::ByteReader reader(bytes, "what a rank tells of replaced samples ends too early");
+  data::ByteReader reader(bytes, "what a rank reports of replaced samples ends too early");
   while (!reader.rest().empty()) {
     data::ReplacedSample& sample = samples.emplace_back();
     sample.set = reader.text();
@@ -60,10 +60,10 @@ std::vector<data::ReplacedSample> gather_replaced(data::ReplacedSamples& replace
   return samples;
 }
 
-void BadSamples::tell(std::int64_t step) {
+void BadSamples::report(std::int64_t step) {
   const Operation operation{"bad samples", static_cast<std::uint64_t>(step), run_.timeout()};
   for (const auto& sample : gather_replaced(*replaced_, run_.communicator, operation)) {
-    if (!told_.insert(key(sample)).second) continue;
+    if (!reported_.insert(key(sample)).second) continue;
     run_.emit(events::BadSample{.step = step,
                                 .set = sample.set,
                                 .sample = sample.id,

@@ -1,5 +1,5 @@
-// Samples that ranks have replaced (data.bad_samples: replace) are told by rank 0, each once: an event `bad_sample`,
-// which stands in the run directory's events, too.
+// Samples that ranks have replaced (data.bad_samples: replace) are reported by rank 0, each once: an event
+// `bad_sample`, which is kept in the run directory's events, too.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class BadSamples {
   /// What this rank asks for on the exchange of scalars.
   [[nodiscard]] std::uint32_t flags() const { return replaced_->any() ? kSamplesReplaced : 0; }
   /// Every rank calls it, at the same step.
-  void tell(std::int64_t step);
+  void report(std::int64_t step);
 
  private:
   const RunContext& run_;
   std::shared_ptr<data::ReplacedSamples> replaced_;
-  std::set<std::pair<std::string, std::int64_t>> told_;  ///< set and id; on rank 0
+  std::set<std::pair<std::string, std::int64_t>> reported_;  ///< set and id; on rank 0
 };
 
 }  // namespace lockstep::train

@@ -17,8 +17,7 @@
 #include "device/threads.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/prometheus_query.hpp"
-#include "train/earlier_runs.hpp"
+#include "train/known_speeds.hpp"
 
 namespace lockstep::train {
 
@@ -27,7 +26,6 @@ namespace {
 constexpr double kProbeGain = 0.1;     // a short probe is noisy
 constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
 constexpr int kProbeRounds = 15;
-constexpr std::chrono::seconds kAnswerPatience{5};  // of a Prometheus server
 constexpr const char* kThisRun = "steps of this run";
 constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
 constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
@@ -53,10 +51,10 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
   counts_ = first_counts();
   assignment_ = comm::place_shards(counts_, {}, run.communicator.topology().host_of);
   const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
-  auto most = static_cast<int>(own_shards().size());
-  if (run.options.shares) most = shards;
-  if (is_automatic()) most = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
-  workers_ = exec::worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(most));
+  auto max_shards = static_cast<int>(own_shards().size());
+  if (run.options.shares) max_shards = shards;
+  if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
+  workers_ = exec::worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(max_shards));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
@@ -70,7 +68,8 @@ const std::vector<int>& Balancing::own_shards() const {
 }
 
 bool Balancing::is_automatic() const {
-  // With `exact: never` other shares are other bits: a run then keeps its first ones, so that it can be repeated.
+  // With `exact: never` another assignment gives other bits: a run then keeps its first one, so that it can be
+  // repeated.
   const BalanceMode mode = run_.job.balance.mode;
   return (mode == BalanceMode::automatic || mode == BalanceMode::prometheus) && run_.job.exact != Exactness::never &&
          run_.communicator.size() > 1 && !run_.options.shares;
@@ -104,7 +103,7 @@ std::vector<int> Balancing::first_counts() {
   return comm::counts_by_weights(shards, weights_);
 }
 
-int Balancing::most_host_shards(const exec::GradientLayout& layout) const {
+int Balancing::max_host_shards(const exec::GradientLayout& layout) const {
   std::int64_t elements = 0;
   for (const auto& bucket : layout.buckets) elements += bucket.elements;
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
@@ -130,38 +129,21 @@ double Balancing::probe(exec::Executor& executor, const exec::GradientLayout& la
   return median(std::move(seconds));
 }
 
-std::vector<double> Balancing::known_speeds(const balance::Record& record, const std::string& workload,
-                                            const std::vector<balance::RankPlace>& places) {
-  if (record.fits(hosts(), workers_of_ranks_)) {
-    evidence_ = "speeds of the checkpoint";
-    return record.seconds_per_shard;
-  }
-  evidence_ = "a probe at the start";
-  const std::string& url = run_.job.balance.prometheus;
-  if (url.empty()) return {};
-  const auto answer = telemetry::query_prometheus(url, earlier_runs_query(workload), kAnswerPatience);
-  const auto earlier = earlier_speeds(answer.samples, places);
-  if (earlier.complete()) {
-    evidence_ = fmt::format("earlier runs, from {}: {}", url, earlier.evidence);
-    return earlier.seconds_per_shard;
-  }
-  const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
-  run_.warn(fmt::format("balance: {} {}; the first shares are by a probe", url,
-                        answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem));
-  return {};
-}
-
 void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
                       const balance::Record& record, std::int64_t step) {
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
-                 .most_shards = static_cast<double>(most_shards_ ? *most_shards_ : most_host_shards(layout)),
+                 .most_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(layout)),
                  .seconds_per_shard = 0};
   const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
-  std::vector<double> speeds;
-  if (run_.leads()) speeds = known_speeds(record, workload, places);
-  bool known = !speeds.empty();
+  KnownSpeeds speeds;
+  if (run_.leads()) {
+    speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, places);
+    if (!speeds.warning.empty()) run_.warn(speeds.warning);
+  }
+  bool known = !speeds.seconds_per_shard.empty();
+  evidence_ = known ? speeds.evidence : "a probe at the start";
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
   if (!known) {
     mine.seconds_per_shard = probe(executor, layout);
@@ -170,7 +152,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);
   if (known) {
     for (std::size_t r = 0; r < facts.size() && run_.leads(); ++r) {
-      facts[r].seconds_per_shard = speeds[r];
+      facts[r].seconds_per_shard = speeds.seconds_per_shard[r];
     }
   }
   if (run_.leads()) {
@@ -192,7 +174,7 @@ void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
     options.most_shards.push_back(static_cast<int>(rank.most_shards));
     room += options.most_shards.back();
   }
-  // Equal shares are tried even where memory seems too small for them: it is only an estimate.
+  // An equal assignment is tried even where memory seems too small for them: it is only an estimate.
   for (std::size_t r = 0; r < facts.size(); ++r) {
     options.most_shards[r] = std::max(options.most_shards[r], room < options.shards ? options.shards : counts_[r]);
   }
@@ -226,7 +208,15 @@ void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& l
   data_wait_ += measure_.data / workers_;
 }
 
-// A rank's cause is told when it appears, and stands in the evidence while it lasts.
+balance::MeasureValues Balancing::measured(const StepMeasure& step) {
+  measure_.exchange = step.exchange;
+  measure_.fixed = step.last_update;
+  measure_.gpu = static_cast<double>(step.gpu);
+  measure_.joules = step.joules.value_or(-1);
+  return balance::to_values(measure_);
+}
+
+// A rank's cause is reported when it appears, and is part of the evidence while it lasts.
 void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
   gpu_causes_.resize(ranks.size());
   evidence_ = kThisRun;
@@ -248,32 +238,33 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
   }
 }
 
-bool Balancing::after_scalars(const exec::StepSums& sums, std::int64_t step, double seconds) {
+bool Balancing::decide(const exec::StepSums& sums, std::int64_t step, double seconds) {
   std::vector<balance::RankMeasure> ranks;
   for (std::size_t at = 0; at < sums.rank_values.size(); at += balance::kMeasures) {
     ranks.push_back(balance::from_values(sums.rank_values.data() + at));
   }
-  if (run_.leads()) {
-    waiting_->add(ranks);
-    note_gpus(ranks);
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-      if (ranks[r].joules >= 0) energy_[static_cast<int>(r)] = ranks[r].joules;
-    }
-    shard_seconds_.clear();
-    for (std::size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) {
-      if (ranks[r].shards > 0) shard_seconds_[static_cast<int>(r)] = ranks[r].compute / ranks[r].shards;
-    }
-  }
-  const bool moves = (sums.flags & kSharesMove) != 0;
+  if (run_.leads()) note(ranks);
+  const bool moves = (sums.flags & kAssignmentChanges) != 0;
   if (moves) {
     move(step);
   } else if (run_.leads()) {
-    decide(ranks, step, seconds);
+    ask_balancer(ranks, step, seconds);
   }
   return moves;
 }
 
-void Balancing::decide(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
+void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
+  waiting_->add(ranks);
+  note_gpus(ranks);
+  shard_seconds_.clear();
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    if (ranks[r].joules >= 0) energy_[rank] = ranks[r].joules;
+    if (ranks.size() > 1 && ranks[r].shards > 0) shard_seconds_[rank] = ranks[r].compute / ranks[r].shards;
+  }
+}
+
+void Balancing::ask_balancer(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
   if (balancer_) pending_ = balancer_->observe(counts_, ranks, seconds);
   if (!run_.options.shares) return;
   auto counts = run_.options.shares(step);

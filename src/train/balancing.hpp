@@ -1,9 +1,9 @@
 // Balancing: which rank computes which shards, on how many threads, and when that changes. Every rank has one; rank 0
-// decides (src/balance) and tells the others.
+// decides (src/balance) and broadcasts.
 //
-// A step: executor.train -> computed() -> exchange.finish -> exchanged() -> exchange_scalars(flags(), values()) ->
-// after_scalars() -> update -> updated(). What rank 0 decides after step t goes as a flag with the scalars of step
-// t + 1; then the counts are broadcast, and they hold from step t + 2 on.
+// A step: computed(), when its shards are; measured() and flags() go with the scalars of the step to all ranks; then
+// decide(). What rank 0 decides after step t goes as a flag with the scalars of step t + 1; then the counts are
+// broadcast, and they hold from step t + 2 on.
 #pragma once
 
 #include <map>
@@ -25,9 +25,17 @@
 
 namespace lockstep::train {
 
+/// What a rank has measured of a step, beside the seconds of its shards.
+struct StepMeasure {
+  double exchange = 0;            ///< seconds after its last shard: waiting for other ranks, and the exposed exchange
+  double last_update = 0;         ///< seconds, of the step before
+  GpuCause gpu = GpuCause::none;  ///< what slows its GPU
+  std::optional<double> joules = {};  ///< that its GPU has drawn since the start; none: not measured
+};
+
 class Balancing {
  public:
-  /// Equal shares, or by the job's weights. Throws Error(configuration) for a weight that is no rank's.
+  /// An equal assignment, or one by the job's weights. Throws Error(configuration) for a weight that is no rank's.
   explicit Balancing(const RunContext& run);
 
   [[nodiscard]] const comm::Assignment& assignment() const { return assignment_; }
@@ -36,36 +44,32 @@ class Balancing {
   [[nodiscard]] int workers() const { return workers_; }
 
   /// No more shards than its memory can hold; else that of its host is asked.
-  void limit(int most_shards) { most_shards_ = most_shards; }
-  /// With `auto`: better first shares, from the record of a checkpoint of the same ranks, from earlier runs as a
+  void limit(int max_shards) { max_shards_ = max_shards; }
+  /// With `auto`: a better first assignment, from the record of a checkpoint of the same ranks, from earlier runs as a
   /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
   /// `workload`: workload_of() of the graph.
   void start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
              const balance::Record& record, std::int64_t step);
 
   void computed(exec::Executor& executor, const exec::GradientLayout& layout);
-  void exchanged(double seconds) { measure_.exchange = seconds; }
-  void updated(double seconds) { measure_.fixed = seconds; }
-  /// What this rank's GPU is slowed by; told beside decisions.
-  void gpu_cause(GpuCause cause) { measure_.gpu = static_cast<double>(cause); }
-  /// That this rank's GPU has drawn since the start; told to all.
-  void joules(double joules) { measure_.joules = joules; }
+  /// What this rank reports of the step to all others.
+  [[nodiscard]] balance::MeasureValues measured(const StepMeasure& step);
   /// Seconds that this rank has waited for input since the start: its workers' waits for a shard's inputs, added up and
-  /// divided by the number of workers. Every figure of it that a run tells is this one (docs/observability.md).
+  /// divided by the number of workers. Every figure of it that a run reports is this one (docs/observability.md).
   [[nodiscard]] double data_wait_seconds() const { return data_wait_; }
-  [[nodiscard]] std::uint32_t flags() const { return pending_ ? kSharesMove : 0; }
-  [[nodiscard]] balance::MeasureValues values() const { return balance::to_values(measure_); }
-  /// `step`: done with this one; `seconds`: it took. Returns whether the shares are others from the next step on.
-  bool after_scalars(const exec::StepSums& sums, std::int64_t step, double seconds);
+  [[nodiscard]] std::uint32_t flags() const { return pending_ ? kAssignmentChanges : 0; }
+  /// Every rank calls it, with the sums of the step. `step`: done with this one; `seconds`: it took. Returns whether
+  /// the assignment is another one from the next step on.
+  bool decide(const exec::StepSums& sums, std::int64_t step, double seconds);
 
-  /// Shards of each rank of an evaluation of `shards` in all, as shares of training are chosen: by the speeds of now,
+  /// Shards of each rank of an evaluation of `shards` in all, as those of training are chosen: by the current speeds,
   /// by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every rank calls it.
   [[nodiscard]] std::vector<int> evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const;
 
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
-  /// Seconds a shard of each rank in the last step, by rank; ranks without one are left out.
+  /// Seconds a shard of each rank in the last step, by rank; ranks without one are not in it.
   [[nodiscard]] const events::ByRank& shard_seconds() const { return shard_seconds_; }
   /// Joules by rank since the start; of those that measure them.
   [[nodiscard]] const events::ByRank& energy() const { return energy_; }
@@ -80,16 +84,14 @@ class Balancing {
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts();
   /// Whose partial sums the host's memory can hold.
-  [[nodiscard]] int most_host_shards(const exec::GradientLayout& layout) const;
-  /// On rank 0: speeds that need no probe, and where they are from; empty: there are none.
-  [[nodiscard]] std::vector<double> known_speeds(const balance::Record& record, const std::string& workload,
-                                                 const std::vector<balance::RankPlace>& places);
+  [[nodiscard]] int max_host_shards(const exec::GradientLayout& layout) const;
   [[nodiscard]] double probe(exec::Executor& executor, const exec::GradientLayout& layout) const;
   void make_balancer(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
   bool try_idle();
   void note_gpus(const std::vector<balance::RankMeasure>& ranks);
-  void decide(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
+  void note(const std::vector<balance::RankMeasure>& ranks);
+  void ask_balancer(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
   void move(std::int64_t step);
   void emit(const balance::Decision& decision, int moved, std::int64_t step) const;
 
@@ -98,11 +100,11 @@ class Balancing {
   std::vector<int> counts_;
   std::vector<double> weights_;  // of the job; empty: it has none
   int workers_ = 1;
-  std::optional<int> most_shards_;
+  std::optional<int> max_shards_;
   std::vector<int> workers_of_ranks_;
   std::unique_ptr<balance::Balancer> balancer_;  // rank 0
   std::unique_ptr<balance::Waiting> waiting_;
-  std::optional<balance::Decision> pending_;  // rank 0: the others are not told yet
+  std::optional<balance::Decision> pending_;  // rank 0: not broadcast yet
   balance::RankMeasure measure_;
   double data_seconds_ = 0;  // of the steps before
   double data_wait_ = 0;     // the same, the mean of the workers

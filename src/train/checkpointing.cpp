@@ -7,7 +7,7 @@
 
 #include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
-#include "train/start_facts.hpp"
+#include "train/start_check.hpp"
 
 namespace lockstep::train {
 
@@ -19,11 +19,11 @@ constexpr Operation kStarting{"run directory", 0};  ///< what rank 0 does there 
 
 Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& files) : run_(run), files_(files) {
   if (run_.job.checkpoint.never) return;
-  checkpoint::LockPatience patience;
-  if (run_.options.watcher != nullptr) patience.patience = checkpoint::kFormerRankPatience;
-  patience.warn = [&](const std::string& message) { run_.warn(message); };
+  checkpoint::LockWait wait;
+  if (run_.options.watcher != nullptr) wait.limit = checkpoint::kFormerRankWait;
+  wait.warn = [&](const std::string& message) { run_.warn(message); };
   comm::work_of_first_rank(run_.communicator, kStarting, [&] {
-    directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, patience);
+    directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, wait);
   });
   checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
@@ -59,12 +59,12 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
     notes.insert(notes.end(), faults.begin(), faults.end());
     if (checkpoint && !faults.empty()) continue;
-    if (run_.leads() && !notes.empty()) tell_of_damage(fmt::format("{}", fmt::join(notes, "; ")));
+    if (run_.leads() && !notes.empty()) warn_of_damage(fmt::format("{}", fmt::join(notes, "; ")));
     return checkpoint;
   }
 }
 
-void Checkpointing::tell_of_damage(const std::string& notes) const {
+void Checkpointing::warn_of_damage(const std::string& notes) const {
   const std::string& resume = run_.options.resume;
   if (resume != "auto") throw Error(ExitCode::data, "--resume: expected a checkpoint: " + notes);
   run_.warn("passed over a damaged checkpoint: " + notes);
@@ -126,12 +126,11 @@ void Checkpointing::prepare(const optim::Model& model, const std::vector<std::st
       run_.communicator, checkpoint::sources_of(model, state_names), std::move(options), files_);
 }
 
-void Checkpointing::write(const checkpoint::Progress& progress, bool best, Phases& phases) {
+void Checkpointing::write(const checkpoint::Progress& progress, bool best) {
   if (!writer_) {
     begun_step_ = progress.step;
     return;
   }
-  const PhaseTimer timer(phases, "checkpoint");
   last_never_began_ = !writer_->begin(progress, best);
   if (last_never_began_) {
     ++failures_;
@@ -164,9 +163,8 @@ void Checkpointing::report() {
   }
 }
 
-void Checkpointing::finish(Phases& phases) {
+void Checkpointing::finish() {
   if (!writer_) return;
-  const PhaseTimer timer(phases, "checkpoint");
   std::string failure = writer_->finish();
   if (failure.empty() && last_never_began_) failure = checkpoint::kNoAnswer;
   report();

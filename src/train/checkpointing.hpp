@@ -10,7 +10,6 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/writer.hpp"
-#include "core/spans.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -32,10 +31,10 @@ class Checkpointing {
 
   /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What
   /// goes wrong with it is a warning; the next one is tried again.
-  void write(const checkpoint::Progress& progress, bool best, Phases& phases);
-  /// Whether the checkpoint of this step is there or under way. finish() tells whether it could be written.
+  void write(const checkpoint::Progress& progress, bool best);
+  /// Whether the checkpoint of this step is there or under way. finish() reports whether it could be written.
   [[nodiscard]] bool has_begun(std::int64_t step) const { return begun_step_ == step; }
-  /// Where the newest checkpoint stands if it is of this step, else "". On rank 0.
+  /// The path of the newest checkpoint if it is of this step, else "". On rank 0.
   [[nodiscard]] std::string path(std::int64_t step) const;
 
   /// What is written of checkpoints that begin from now on are spans of it; null: of none.
@@ -43,11 +42,11 @@ class Checkpointing {
     if (writer_) writer_->trace(std::move(recorder));
   }
 
-  /// Tells of what has been written meanwhile; cheap.
+  /// Reports what has been written meanwhile; cheap.
   void report();
   /// Every rank calls it, at the end: waits for what is under way. Throws Error(infrastructure) on all ranks when the
   /// last checkpoint that was asked for could not be written, or not even begun.
-  void finish(Phases& phases);
+  void finish();
   /// Checkpoints that could not be written; on rank 0.
   [[nodiscard]] std::int64_t failures() const { return failures_; }
 
@@ -57,7 +56,7 @@ class Checkpointing {
                                               const std::string& path) const;
   /// The one to go on from, read by `reader`.
   [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader) const;
-  void tell_of_damage(const std::string& notes) const;
+  void warn_of_damage(const std::string& notes) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
 
   RunContext run_;

@@ -34,8 +34,8 @@ ContentCheck::ContentCheck(const RunContext& run, std::shared_ptr<input::SourceI
 }
 
 void ContentCheck::read(const std::stop_token& stop) {
-  const auto go_on = [&](double share) {
-    share_ = share;
+  const auto go_on = [&](double fraction) {
+    fraction_ = fraction;
     return !stop.stop_requested();
   };
   for (std::size_t i = 0; i < sets_.size() && !stop.stop_requested(); ++i) {
@@ -46,8 +46,8 @@ void ContentCheck::read(const std::stop_token& stop) {
 void ContentCheck::wait(comm::WorkProgress& progress) {
   double seen = -1;
   while (read_.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
-    if (share_ != seen) progress.advance();
-    seen = share_;
+    if (fraction_ != seen) progress.advance();
+    seen = fraction_;
   }
   read_.get();
 }
@@ -85,7 +85,7 @@ std::string ContentCheck::compare_ranks(std::int64_t step) {
     run_.warn(
         fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
                     "compared between the hosts; {:.0f} % is done",
-                    step, fmt::join(sets_, " and "), 100 * share_));
+                    step, fmt::join(sets_, " and "), 100 * fraction_));
   }
   const Operation operation{"content of the data set", static_cast<std::uint64_t>(step), run_.timeout()};
   (void)comm::work_together(run_.communicator, operation, [&](comm::WorkProgress& progress) {

@@ -22,7 +22,8 @@ namespace lockstep::train {
 
 class ContentCheck {
  public:
-  /// Begins to read. `sources`: those of prepare_data; nobody else uses them from now on. null: nothing is due.
+  /// Begins to read. `sources`: those of prepare_data; nothing else uses them from now on. null: there is nothing to
+  /// check.
   ContentCheck(const RunContext& run, std::shared_ptr<input::SourceIndexes> sources);
 
   /// Whether there are large sets that compare() has not compared yet; the same on all ranks.
@@ -41,7 +42,7 @@ class ContentCheck {
   RunContext run_;
   std::shared_ptr<input::SourceIndexes> sources_;
   std::vector<std::string> sets_, digests_;  ///< the large sets; by set, empty where another rank of the host reads it
-  std::atomic<double> share_{0};             ///< of the set that is being read
+  std::atomic<double> fraction_{0};          ///< read so far of the set that is being read
   std::future<void> read_;
   bool compared_ = false;
   std::jthread thread_;  ///< last: it uses the above

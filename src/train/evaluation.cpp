@@ -34,7 +34,7 @@ std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& 
         graph, Mode::inference, device, pool, 0,
         exec::ExecutorOptions{.lowered = options.lowered, .algorithms = algorithms});
   };
-  return options.alike ? make_with_plans_of_first_rank(communicator, make) : make({});
+  return options.alike ? make_with_algorithms_of_first_rank(communicator, make) : make({});
 }
 
 int shards_for(std::int64_t samples, std::int64_t shard_samples) {
@@ -138,7 +138,7 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
   });
 }
 
-// In rounds of as many shards a rank as equal shares have: so much memory it takes, however unequal they are.
+// In rounds of as many shards a rank as an equal assignment has, so that memory does not grow with an unequal one.
 void Evaluation::gather(std::vector<float>& rows, const Operation& operation) const {
   if (communicator_.size() == 1) return;
   const std::vector<int> counts = this->counts();

@@ -1,6 +1,6 @@
-// Evaluation: every sample exactly once, at any number of ranks and threads, with any shares, to the same bits:
-// per-sample values are gathered and added in order of the sample ids, in double. A rank may be slower than the others
-// by any time (work_together.hpp); only one that finishes no shard for a while is a hang.
+// Evaluation: every sample exactly once, at any number of ranks and threads, with any shard assignment, to the same
+// bits: per-sample values are gathered and added in order of the sample ids, in double. A rank may be slower than the
+// others by any time (work_together.hpp); only one that finishes no shard for a while is a hang.
 #pragma once
 
 #include <map>

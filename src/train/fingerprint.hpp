@@ -17,12 +17,12 @@ struct Fingerprint {
   std::string version;       ///< of lockstep
   std::string builds;        ///< library_builds()
   std::string algorithms;    ///< digest_of() what a job's kernels chose; empty: there was nothing to choose
-  std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; told, but not compared
+  std::string instructions;  ///< what oneDNN dispatches to, or "sm_90"; reported, but not compared
 
   /// "kernels 0123456789abcdef, oneDNN 2.6.3, builds 01234567, lockstep 0.1.0": what checkpoints keep and ranks
   /// compare. `builds` is a hash of them.
   [[nodiscard]] std::string text() const;
-  /// "avx2; libdnnl 0a1b2c, libm 607182": told beside it where it differs, to see why.
+  /// "avx2; libdnnl 0a1b2c, libm 607182": reported with it where it differs, to see why.
   [[nodiscard]] std::string detail() const;
 };
 
@@ -33,5 +33,12 @@ struct Fingerprint {
 /// bf16 where the CPU multiplies it, else in float32, whose kernels compute all else.
 [[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device = exec::cpu_device(),
                                            DType precision = DType::f32);
+
+/// "libdnnl 0a1b2c, libjpeg 3d4e5f, libm 607182, libpng16 93a4b5, libz c6d7e8": the names, sorted, each with the first
+/// digits of its build id (the GNU build id that the linker notes in a library; where it has none, the SHA-256 of its
+/// file). They are oneDNN, the C library's functions (libm, libmvec), the decoders of images (and zlib, which PNG is
+/// made of), and lockstep's own module for GPUs. NVIDIA's libraries are identified by their versions
+/// (DeviceInfo::libraries).
+[[nodiscard]] std::string library_builds();
 
 }  // namespace lockstep::train

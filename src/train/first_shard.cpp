@@ -6,7 +6,7 @@
 #include "input/loader_source.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/shard_hash.hpp"
-#include "train/start_facts.hpp"
+#include "train/start_check.hpp"
 
 namespace lockstep::train {
 

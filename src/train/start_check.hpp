@@ -1,11 +1,15 @@
-// What must be equal on all ranks before the first step: job, data, program and fingerprint.
+// What ranks compare before the first step, and what a run's checkpoints keep of it: job, data, program and
+// fingerprint.
 #pragma once
 
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/communicator.hpp"
+#include "train/run_context.hpp"
 
 namespace lockstep::train {
 
@@ -14,12 +18,27 @@ struct StartFact {
   std::string value;        ///< a digest, or a short text
   std::string remedy;       ///< what to try when it differs
   bool bits_only = false;   ///< a difference is allowed when the job does not require exact bits
-  std::string detail = {};  ///< told beside a value that differs, but not compared
+  std::string detail = {};  ///< reported with a value that differs, but not compared
 };
 
 /// Every rank calls it with the same names. Throws Error(usage) that names the rank and host that differ from the
 /// most common value. With `exact_required` false, differing `bits_only` facts are returned as warnings instead.
 std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool exact_required,
                                        Communicator& communicator, std::chrono::milliseconds timeout);
+
+/// The progress of a run that has done nothing yet. `algorithms`: what its kernels chose (Executor::algorithms()).
+/// Compares job, data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that
+/// differ. Where only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
+[[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
+                                                  const std::vector<std::string>& algorithms);
+
+/// Collective: compares one more thing that the bits depend on, `value` of at most 128 characters, in the same way.
+void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
+                  checkpoint::Progress& progress);
+
+/// What `exactness` says: in the start event and in checkpoints.
+inline constexpr const char* kBitwise = "bitwise";
+inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";
+inline constexpr const char* kAllReduce = "plain all-reduce";
 
 }  // namespace lockstep::train

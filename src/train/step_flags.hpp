@@ -1,14 +1,15 @@
-// What ranks ask of each other: flags that ride on the exchange of a step's scalars. What one rank asks for, all of
-// them see at the same step.
+// What ranks ask of each other: flags that travel with the scalars of a step. What one rank asks for, all of them see
+// at the same step.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::train {
 
-inline constexpr std::uint32_t kStopAsked = 1;
+inline constexpr std::uint32_t kStopRequested = 1;
 inline constexpr std::uint32_t kEndAfterCheckpoint = 2;
-inline constexpr std::uint32_t kSamplesReplaced = 4;  ///< a rank has samples to tell of: all gather them now
-inline constexpr std::uint32_t kSharesMove = 16;      ///< rank 0 has decided on other shares: it tells them now
+inline constexpr std::uint32_t kSamplesReplaced = 4;  ///< a rank has replaced samples to report: all gather them now
+inline constexpr std::uint32_t kAssignmentChanges =
+    16;  ///< rank 0 has decided on another shard assignment and broadcasts it now
 
 }  // namespace lockstep::train

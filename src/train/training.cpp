@@ -16,12 +16,12 @@
 #include "optim/cpu_updater.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/agreed_algorithms.hpp"
-#include "train/balance_record.hpp"
 #include "train/device_choice.hpp"
 #include "train/first_shard.hpp"
 #include "train/gpu_step.hpp"
 #include "train/job_graph.hpp"
-#include "train/start_facts.hpp"
+#include "train/known_speeds.hpp"
+#include "train/start_check.hpp"
 #include "train/step_flags.hpp"
 
 namespace lockstep::train {
@@ -44,11 +44,11 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
                    const TrainerOptions& options, const DataSets& own)
     : job_(job),
       communicator_(communicator),
-      recorder_(communicator.recorder()),
       registries_(registries),
       options_(options),
+      sinks_(options.sink == nullptr ? 0 : 1, options.sink),
       device_(choose_device(job, communicator)),
-      context_{{job_, communicator_, device_, options_.sink}, registries_, options_},
+      context_{{job_, communicator_, device_, sinks_}, registries_, options_},
       start_(Clock::now()),
       data_(input::prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
       content_check_(context_, data_.sources),
@@ -59,11 +59,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       steps_(total_steps(job, steps_per_epoch_)),
       balancing_(context_),
       schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
-      tracing_(context_, options_.profile),
       signals_(options.handle_signals) {
-  metrics_ = observe::RunMetrics::make(context_);
-  if (metrics_) options_.sink = metrics_->through(options.sink);
-  ask_gpu();
+  observers_ = std::make_unique<observe::Observers>(context_, options_.profile);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
   make_executor();
   progress_ = begin_progress(context_, data_, executor_->algorithms());
@@ -91,11 +88,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   balancing_.start(*executor_, layout_, workload_of(graph_),
                    recorded ? read_balance_record(job.run_directory) : balance::Record{}, progress_.step);
   make_loader();
-  serve_metrics();
-  if (context_.leads() && job.telemetry.tensorboard.enabled) {
-    board_ = std::make_unique<observe::Board>(context_, data_, graph_, options_.sink);
-    options_.sink = board_.get();
-  }
+  start_observers();
 }
 
 exec::ExecutorOptions Training::how_to_execute(const std::vector<std::string>& algorithms) const {
@@ -107,7 +100,7 @@ void Training::make_executor() {
     return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed,
                                             how_to_execute(algorithms));
   };
-  executor_ = computes_alike(job_, device_) ? make_with_plans_of_first_rank(communicator_, make) : make({});
+  executor_ = computes_alike(job_, device_) ? make_with_algorithms_of_first_rank(communicator_, make) : make({});
 }
 
 void Training::make_step() {
@@ -146,26 +139,17 @@ void Training::put_model() {
   executor_->use(updater_->values(model_));
 }
 
-void Training::ask_gpu() {
-  gpu_ = observe::rank_gpu(context_);
-  if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
-  if (gpu_.problem.empty()) return;
-  context_.warn(fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem));
-}
-
-void Training::serve_metrics() {
-  if (!metrics_) return;
+void Training::start_observers() {
   const auto& every = job_.checkpoint.every;
-  metrics_->serve({.graph = graph_,
-                   .gpu = gpu_,
-                   .restarts = options_.restarts,
-                   .exactness = progress_.exactness,
-                   .first_step = first_step_,
-                   .steps = steps_,
-                   .steps_per_epoch = steps_per_epoch_,
-                   .checkpoint_every = job_.checkpoint.never ? 0 : optim::to_steps(every, steps_per_epoch_),
-                   .workers = pool_->size()},
-                  *loader_, [this] { return static_cast<double>(data_.bytes_read()); });
+  observers_->start({.graph = graph_,
+                     .restarts = options_.restarts,
+                     .exactness = progress_.exactness,
+                     .first_step = first_step_,
+                     .steps = steps_,
+                     .steps_per_epoch = steps_per_epoch_,
+                     .checkpoint_every = job_.checkpoint.never ? 0 : optim::to_steps(every, steps_per_epoch_),
+                     .workers = pool_->size()},
+                    *loader_, data_, graph_);
 }
 
 void Training::make_loader() {
@@ -182,7 +166,7 @@ void Training::make_loader() {
   options.drawn = gpu_data_.train != nullptr;
   loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(job_, *data_.train, true), options);
   use_shares(options.first_step);
-  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, recorder_);
+  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, communicator_.recorder());
 }
 
 void Training::use_shares(std::uint64_t from_step) {
@@ -193,155 +177,152 @@ void Training::use_shares(std::uint64_t from_step) {
 }
 
 TrainResult Training::run() {
-  if (board_) board_->start(progress_.step, steps_per_epoch_);
   emit_start();
   if (resumed_ && !is_done()) {
     context_.emit(events::Restart{.step = progress_.step, .path = checkpointing_->path(progress_.step)});
   }
-  tracing_.start(progress_.step, executor_->program().instructions.size());
+  observers_->start_tracing(progress_.step, executor_->program().instructions.size());
   trace_next_step();
   loop_start_ = Clock::now();
   while (!is_done() && !interrupted_) step();
   training_seconds_ = seconds_since(loop_start_);
-  tracing_.finish();
+  observers_->finish_tracing();
   trace_next_step();
   if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
   if (!checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
-  {
-    const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
-    const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
-    checkpointing_->finish(phases_);
-  }
+  finish_checkpoints();
+  bad_samples_.report(progress_.step);  // of the last evaluation
+  updater_->fetch(model_);
+  TrainResult result = make_result();
+  emit_end(result);
+  observers_->ended();
+  return result;
+}
 
-  bad_samples_.tell(progress_.step);  // of the last evaluation
-
+TrainResult Training::make_result() const {
   TrainResult result;
   result.steps = progress_.step;
   result.samples = (progress_.step - first_step_) * job_.batch_size;
   result.seconds = training_seconds_;
   result.samples_per_second = training_seconds_ > 0 ? static_cast<double>(result.samples) / training_seconds_ : 0;
-  result.loss = last_loss_;
+  result.loss = last_.loss;
   result.metrics = progress_.metrics;
-  updater_->fetch(model_);
   result.parameters_sha256 = exec::sha256_of(model_.parameters);
   result.interrupted = interrupted_;
-  emit_end(result);
-  if (metrics_) metrics_->ended();
   return result;
 }
 
-void Training::trace_next_step() {
-  const auto recorder = tracing_.recorder(progress_.step);
-  if (recorder.get() == trace_) return;
-  trace_ = recorder.get();
-  if (trace_ != nullptr) tracing_.begin_recording();
-  executor_->trace(trace_);
-  exchange_->trace(trace_);
-  loader_->trace(recorder);
-  checkpointing_->trace(recorder);
+void Training::step() {
+  observe::StepScope step = observers_->step(progress_.step);
+  const exec::Plan work = feed();
+  const std::vector<exec::ShardScalars>& losses = compute(step, work);
+  const exec::StepSums sums = reduce(step, losses);
+  update(step, sums);
+  observe(step, sums);
 }
 
-void Training::step() {
-  const auto start = Clock::now();
-  const auto number = static_cast<std::uint64_t>(progress_.step);
-  TraceRanges* const ranges = trace_ == nullptr ? nullptr : trace_->ranges();
-  const TraceRange range(ranges, ranges == nullptr ? "" : fmt::format("step {}", number + 1));
-  loss_scale_ = progress_.loss_scale.scale;
-  gradient_scale_ = loss_scale_ > 0 ? loss_scale_ / targets_in_mean_ : 1;
-  exchange_->begin_step(number, balancing_.assignment());
+// What this rank computes in this step. Its inputs are on their way since the steps before.
+exec::Plan Training::feed() {
+  last_.loss_scale = progress_.loss_scale.scale;
+  last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / targets_in_mean_ : 1;
+  exchange_->begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
-  const std::vector<exec::ShardScalars>* results = nullptr;
-  observe::StepReport report;
+  return {balancing_.own_shards(), static_cast<float>(last_.gradient_scale)};
+}
+
+// Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
+const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::Plan& work) {
+  const auto phase = step.enter(observe::StepPhase::compute);
+  const auto& losses = executor_->train(work, step.number(), *source_, layout_, *exchange_);
+  balancing_.computed(*executor_, layout_);
+  return losses;
+}
+
+// Waits until every bucket is summed over all shards, and gathers what else all ranks need to know.
+exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
+  const auto phase = step.enter(observe::StepPhase::reduce);
+  exchange_->finish();
+  const balance::MeasureValues mine = balancing_.measured({.exchange = phase.seconds(),
+                                                           .last_update = last_.update_seconds,
+                                                           .gpu = observers_->gpu_cause(),
+                                                           .joules = observers_->energy()});
+  const std::uint32_t flags = stop_requests() | balancing_.flags() | bad_samples_.flags();
+  exec::StepSums sums = exec::exchange_scalars(*exchange_, losses, graph_.metrics.size(), flags, mine);
+  last_.loss = checked_loss(sums);
+  return sums;
+}
+
+void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
   {
-    const PhaseTimer timer(phases_, "compute");
-    const ActivityScope activity(recorder_.get(), "compute", number);
-    const TraceScope span(trace_, "compute", number);
-    results = &executor_->train({balancing_.own_shards(), static_cast<float>(gradient_scale_)}, number, *source_,
-                                layout_, *exchange_);
-    balancing_.computed(*executor_, layout_);
+    const auto phase = step.enter(observe::StepPhase::update);
+    optim::LossScale& scale = progress_.loss_scale;
+    last_.updated = updater_->update(model_, sums.count,
+                                     {.learning_rate = schedule_.at(progress_.step),
+                                      .step = progress_.step,
+                                      .update = progress_.step - scale.left_out,
+                                      .loss_scale = last_.gradient_scale});
+    if (last_.loss_scale > 0) optim::after_update(job_.loss_scale, last_.updated.left_out, progress_.step, scale);
   }
-  report.compute = seconds_since(start);
-  exec::StepSums sums;
-  {
-    const PhaseTimer timer(phases_, "exchange");
-    const TraceScope span(trace_, "exchange", number);
-    const auto computed = Clock::now();
-    exchange_->finish();
-    balancing_.exchanged(seconds_since(computed));
-    if (metrics_) balancing_.gpu_cause(metrics_->gpu_cause());
-    if (energy_) balancing_.joules(energy_->joules());
-    const std::uint32_t flags = wishes() | balancing_.flags() | bad_samples_.flags();
-    sums = exec::exchange_scalars(*exchange_, *results, graph_.metrics.size(), flags, balancing_.values());
-    report.exchange = seconds_since(computed);
-  }
-  last_loss_ = checked_loss(sums);
-  {
-    const PhaseTimer timer(phases_, "update");
-    const ActivityScope activity(recorder_.get(), "update", number);
-    const TraceScope span(trace_, "update", number);
-    const auto exchanged = Clock::now();
-    update(sums);
-    report.update = seconds_since(exchanged);
-    balancing_.updated(report.update);
-  }
+  last_.update_seconds = step.seconds(observe::StepPhase::update);
   ++progress_.step;
   progress_.samples += job_.batch_size;
-  report.seconds = seconds_since(start);
-  report.shards = results->size();
-  if (balancing_.after_scalars(sums, progress_.step, report.seconds)) {
-    use_shares(number + 1);
-  }
-  count_step(report, sums);
+}
+
+// All that follows from a step: numbers, events, other shards for the next one, evaluations and checkpoints.
+void Training::observe(const observe::StepScope& step, const exec::StepSums& sums) {
+  const double seconds = step.seconds();
+  const std::size_t shards = balancing_.own_shards().size();
+  if (balancing_.decide(sums, progress_.step, seconds)) use_shares(step.number() + 1);
+  const auto sent = exchange_->statistics();
+  observers_->step_done({.step = progress_.step,
+                         .seconds = seconds,
+                         .compute = step.seconds(observe::StepPhase::compute),
+                         .exchange = step.seconds(observe::StepPhase::reduce),
+                         .update = last_.update_seconds,
+                         .loss = last_.loss,
+                         .learning_rate = schedule_.at(progress_.step - 1),
+                         .gradient_norm = last_.updated.norm,
+                         .loss_scale = last_.loss_scale,
+                         .left_out = last_.updated.left_out,
+                         .shards = shards,
+                         .next_shards = balancing_.own_shards().size(),
+                         .shared_memory_bytes = sent.shared_memory_bytes,
+                         .network_bytes = sent.network_bytes,
+                         .checkpoint_failures = checkpointing_->failures()},
+                        sums);
   after_step(sums);
 }
 
-void Training::update(const exec::StepSums& sums) {
-  optim::LossScale& scale = progress_.loss_scale;
-  updated_ = updater_->update(model_, sums.count,
-                              {.learning_rate = schedule_.at(progress_.step),
-                               .step = progress_.step,
-                               .update = progress_.step - scale.left_out,
-                               .loss_scale = gradient_scale_});
-  if (loss_scale_ > 0) optim::after_update(job_.loss_scale, updated_.left_out, progress_.step, scale);
-}
-
-void Training::count_step(observe::StepReport report, const exec::StepSums& sums) {
-  if (!metrics_) return;
-  const auto sent = exchange_->statistics();
-  report.step = progress_.step;
-  report.loss = last_loss_;
-  report.gradient_norm = updated_.norm;
-  report.loss_scale = loss_scale_;
-  report.left_out = updated_.left_out;
-  report.learning_rate = schedule_.at(progress_.step - 1);
-  report.next_shards = balancing_.own_shards().size();
-  report.shared_memory_bytes = sent.shared_memory_bytes;
-  report.network_bytes = sent.network_bytes;
-  report.checkpoint_failures = checkpointing_->failures();
-  metrics_->step_done(report, sums);
+void Training::trace_next_step() {
+  if (!observers_->select_trace(progress_.step)) return;
+  const auto& recorder = observers_->trace();
+  executor_->trace(recorder.get());
+  exchange_->trace(recorder.get());
+  loader_->trace(recorder);
+  checkpointing_->trace(recorder);
 }
 
 double Training::checked_loss(const exec::StepSums& sums) const {
   const double loss = sums.loss / sums.count;
   if (std::isfinite(loss)) return loss;
-  if (metrics_) metrics_->loss_is_not_finite();
+  observers_->loss_is_not_finite();
   throw Error(
       ExitCode::diverged,
       fmt::format("step {}: the loss is {}, not a finite number; try {}a smaller learning rate, a longer warm-up, "
                   "or clip_norm",
                   progress_.step + 1, std::isnan(loss) ? "nan" : "infinite",
-                  loss_scale_ > 0 ? "precision: bf16, whose range is larger, " : ""));
+                  last_.loss_scale > 0 ? "precision: bf16, whose range is larger, " : ""));
 }
 
-std::uint32_t Training::wishes() const {
+std::uint32_t Training::stop_requests() const {
   using Wish = RunWatcher::Wish;
   const Wish wish = options_.watcher == nullptr ? Wish::none : options_.watcher->wish();
   const bool at_the_step = options_.stop_at > 0 && progress_.step + 1 >= options_.stop_at;
-  if (signals_.asked() || at_the_step || wish == Wish::end_now) return kStopAsked;
+  if (signals_.asked() || at_the_step || wish == Wish::end_now) return kStopRequested;
   return wish == Wish::end_after_checkpoint ? kEndAfterCheckpoint : 0;
 }
 
-bool Training::due(const Span& every) const {
+bool Training::is_period_over(const Span& every) const {
   const std::int64_t period = std::max<std::int64_t>(1, optim::to_steps(every, steps_per_epoch_));
   return progress_.step % period == 0 || progress_.step == steps_;
 }
@@ -352,31 +333,28 @@ std::int64_t Training::keep_every() const {
 }
 
 void Training::after_step(const exec::StepSums& sums) {
-  if ((sums.flags & kSamplesReplaced) != 0) bad_samples_.tell(progress_.step);
+  if ((sums.flags & kSamplesReplaced) != 0) bad_samples_.report(progress_.step);
   emit_step(sums);
-  if (board_ && board_->shows(progress_.step)) {
+  if (observe::Board* const board = observers_->board(); board != nullptr && board->shows(progress_.step)) {
     updater_->fetch(model_);
-    board_->show(progress_.step, model_.parameters, updater_->gradient(), *pool_);
+    board->show(progress_.step, model_.parameters, updater_->gradient(), *pool_);
   }
   if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
   checkpointing_->report();
-  if (validation_->wanted() && due(job_.evaluate.every)) evaluate();
-  const bool due_now = !job_.checkpoint.never && due(job_.checkpoint.every);
-  const std::uint32_t ends = due_now ? kStopAsked | kEndAfterCheckpoint : kStopAsked;
+  if (validation_->wanted() && is_period_over(job_.evaluate.every)) evaluate();
+  const bool periodic = !job_.checkpoint.never && is_period_over(job_.checkpoint.every);
+  const std::uint32_t ends = periodic ? kStopRequested | kEndAfterCheckpoint : kStopRequested;
   interrupted_ = (sums.flags & ends) != 0 && progress_.step < steps_;
-  const bool wanted = due_now || interrupted_;
+  const bool wanted = periodic || interrupted_;
   if (wanted && !checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
-  tracing_.step_done(progress_.step);
+  observers_->trace_step_done(progress_.step);
   trace_next_step();
 }
 
 void Training::evaluate() {
   bool best = false;
   {
-    const PhaseTimer timer(phases_, "evaluate");
-    const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::evaluating, telemetry::Phase::evaluate);
-    const ActivityScope activity(recorder_.get(), "evaluate", static_cast<std::uint64_t>(progress_.step));
-    const TraceScope span(trace_, "evaluate", static_cast<std::uint64_t>(progress_.step - 1));
+    const auto phase = observers_->enter(observe::StepPhase::evaluate, progress_.step);
     best = validation_->run(updater_->values(model_), balancing_, progress_);
   }
   if (best) write_checkpoint(true);
@@ -386,12 +364,15 @@ void Training::write_checkpoint(bool best) {
   // Who asks a run to stop may not wait for long: that checkpoint has no data_content, and the run that goes on from it
   // makes the check.
   if (content_check_.is_due() && !interrupted_) content_check_.compare(progress_);
-  const ActivityScope activity(recorder_.get(), "checkpoint", static_cast<std::uint64_t>(progress_.step));
-  const TraceScope span(trace_, "checkpoint", static_cast<std::uint64_t>(progress_.step - 1));
-  const observe::PhaseMetrics metrics(metrics_.get(), telemetry::State::checkpointing, telemetry::Phase::checkpoint);
+  const auto phase = observers_->enter(observe::StepPhase::checkpoint, progress_.step);
   updater_->fetch(model_);
-  checkpointing_->write(progress_, best, phases_);
+  checkpointing_->write(progress_, best);
   if (context_.leads() && !job_.checkpoint.never) write_balance_record(job_.run_directory, balancing_.record());
+}
+
+void Training::finish_checkpoints() {
+  const auto phase = observers_->enter(observe::StepPhase::checkpoint, progress_.step);
+  checkpointing_->finish();
 }
 
 }  // namespace lockstep::train

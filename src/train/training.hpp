@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "comm/reduce/exchange.hpp"
-#include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
@@ -19,13 +18,9 @@
 #include "input/loader_source.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
-#include "observe/board.hpp"
-#include "observe/rank_gpu.hpp"
-#include "observe/run_metrics.hpp"
-#include "observe/tracing.hpp"
+#include "observe/observers.hpp"
 #include "optim/schedule.hpp"
 #include "optim/updater.hpp"
-#include "telemetry/gpu_energy.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
 #include "train/checkpointing.hpp"
@@ -49,19 +44,25 @@ class Training {
   void put_model();
   void make_loader();
   void use_shares(std::uint64_t from_step);
-  void ask_gpu();
-  void serve_metrics();
-  void count_step(observe::StepReport report, const exec::StepSums& sums);
+  void start_observers();
+
   void step();
-  void update(const exec::StepSums& sums);
+  [[nodiscard]] exec::Plan feed();
+  const std::vector<exec::ShardScalars>& compute(observe::StepScope& step, const exec::Plan& work);
+  [[nodiscard]] exec::StepSums reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses);
+  void update(observe::StepScope& step, const exec::StepSums& sums);
+  void observe(const observe::StepScope& step, const exec::StepSums& sums);
+
   void trace_next_step();
   [[nodiscard]] double checked_loss(const exec::StepSums& sums) const;
   void after_step(const exec::StepSums& sums);
   void evaluate();
   void write_checkpoint(bool best);
+  void finish_checkpoints();
+  [[nodiscard]] TrainResult make_result() const;
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
-  [[nodiscard]] std::uint32_t wishes() const;  ///< flags of step_scalars.hpp
-  [[nodiscard]] bool due(const Span& every) const;
+  [[nodiscard]] std::uint32_t stop_requests() const;  ///< of step_flags.hpp
+  [[nodiscard]] bool is_period_over(const Span& every) const;
   [[nodiscard]] std::int64_t keep_every() const;
   void emit_start() const;
   void emit_step(const exec::StepSums& sums);
@@ -72,13 +73,12 @@ class Training {
 
   const Job& job_;
   Communicator& communicator_;
-  std::shared_ptr<FlightRecorder> recorder_;  ///< may be null
   const Registries& registries_;
   TrainerOptions options_;
+  std::vector<events::Sink*> sinks_;  ///< that get the events, on rank 0
   exec::Device device_;
   RunContext context_;
   Clock::time_point start_, loop_start_;
-  Phases phases_;
 
   input::PreparedData data_;
   ContentCheck content_check_;
@@ -101,21 +101,21 @@ class Training {
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<input::LoaderSource> source_;
   std::unique_ptr<Validation> validation_;
-  observe::Tracing tracing_;
-  TraceRecorder* trace_ = nullptr;  ///< of the step that is going on; null: nobody traces it
   SignalGuard signals_;
   double first_shard_seconds_ = 0;
   std::int64_t first_step_ = 0;
   bool resumed_ = false, interrupted_ = false;
   double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
-  double last_loss_ = 0, training_seconds_ = 0, reported_wait_ = 0;
-  double loss_scale_ = 0;        ///< of the last step, of the mean loss; 0: losses are not scaled
-  double gradient_scale_ = 1;    ///< of the last step: what the gradients of its summed losses were multiplied by
-  optim::UpdateResult updated_;  ///< of the last step
-  observe::RankGpu gpu_;
-  std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
-  std::unique_ptr<observe::Board> board_;         ///< on rank 0, where the job asks for it
-  std::unique_ptr<observe::RunMetrics> metrics_;  ///< null where nobody asked; last, since it is served from the above
+  double training_seconds_ = 0, reported_wait_ = 0;
+  /// Of the last step, or the one that is going on.
+  struct {
+    double loss = 0;
+    double loss_scale = 0;      ///< of the mean loss; 0: losses are not scaled
+    double gradient_scale = 1;  ///< what the gradients of its summed losses were multiplied by
+    optim::UpdateResult updated;
+    double update_seconds = 0;
+  } last_;
+  std::unique_ptr<observe::Observers> observers_;  ///< last: its threads read the above
 };
 
 }  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include "config/config.hpp"
 #include "device/device.hpp"
 #include "lockstep/version.hpp"
-#include "observe/gpu_events.hpp"
+#include "observe/rank_gpu.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
@@ -72,25 +72,25 @@ void Training::emit_start() const {
 }
 
 void Training::emit_step(const exec::StepSums& sums) {
-  if (!context_.leads() || options_.sink == nullptr) return;
+  if (!context_.leads() || sinks_.empty()) return;
   const double seconds = seconds_since(loop_start_);
   const double wait = balancing_.data_wait_seconds();
   const double done = static_cast<double>((progress_.step - first_step_) * job_.batch_size);
   events::Step event{.step = progress_.step,
                      .epoch = (progress_.step - 1) / steps_per_epoch_ + 1,
-                     .loss = last_loss_,
+                     .loss = last_.loss,
                      .learning_rate = schedule_.at(progress_.step - 1),
                      .samples_per_second = done / seconds,
                      .data_wait_seconds = wait - reported_wait_,
                      .seconds = seconds,
-                     .gradient_norm = updated_.norm};
+                     .gradient_norm = last_.updated.norm};
   for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
     event.metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
   }
-  if (loss_scale_ > 0) {
-    event.loss_scale = loss_scale_;
-    event.left_out = updated_.left_out;
+  if (last_.loss_scale > 0) {
+    event.loss_scale = last_.loss_scale;
+    event.left_out = last_.updated.left_out;
   }
   if (communicator_.size() > 1) event.shard_seconds = balancing_.shard_seconds();
   if (!balancing_.energy().empty()) event.energy_joules = balancing_.energy();
@@ -99,7 +99,8 @@ void Training::emit_step(const exec::StepSums& sums) {
 }
 
 void Training::emit_end(TrainResult& result) {
-  result.phases = shared_out(phases_.seconds(), balancing_.data_wait_seconds(), seconds_since(loop_start_));
+  result.phases =
+      shared_out(observers_->phases().seconds(), balancing_.data_wait_seconds(), seconds_since(loop_start_));
   const auto loader = loader_->counters();
   events::End event{.outcome = outcome(result),
                     .steps = result.steps,

@@ -26,9 +26,9 @@ class Validation {
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// The job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
-  /// Evaluates, each rank its share by `balancing`, and sets progress.metrics; every rank calls it. Returns whether the
-  /// metric of `checkpoint.best` is the best so far; sets progress.finished when that of `early_stop` has not improved
-  /// for `patience` evaluations.
+  /// Evaluates, each rank the shards that `balancing` gives it, and sets progress.metrics; every rank calls it. Returns
+  /// whether the metric of `checkpoint.best` is the best so far; sets progress.finished when that of `early_stop` has
+  /// not improved for `patience` evaluations.
   bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 
  private:

@@ -58,13 +58,6 @@ std::string why_not(const std::string& path) {
   return why;
 }
 
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// All files of a folder but the manifest, hashed.
 std::string hash_of_parts(const std::string& folder) {
   Sha256 hash;

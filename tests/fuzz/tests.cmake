@@ -54,7 +54,7 @@ endforeach()
 lockstep_fuzz_target(manifest ROOM checkpoint SOURCES checkpoint/manifest.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(safetensors ROOM checkpoint SOURCES checkpoint/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(checkpoint ROOM checkpoint MUTATOR manifest LINKS nlohmann_json::nlohmann_json
-  SOURCES checkpoint/checkpoint.cpp checkpoint/manifest.cpp checkpoint/safetensors.cpp checkpoint/input_files.cpp)
+  SOURCES checkpoint/checkpoint.cpp checkpoint/manifest.cpp checkpoint/safetensors.cpp checkpoint/files.cpp)
 
 lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
   SOURCES launch/hosts.cpp launch/child.cpp launch/processes.cpp)

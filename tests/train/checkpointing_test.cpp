@@ -58,23 +58,22 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   const Job job = config::default_job({"run_directory=" + (folder / "run"), "timeout=0.3"}, catalogue_of(registries));
   const auto alone = make_single_communicator();
   TrainerOptions options;
-  options.sink = &warnings;
+  std::vector<events::Sink*> sinks = {&warnings};
   const exec::Device device = exec::cpu_device();
   const optim::Model model = small_model(registries);
-  Phases phases;
   {
-    Checkpointing checkpointing({{job, *alone, device, options.sink}, registries, options}, disk.files);
+    Checkpointing checkpointing({{job, *alone, device, sinks}, registries, options}, disk.files);
     checkpointing.prepare(model, {}, 0, milliseconds(100));
-    checkpointing.write(progress_of(1), false, phases);
+    checkpointing.write(progress_of(1), false);
     EXPECT_TRUE(checkpointing.has_begun(1));
-    checkpointing.write(progress_of(2), false, phases);
+    checkpointing.write(progress_of(2), false);
     EXPECT_FALSE(checkpointing.has_begun(2));
     EXPECT_EQ(checkpointing.path(2), "");
     EXPECT_EQ(checkpointing.failures(), 1);
     EXPECT_EQ(warnings.all,
               std::vector<std::string>{"step 2: no checkpoint: the disk does not answer; training goes on"});
     try {
-      checkpointing.finish(phases);
+      checkpointing.finish();
       ADD_FAILURE() << "a run without its last checkpoint has not ended well";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::infrastructure);
@@ -85,14 +84,14 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
       std::this_thread::sleep_for(milliseconds(1));
     }
     try {  // step 1 is there, but it is not the last one that was asked for
-      checkpointing.finish(phases);
+      checkpointing.finish();
       ADD_FAILURE() << "a run without its last checkpoint has not ended well";
     } catch (const Error& error) {
       EXPECT_EQ(error.what(), std::string("the last checkpoint could not be written: the disk does not answer"));
     }
-    checkpointing.write(progress_of(2), false, phases);
+    checkpointing.write(progress_of(2), false);
     EXPECT_TRUE(checkpointing.has_begun(2));
-    checkpointing.finish(phases);
+    checkpointing.finish();
   }
   EXPECT_EQ(checkpoint::list_checkpoints(folder / "run/checkpoints").size(), 2u);
 }

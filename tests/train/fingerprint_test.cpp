@@ -4,7 +4,7 @@
 
 #include "core/digest.hpp"
 #include "lockstep/version.hpp"
-#include "train/library_builds.hpp"
+#include "train/fingerprint.hpp"
 
 namespace lockstep::train {
 

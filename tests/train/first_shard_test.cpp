@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "data/digits.hpp"
-#include "train/library_builds.hpp"
+#include "train/fingerprint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "observe/gpu_events.hpp"
+#include "observe/rank_gpu.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // First shares by what earlier runs took.
-#include "train/earlier_runs.hpp"
+#include "train/known_speeds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,41 @@
-#include "train/earlier_runs.hpp"
+#include "train/known_speeds.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 #include <map>
 
+#include "core/whole_file.hpp"
+
 namespace lockstep::train {
+
+namespace {
+
+std::string path_of(const std::string& run_directory) {
+  return run_directory + "/balance.json";
+}
+
+}  // namespace
+
+void write_balance_record(const std::string& run_directory, const balance::Record& record) {
+  if (record.hosts.empty()) return;
+  const nlohmann::ordered_json json{
+      {"hosts", record.hosts}, {"workers", record.workers}, {"seconds_per_shard", record.seconds_per_shard}};
+  (void)replace_whole_file(path_of(run_directory), json.dump(2) + "\n");
+}
+
+balance::Record read_balance_record(const std::string& run_directory) {
+  std::ifstream file(path_of(run_directory));
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  try {
+    return {json.at("hosts"), json.at("workers"), json.at("seconds_per_shard")};
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+}
 
 namespace {
 
@@ -65,6 +95,24 @@ EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& sam
   const std::string rest = ranks_text("by device", by_device);
   speeds.evidence += (speeds.evidence.empty() || rest.empty() ? "" : ", ") + rest;
   return speeds;
+}
+
+KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::string>& hosts,
+                         const std::vector<int>& workers, const std::string& prometheus, const std::string& workload,
+                         const std::vector<balance::RankPlace>& places) {
+  constexpr std::chrono::seconds kAnswerPatience{5};
+  if (record.fits(hosts, workers)) return {record.seconds_per_shard, "speeds of the checkpoint", ""};
+  if (prometheus.empty()) return {};
+  const auto answer = telemetry::query_prometheus(prometheus, earlier_runs_query(workload), kAnswerPatience);
+  const auto earlier = earlier_speeds(answer.samples, places);
+  if (earlier.complete()) {
+    return {earlier.seconds_per_shard, fmt::format("earlier runs, from {}: {}", prometheus, earlier.evidence), ""};
+  }
+  const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
+  return {{},
+          "",
+          fmt::format("balance: {} {}; the first shares are by a probe", prometheus,
+                      answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)};
 }
 
 }  // namespace lockstep::train
