@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "balance/split.hpp"
-#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 #include "core/median.hpp"
 #include "core/philox.hpp"
 

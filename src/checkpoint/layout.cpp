@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "checkpoint/safetensors.hpp"
-#include "comm/reduce/hosts.hpp"
+#include "comm/transport/hosts.hpp"
 
 namespace lockstep::checkpoint {
 

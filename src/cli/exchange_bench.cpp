@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "cli/exchange_place.hpp"
+#include "cli/reduce_device.hpp"
 #include "cli/svg_chart.hpp"
-#include "comm/reduce/exchange_times.hpp"
-#include "comm/reduce/hosts.hpp"
+#include "comm/reduce/reduce_times.hpp"
+#include "comm/transport/hosts.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"

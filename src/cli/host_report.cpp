@@ -12,8 +12,8 @@
 #include <optional>
 #include <span>
 
-#include "cli/exchange_place.hpp"
-#include "comm/reduce/exchange_times.hpp"
+#include "cli/reduce_device.hpp"
+#include "comm/reduce/reduce_times.hpp"
 #include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
 #include "device/device.hpp"

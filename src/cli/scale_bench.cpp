@@ -10,8 +10,8 @@
 
 #include "balance/balancer.hpp"
 #include "cli/supervisor_turn.hpp"
-#include "comm/reduce/assignment.hpp"
-#include "comm/reduce/exchange_scale.hpp"
+#include "comm/reduce/reduce_scale.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 #include "core/processor_time.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"

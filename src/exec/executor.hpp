@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_memory.hpp"

@@ -2,9 +2,9 @@
 // each kernel: small shards are bound by those.
 //
 // A graph holds the addresses that its kernels were given. Those of leaves differ from shard to shard, so there is a
-// graph for each set of them that turned up (a handful: comm/local_sums.hpp uses memory again); when any other has
-// moved, all graphs are made anew. What is launched for the first time is launched as it is, which lets libraries load
-// what they need.
+// graph for each set of them that turned up (a handful: comm/reduce/accumulation_buffers.hpp uses memory again); when
+// any other has moved, all graphs are made anew. What is launched for the first time is launched as it is, which lets
+// libraries load what they need.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "device/gpu/gpu.hpp"
 
 namespace lockstep::exec {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "core/trace.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"

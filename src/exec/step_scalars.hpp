@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "exec/executor.hpp"
 
 namespace lockstep::exec {

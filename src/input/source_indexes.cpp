@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 #include "data/bytes.hpp"
 #include "data/content_digest.hpp"
 #include "data/open.hpp"

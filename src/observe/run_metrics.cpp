@@ -9,7 +9,7 @@
 #include <span>
 #include <thread>
 
-#include "comm/reduce/hosts.hpp"
+#include "comm/transport/hosts.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
 #include "device/peak_flops.hpp"

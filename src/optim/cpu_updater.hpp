@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "device/row_blocks.hpp"
 #include "exec/worker_pool.hpp"
 #include "optim/updater.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/gpu/gpu_block.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/update_kernels.hpp"

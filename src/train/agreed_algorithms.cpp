@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 
 namespace lockstep::train {
 

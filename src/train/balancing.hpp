@@ -16,7 +16,7 @@
 #include "balance/record.hpp"
 #include "balance/waiting.hpp"
 #include "balance/weights.hpp"
-#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 #include "core/gpu_cause.hpp"
 #include "exec/executor.hpp"
 #include "exec/step_scalars.hpp"

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
 #include "data/bytes.hpp"

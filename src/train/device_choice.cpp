@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "comm/transport/gpu_messages.hpp"
+#include "comm/transport/gpu_transport.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gpu_kernels.hpp"

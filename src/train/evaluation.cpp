@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
 #include "exec/executor.hpp"
 #include "optim/gpu_updater.hpp"
 #include "train/run_context.hpp"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
 #include "core/digest.hpp"
 #include "device/device.hpp"
 

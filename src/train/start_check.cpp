@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 #include "core/digest.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"

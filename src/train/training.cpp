@@ -7,7 +7,7 @@
 
 #include "checkpoint/initialize.hpp"
 #include "comm/reduce/expected_bytes.hpp"
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "exec/thread_counts.hpp"

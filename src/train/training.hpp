@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/reduce/exchange.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"

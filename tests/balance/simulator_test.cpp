@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 
 namespace lockstep::balance {
 namespace {

@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "comm/exchange_cases.hpp"
-#include "comm/exchange_run.hpp"
-#include "comm/reduce/gpu_exchange.hpp"
-#include "cuda/checked_messages.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "comm/reduce_cases.hpp"
+#include "comm/reduce_run.hpp"
+#include "cuda/checked_transport.hpp"
 #include "device/fake_gpu.hpp"
 
 namespace lockstep::comm {

@@ -1,4 +1,4 @@
-#include "comm/reduce/host_leader.hpp"
+#include "comm/transport/host_leader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from shared import PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = pathlib.Path(os.environ["LOCKSTEP_BUILD"])
-CHECK, SHIM = BUILD / "bin/mpi_exchange_check", BUILD / "tests/libstop_at_mapping.so"
+CHECK, SHIM = BUILD / "bin/mpi_reduce_check", BUILD / "tests/libstop_at_mapping.so"
 RANKS = 3
 SHARED = pathlib.Path("/dev/shm")
 AS_ROOT = {f"{family}_ALLOW_RUN_AS_ROOT{suffix}": "1" for family in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}

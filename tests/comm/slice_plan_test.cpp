@@ -9,8 +9,8 @@
 #include <deque>
 #include <map>
 
-#include "comm/exchange_cases.hpp"
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "comm/reduce_cases.hpp"
 #include "cuda/host_gpu.hpp"
 
 namespace lockstep::comm {

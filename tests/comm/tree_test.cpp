@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "comm/reduce/assignment.hpp"
+#include "comm/reduce/shard_assignment.hpp"
 
 namespace lockstep::comm {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <functional>
 
-#include "comm/exchange_run.hpp"
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "comm/reduce_run.hpp"
 #include "core/spans.hpp"
 #include "cuda/host_gpu.hpp"
 #include "cuda/refusal.hpp"

@@ -2,15 +2,15 @@
 // fake that finds every access that nothing orders, and all memory that is not its own.
 #pragma once
 
-#include "comm/transport/gpu_messages.hpp"
-#include "cuda/host_messages.hpp"
+#include "comm/transport/gpu_transport.hpp"
+#include "cuda/host_transport.hpp"
 #include "device/gpu/gpu.hpp"
 #include "input/gather_kernels.hpp"
 #include "ops/registry.hpp"
 #include "optim/update_kernels.hpp"
 
 #if STAND_IN_CHECKED
-#include "cuda/checked_messages.hpp"
+#include "cuda/checked_transport.hpp"
 #include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
 #include "input/checked_gather_kernels.hpp"

@@ -5,7 +5,7 @@
 //   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
 #include "cuda/host_profiler.hpp"
 #include "cuda/stand_in_gpu.hpp"
-#include "cuda/stand_in_messages.hpp"
+#include "cuda/stand_in_transport.hpp"
 #include "device/gpu/build_id.hpp"
 #include "device/gpu/gpu_place.hpp"
 #include "lockstep/op.hpp"

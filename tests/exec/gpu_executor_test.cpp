@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "comm/reduce/gpu_exchange.hpp"
+#include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
 #include "exec/executor.hpp"

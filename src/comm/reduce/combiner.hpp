@@ -1,5 +1,5 @@
 // The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
-// cache: the work of a slice's owner, and of its leaders on other hosts (comm/hosts.hpp).
+// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/host_sums.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "comm/reduce/expected_bytes.hpp"
 
-#include "comm/reduce/hosts.hpp"
+#include "comm/reduce/host_sums.hpp"
+#include "comm/transport/hosts.hpp"
 
 namespace lockstep::comm {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "comm/reduce/hosts.hpp"
+#include "comm/transport/hosts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

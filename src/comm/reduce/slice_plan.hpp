@@ -1,6 +1,6 @@
 // The exact exchange of one bucket as messages, for a library that has only send and receive (NCCL): who sends which
 // slice of which partial sum to whom, and which additions are made of them, first inside each host, then between hosts
-// (comm/hosts.hpp). Pure: the bits depend on the tree.
+// (comm/reduce/host_sums.hpp). Pure: the bits depend on the tree.
 //
 // Between two ranks the messages of a round are in one order on both sides (by slice, then by partial sum), since such
 // libraries match them by order alone.
@@ -10,7 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "comm/reduce/hosts.hpp"
+#include "comm/reduce/host_sums.hpp"
+#include "comm/transport/hosts.hpp"
 
 namespace lockstep::comm {
 

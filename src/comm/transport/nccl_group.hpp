@@ -15,7 +15,7 @@
 #include <mutex>
 #include <span>
 
-#include "comm/transport/gpu_messages.hpp"
+#include "comm/transport/gpu_transport.hpp"
 
 namespace lockstep::comm {
 

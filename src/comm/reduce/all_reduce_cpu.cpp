@@ -1,0 +1,322 @@
+// The exact exchange, as the caller's threads see it: plan of a step, publishing, waiting, errors.
+#include "comm/reduce/all_reduce_cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "comm/reduce/message_tags.hpp"
+#include "comm/transport/topology.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kSpin{20};
+constexpr milliseconds kCheckPeers{100};
+
+}  // namespace
+
+TreeExchange::TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
+    : RankExchange(communicator, std::move(layout), options) {
+  LOCKSTEP_CHECK(buckets() < kMostBuckets, "too many buckets; make them larger");
+  lay_out_slices();
+  progress_thread_ = std::thread([this] { run_progress_thread(); });
+}
+
+void TreeExchange::lay_out_slices() {
+  for (int b = 0; b < buckets(); ++b) {
+    auto& slices = slices_.emplace_back(slices_of(layout_, b, ranks()));
+    slice_counts_.push_back(static_cast<int>(slices.size()));
+    own_slice_.emplace_back();
+    own_number_.push_back(-1);
+    own_slice_at_.push_back(own_slices_);
+    first_led_.push_back(led_.size());
+    std::int64_t given = 0;
+    for (int number = 0; number < slice_counts_.back(); ++number) {
+      const Slice& slice = slices[static_cast<std::size_t>(number)];
+      if (hosts_.leader(own_host(), slice.owner) != rank()) {
+        given += slice.size;
+      } else if (slice.owner != rank()) {
+        led_.push_back({b, number, slice});
+      } else {
+        own_slice_.back() = slice;
+        own_number_.back() = number;
+        own_slices_ += whole_lines(slice.size);
+      }
+    }
+    given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
+  }
+  first_led_.push_back(led_.size());
+}
+
+TreeExchange::~TreeExchange() {
+  {
+    const std::lock_guard lock(progress_mutex_);
+    running_ = false;
+    stop_ = true;
+  }
+  progress_changed_.notify_all();
+  if (!regions_.empty()) own_region().doorbell().ring();
+  progress_thread_.join();
+}
+
+void TreeExchange::make_plan(const Assignment& assignment) {
+  measure(assignment);
+  most_roots_ = 1;
+  for (int r = 0; r < ranks(); ++r) {
+    const auto subtrees = tree_.maximal_subtrees(assignment.shards_of_rank.at(static_cast<std::size_t>(r)));
+    most_roots_ = std::max(most_roots_, static_cast<int>(subtrees.size()));
+    if (r != rank()) continue;
+    own_roots_ = static_cast<int>(subtrees.size());
+    sums_.use(tree_plan(tree_, subtrees));
+  }
+  plan_operands(assignment);
+  plan_duties(assignment);
+}
+
+void TreeExchange::plan_operands(const Assignment& assignment) {
+  operands_.clear();
+  std::vector<TreeNode> nodes;
+  for (int host = 0; host < hosts_.count(); ++host) {
+    if (host == own_host()) {
+      for (const Partial& partial : partials_of(tree_, assignment, hosts_.ranks(host))) {
+        nodes.push_back(partial.node);
+        operands_.push_back({partial.rank, partial.root, {}, {}});
+      }
+      continue;
+    }
+    int number = 0;
+    for (const HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(host))) {
+      nodes.push_back(sum.node);
+      Operand& operand = operands_.emplace_back();
+      operand.rank = hosts_.leader(host, rank());
+      operand.root = number++;
+      operand.received = AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float));
+      operand.transfers.resize(layout_.bucket_elements.size());
+    }
+  }
+  combiner_ = Combiner(tree_, tree_.root(), nodes);
+}
+
+void TreeExchange::plan_duties(const Assignment& assignment) {
+  gathered_.clear();
+  duties_.clear();
+  for (HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(own_host()))) {
+    const int number = static_cast<int>(gathered_.size());
+    std::int64_t elements = 0;
+    for (int b = 0; b < buckets(); ++b) {
+      if (led_of(b).empty()) continue;
+      duties_.push_back({number, b, elements});
+      for (const Led& led : led_of(b)) elements += whole_lines(led.slice.size);
+    }
+    Combiner combiner(tree_, sum.node, nodes_of(sum.parts));
+    gathered_.push_back(
+        {std::move(sum.parts), std::move(combiner), AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float))});
+  }
+}
+
+void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
+  step_ = step;
+  ++epoch_;
+  if (assignment != assignment_) make_plan(assignment);
+  if (needs_room(most_roots_)) {
+    park_progress_thread();
+    mapped_steps_ = 0;
+  }
+  ++mapped_steps_;
+  map_regions(most_roots_, slice_counts_);
+  begin_sums(step, assignment);
+  published_ = 0;
+  {
+    const std::lock_guard lock(progress_mutex_);
+    sums_open_ = false;
+    to_gather_.resize(duties_.size());
+    std::iota(to_gather_.begin(), to_gather_.end(), 0);
+    to_reduce_.clear();
+    seen_.assign(layout_.bucket_elements.size(), 0);
+    receives_.clear();
+    to_receive_ = led_.size();
+    to_see_.clear();
+    for (int b = 0; b < buckets(); ++b) {
+      if (own_slice(b).size > 0) to_reduce_.push_back(b);
+      if (!slices(b).empty()) to_see_.push_back(b);
+    }
+    post_operands();
+    if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
+    running_ = true;
+  }
+  own_region().begun().store(epoch_, std::memory_order_release);
+  ring_peers();
+  progress_changed_.notify_all();
+}
+
+// My slices of the sums of other hosts.
+void TreeExchange::post_operands() {
+  const Region& mine = own_region();
+  for (Operand& operand : operands_) {
+    if (local(operand.rank)) continue;
+    auto* memory = reinterpret_cast<float*>(operand.received.data());
+    for (const int bucket : to_reduce_) {
+      const auto b = static_cast<std::size_t>(bucket);
+      operand.transfers[b] =
+          communicator_.receive(bytes(memory + own_slice_at_[b], own_slice(bucket).size), operand.rank,
+                                partial_tag(bucket, operand.root), [&mine] { mine.doorbell().ring(); });
+    }
+  }
+}
+
+void TreeExchange::ready(int shard, int bucket) {
+  if (const auto root = sums_.ready(shard, bucket)) publish(*root, bucket);
+}
+
+void TreeExchange::publish(int root, int bucket) {
+  if (trace_ != nullptr) {  // before others may see it: a sum can be whole a moment later
+    const std::lock_guard lock(published_mutex_);
+    published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
+  }
+  own_region().partial_ready(root, bucket).store(epoch_, std::memory_order_release);
+  ring_peers();
+  shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
+  recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+  ++partials_sent_;
+  ++published_;
+}
+
+void TreeExchange::run_progress_thread() {
+  std::unique_lock lock(progress_mutex_);
+  while (true) {
+    parked_ = true;
+    progress_changed_.notify_all();
+    progress_changed_.wait(lock, [&] { return running_ || stop_; });
+    parked_ = false;
+    if (stop_) return;
+    Doorbell& doorbell = own_region().doorbell();
+    const std::uint32_t rings = doorbell.rings();
+    try {
+      if (advance()) continue;
+    } catch (...) {
+      error_ = std::current_exception();
+      running_ = false;
+      continue;
+    }
+    lock.unlock();
+    doorbell.wait(rings, Clock::now() + std::chrono::hours(1));
+    lock.lock();
+  }
+}
+
+bool TreeExchange::advance_once() {
+  const std::lock_guard lock(progress_mutex_);
+  return advance();
+}
+
+// Its region is about to be replaced.
+void TreeExchange::park_progress_thread() {
+  if (!regions_.empty()) own_region().doorbell().ring();
+  std::unique_lock lock(progress_mutex_);
+  progress_changed_.wait(lock, [&] { return parked_; });
+}
+
+void TreeExchange::finish() {
+  LOCKSTEP_CHECK(published_ == own_roots_ * buckets(), "finish() comes after ready() of every shard and bucket");
+  {
+    const std::lock_guard lock(progress_mutex_);
+    running_ = false;  // from here on this thread makes the progress
+    if (error_) std::rethrow_exception(error_);
+  }
+  const ActivityScope activity(recorder_.get(), "exchange", step_);
+  wait_for_slices();
+  const auto start = Clock::now();
+  for (const auto& transfer : sends_) transfer->wait(operation("exchange"));
+  sends_.clear();
+  seconds_waited_ += seconds_since(start);
+}
+
+void TreeExchange::wait_for_slices() {
+  Doorbell& doorbell = own_region().doorbell();
+  auto last_progress = Clock::now();
+  while (true) {
+    const std::uint32_t rings = doorbell.rings();
+    {
+      const std::lock_guard lock(progress_mutex_);
+      const bool moved = advance();
+      if (to_see_.empty() && to_receive_ == 0) return;
+      if (moved) {
+        last_progress = Clock::now();
+        continue;
+      }
+    }
+    const auto now = Clock::now(), end = last_progress + options_.timeout;
+    if (now >= std::min(end, last_progress + kCheckPeers)) {
+      const auto [peer, what] = missing();
+      recorder_->waits_for(peer, what);
+      if (now >= end) {
+        throw_deadline(communicator_.topology(), rank(), peer, operation("exchange"), seconds_since(last_progress),
+                       what);
+      }
+    }
+    communicator_.check_peers();
+    doorbell.wait(rings, std::min(end, now + kCheckPeers), kSpin);
+    seconds_waited_ += seconds_since(now);
+  }
+}
+
+std::pair<int, std::string> TreeExchange::missing() const {
+  const std::lock_guard lock(progress_mutex_);
+  for (int r = 0; r < ranks() && !sums_open_; ++r) {
+    if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
+  }
+  for (const int number : to_gather_) {
+    const Duty& duty = duties_[static_cast<std::size_t>(number)];
+    for (const Partial& part : gathered_[static_cast<std::size_t>(duty.sum)].parts) {
+      if (published(part.rank, part.root, duty.bucket)) continue;
+      return {part.rank, fmt::format("its partial sum of bucket {} has not come", duty.bucket)};
+    }
+  }
+  if (!to_reduce_.empty()) {
+    const int bucket = to_reduce_.front();
+    const std::size_t seen = seen_[static_cast<std::size_t>(bucket)];
+    if (seen < operands_.size()) {
+      return {operands_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
+    }
+  }
+  for (const int bucket : to_see_) {
+    for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
+      if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
+      return {slices(bucket)[static_cast<std::size_t>(number)].owner,
+              fmt::format("its reduced slice of bucket {} has not come", bucket)};
+    }
+  }
+  return {-1, ""};
+}
+
+std::span<const float> TreeExchange::reduced(int bucket) const {
+  return {regions_[0].sums(bucket), static_cast<std::size_t>(elements(bucket))};
+}
+
+ExchangeStatistics TreeExchange::statistics() const {
+  const std::lock_guard lock(progress_mutex_);
+  ExchangeStatistics result;
+  result.shared_memory_bytes = shared_bytes_;
+  result.network_bytes = network_bytes_;
+  result.partials_sent = partials_sent_;
+  result.seconds_waited = seconds_waited_ + scalar_seconds_;
+  result.seconds_reducing = seconds_reducing_;
+  result.peak_elements = sums_.peak_pool_elements() + most_roots_ * all_elements();
+  return result;
+}
+
+std::unique_ptr<Exchange> make_tree_exchange(Communicator& communicator, ExchangeLayout layout,
+                                             ExchangeOptions options) {
+  return std::make_unique<TreeExchange>(communicator, std::move(layout), options);
+}
+
+}  // namespace lockstep::comm

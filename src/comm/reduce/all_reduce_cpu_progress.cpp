@@ -1,0 +1,164 @@
+// The exact exchange as an owner or a leader sees it: wait for partial sums, add them, hand the sums out. All of this
+// runs under progress_mutex_, on the progress thread or, in finish(), on the main thread.
+#include <algorithm>
+
+#include "comm/reduce/all_reduce_cpu.hpp"
+#include "comm/reduce/message_tags.hpp"
+#include "core/spans.hpp"
+
+namespace lockstep::comm {
+
+bool TreeExchange::advance() {
+  bool moved = do_duties();
+  moved = open_sums() || moved;
+  moved = reduce_buckets() || moved;
+  moved = take_received_slices() || moved;
+  return look_for_slices() || moved;
+}
+
+bool TreeExchange::open_sums() {
+  if (sums_open_) return false;
+  for (const Region& region : regions_) {
+    if (region.begun().load(std::memory_order_acquire) < epoch_) return false;
+  }
+  sums_open_ = true;
+  const Region& mine = own_region();
+  for (std::size_t i = 0; i < led_.size(); ++i) {
+    const auto& [bucket, number, slice] = led_[i];
+    receives_.push_back(communicator_.receive(bytes(regions_[0].sums(bucket) + slice.first, slice.size), slice.owner,
+                                              reduced_tag(bucket), [&mine, i, arrivals = arrivals_] {
+                                                {
+                                                  const std::lock_guard lock(arrivals->mutex);
+                                                  arrivals->of_led.push_back(static_cast<int>(i));
+                                                }
+                                                mine.doorbell().ring();
+                                              }));
+  }
+  return true;
+}
+
+// As soon as all parts of a host's sum are here, while other shards and buckets are still computed.
+bool TreeExchange::do_duties() {
+  return std::erase_if(to_gather_, [&](int number) {
+           const Duty& duty = duties_[static_cast<std::size_t>(number)];
+           const auto& parts = gathered_[static_cast<std::size_t>(duty.sum)].parts;
+           const bool all = std::all_of(parts.begin(), parts.end(), [&](const Partial& part) {
+             return published(part.rank, part.root, duty.bucket);
+           });
+           if (all) gather(duty);
+           return all;
+         }) > 0;
+}
+
+void TreeExchange::gather(const Duty& duty) {
+  Gathered& sum = gathered_[static_cast<std::size_t>(duty.sum)];
+  float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
+  for (const Led& led : led_of(duty.bucket)) {
+    const auto start = Clock::now();
+    sources_.clear();
+    for (const Partial& part : sum.parts) {
+      sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + led.slice.first);
+    }
+    const float* slice = sources_[0];
+    if (sum.parts.size() > 1 || sum.parts[0].rank != rank()) {
+      sum.combiner.run(memory, sources_, led.slice.size);
+      slice = memory;
+    }
+    memory += whole_lines(led.slice.size);
+    seconds_reducing_ += seconds_since(start);
+    send(std::as_bytes(std::span(slice, static_cast<std::size_t>(led.slice.size))), led.slice.owner,
+         partial_tag(duty.bucket, duty.sum));
+  }
+}
+
+void TreeExchange::send(std::span<const std::byte> slice, int to, int tag) {
+  sends_.push_back(communicator_.send(slice, to, tag));
+  network_bytes_ += slice.size();
+}
+
+bool TreeExchange::here(const Operand& operand, int bucket) const {
+  if (local(operand.rank)) return published(operand.rank, operand.root, bucket);
+  return operand.transfers[static_cast<std::size_t>(bucket)]->done();
+}
+
+bool TreeExchange::reduce_buckets() {
+  if (!sums_open_) return false;
+  return std::erase_if(to_reduce_, [&](int bucket) {
+           std::size_t& seen = seen_[static_cast<std::size_t>(bucket)];
+           while (seen < operands_.size() && here(operands_[seen], bucket)) ++seen;
+           if (seen < operands_.size()) return false;
+           reduce(bucket);
+           return true;
+         }) > 0;
+}
+
+void TreeExchange::reduce(int bucket) {
+  const auto start = Clock::now();
+  const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
+  const auto b = static_cast<std::size_t>(bucket);
+  const auto [owner, first, size] = own_slice_[b];
+  const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
+  recorder_->start(entry);
+  sources_.clear();
+  for (const Operand& operand : operands_) {
+    sources_.push_back(local(operand.rank)
+                           ? region_of(operand.rank).partial(operand.root, bucket) + first
+                           : reinterpret_cast<const float*>(operand.received.data()) + own_slice_at_[b]);
+  }
+  float* sum = regions_[0].sums(bucket) + first;
+  combiner_.run(sum, sources_, size);
+  recorder_->finish(entry);
+  seconds_reducing_ += seconds_since(start);
+  publish_slice(bucket, own_number_[b]);
+  shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
+  for (int host = 0; host < hosts_.count(); ++host) {
+    if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));
+  }
+}
+
+// This slice of the bucket stands in the host's sums. Ranks are woken for the last one of a bucket alone.
+void TreeExchange::publish_slice(int bucket, int number) {
+  regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
+  if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
+    ring_peers();
+  }
+}
+
+bool TreeExchange::take_received_slices() {
+  {
+    const std::lock_guard lock(arrivals_->mutex);
+    arrived_.insert(arrived_.end(), arrivals_->of_led.begin(), arrivals_->of_led.end());
+    arrivals_->of_led.clear();
+  }
+  const auto published_now = std::erase_if(arrived_, [&](int index) {
+    const auto i = static_cast<std::size_t>(index);
+    if (!receives_[i]->done()) return false;
+    publish_slice(led_[i].bucket, led_[i].number);
+    return true;
+  });
+  to_receive_ -= published_now;
+  return published_now > 0;
+}
+
+bool TreeExchange::look_for_slices() {
+  return std::erase_if(to_see_, [&](int bucket) {
+           if (regions_[0].slices_counted(bucket).load(std::memory_order_acquire) < slices_until_whole(bucket)) {
+             return false;
+           }
+           if (trace_ != nullptr) trace_whole_bucket(bucket);
+           return true;
+         }) > 0;
+}
+
+// A bucket is under way from this rank's last partial sum of it until every slice of it is here.
+void TreeExchange::trace_whole_bucket(int bucket) {
+  const std::lock_guard lock(published_mutex_);
+  trace_->add({.name = "bucket",
+               .lane = kBucketLane,
+               .step = step_,
+               .item = bucket,
+               .start = published_at_[static_cast<std::size_t>(bucket)],
+               .end = steady_seconds()});
+}
+
+}  // namespace lockstep::comm

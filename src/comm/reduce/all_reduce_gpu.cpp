@@ -1,0 +1,354 @@
+#include "comm/reduce/all_reduce_gpu.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "comm/transport/topology.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kPoll{20};
+constexpr milliseconds kCheckGpuPeers{100};
+
+std::unique_ptr<GpuSums> gpu_sums(device::Gpu& gpu) {
+  gpu.make_current();
+  return std::make_unique<GpuSums>(gpu, gpu.make_kernel_stream());
+}
+
+GpuSums& as_gpu_sums(SumMemory& memory) {
+  return static_cast<GpuSums&>(memory);
+}
+
+}  // namespace
+
+void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+                float* out) {
+  if (sum.count == 0) return;
+  std::vector<float*> operands;
+  for (const auto& part : sum.parts) operands.push_back(memory.at(part));
+  for (const Addition& addition : sum.additions) {
+    float* left = operands[static_cast<std::size_t>(addition.left)];
+    const bool last = &addition == &sum.additions.back();
+    float* to = last && out != nullptr ? out : left;  // left is not needed again: each part is added once
+    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, sum.count);
+    operands.push_back(to);
+  }
+  if (!sum.additions.empty() || out == nullptr) return;
+  gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
+           static_cast<std::size_t>(sum.count) * sizeof(float));
+}
+
+GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options, device::Gpu& gpu,
+                         std::unique_ptr<GpuMessages> messages)
+    : RankExchange(communicator, std::move(layout), options, gpu_sums(gpu)),
+      gpu_(gpu),
+      messages_(std::move(messages)),
+      message_stream_(gpu.make_kernel_stream()),
+      whole_(gpu.make_event()),
+      released_(gpu.make_event()),
+      begun_(gpu.make_event()),
+      roots_(layout_.bucket_elements.size()),
+      roots_left_(layout_.bucket_elements.size()) {
+  LOCKSTEP_CHECK(messages_ != nullptr || ranks() == 1, "several ranks have messages for each other");
+  for (int b = 0; b < buckets(); ++b) {
+    summed_.push_back(gpu.make_event());
+    bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
+  }
+  if (messages_) message_thread_ = std::thread([this] { run_message_thread(); });
+}
+
+GpuExchange::~GpuExchange() {
+  // An error that finish() did not see: the other ranks may never send what this one's GPU waits for.
+  if (messages_ && std::uncaught_exceptions() > exceptions_) abort();
+  if (message_thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    message_thread_.join();
+  }
+  try {
+    gpu_.make_current();
+    gpu_.record(begun_, as_gpu_sums(*sum_memory_).stream());
+    gpu_.record(whole_, message_stream_);  // an error may have come between two buckets
+    for (const Event event : {begun_, whole_, released_}) gpu_.wait(event);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
+  }
+}
+
+std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ranks, int workers) {
+  std::int64_t gradient = 0, largest = 0;
+  for (const std::int64_t elements : layout.bucket_elements) {
+    gradient += elements;
+    largest = std::max(largest, elements);
+  }
+  // Memory is not given back when shares become smaller: roots are as many as any fewer shards may have.
+  const auto most_roots = [&](int count) {
+    return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
+  };
+  // Sums that wait for their siblings are at most one a level and worker, beside the workers' shards.
+  const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
+  const std::int64_t blocks = most_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
+  // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the
+  // ranks on its host, then of all hosts.
+  const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
+  const std::int64_t others = ranks > 1 ? gradient + slices * 2 * most_roots(layout.shards) : 0;
+  return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
+}
+
+void GpuExchange::make_plan(const Assignment& assignment) {
+  const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
+  merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
+  own_roots_ = merge_plan_.roots;
+  sums_.use(merge_plan_);
+  const SumsOfHosts sums = sums_of_hosts(tree_, assignment, hosts_);
+  plans_.clear();
+  for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, hosts_, sums, rank(), bounds));
+  make_memory();
+}
+
+// Grows only: what stands in it may be read until the step before is released.
+void GpuExchange::make_memory() {
+  const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
+  std::int64_t receive = 0;
+  for (int b = 0; b < buckets(); ++b) {
+    auto& memory = roots_[static_cast<std::size_t>(b)];
+    while (memory.size() < roots) memory.push_back(sum_memory_->allocate(elements(b)));
+    receive = std::max(receive, plans_[static_cast<std::size_t>(b)].receive_elements);
+  }
+  if (!messages_ || !options_.exact) return;
+  const auto block = [&](std::int64_t count) {
+    return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
+  };
+  for (int b = static_cast<int>(reduced_.size()); b < buckets(); ++b) reduced_.push_back(block(elements(b)));
+  if (receive <= received_elements_) return;
+  received_ = {};              // before the larger one is allocated
+  received_ = block(receive);  // finish() has waited for what the one before was used for
+  received_elements_ = receive;
+}
+
+float* GpuExchange::root(int number, int bucket) const {
+  return roots_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(number)];
+}
+
+void GpuExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
+  gpu_.make_current();
+  step_ = step;
+  if (messages_) messages_->enter(step);
+  if (assignment != assignment_) {
+    measure(assignment);
+    make_plan(assignment);
+  }
+  map_regions(0);
+  begin_sums(step, assignment, [this](int number, int bucket) { return root(number, bucket); });
+  gpu_.wait(message_stream_, released_);
+  gpu_.record(begun_, message_stream_);
+  if (own_roots_ == 0 && !options_.exact) {
+    for (int b = 0; b < buckets(); ++b) {
+      gpu_.clear(message_stream_, reinterpret_cast<std::byte*>(root(0, b)),
+                 static_cast<std::size_t>(elements(b)) * sizeof(float));
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    std::fill(roots_left_.begin(), roots_left_.end(), own_roots_);
+    next_ = 0;
+    running_ = true;
+  }
+  changed_.notify_all();
+}
+
+Leaf GpuExchange::leaf(int shard, int bucket) {
+  Leaf leaf = as_gpu_sums(*sum_memory_).leaf(sums_.leaf(shard, bucket).memory);
+  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(shard)] >= 0) leaf.free = begun_;
+  return leaf;
+}
+
+void GpuExchange::ready(int shard, int bucket) {
+  GpuSums& sums = as_gpu_sums(*sum_memory_);
+  sums.written(sums_.memory_of(shard, bucket));
+  const auto finished = sums_.ready(shard, bucket);
+  if (!finished) return;
+  recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+  const std::lock_guard lock(mutex_);
+  ++statistics_.partials_sent;
+  if (--roots_left_[static_cast<std::size_t>(bucket)] > 0) return;
+  gpu_.record(summed_[static_cast<std::size_t>(bucket)], sums.stream());
+  changed_.notify_all();
+}
+
+void GpuExchange::run_message_thread() {
+  std::unique_lock lock(mutex_);
+  const auto complete = [&] {
+    return running_ && next_ < buckets() && roots_left_[static_cast<std::size_t>(next_)] == 0;
+  };
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || complete(); });
+    if (stop_) return;
+    const int bucket = next_;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      gpu_.make_current();
+      send(bucket);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) {
+      error_ = error;
+      running_ = false;
+    }
+    ++next_;
+    changed_.notify_all();
+  }
+}
+
+void GpuExchange::send(int bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  const TraceScope span(trace_, "messages", step_, kBucketLane, bucket);
+  const std::uint64_t entry =
+      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(plans_[b].own.count) * sizeof(float));
+  recorder_->start(entry);
+  if (own_roots_ > 0) gpu_.wait(message_stream_, summed_[b]);
+  if (options_.exact) {
+    reduce(bucket);
+    messages_->all_gather(reduced_[b].as<float>(), bounds_[b], message_stream_);
+  } else {
+    messages_->all_reduce_sum(root(0, bucket), elements(bucket), message_stream_);
+  }
+  recorder_->finish(entry);
+  count_traffic(bucket);
+}
+
+void GpuExchange::reduce(int bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  const SlicePlan& plan = plans_[b];
+  const SliceMemory memory{roots_[b], received_.as<float>()};
+  const auto messages = [&](const std::vector<SlicePlan::Message>& planned) {
+    std::vector<GpuMessages::Message> found;
+    for (const auto& message : planned) found.push_back({message.peer, memory.at(message.place), message.count});
+    return found;
+  };
+  const auto exchange = [&](const SlicePlan::Round& round) {
+    messages_->exchange(messages(round.sends), messages(round.receives), message_stream_);
+  };
+  exchange(plan.inside);
+  for (const auto& sum : plan.gathered) add_slices(gpu_, message_stream_, sum, memory);
+  exchange(plan.between);
+  add_slices(gpu_, message_stream_, plan.own, memory, reduced_[b].as<float>() + plan.first);
+}
+
+// Bytes that must leave this rank, by the formula that holds on hosts (comm/reduce/expected_bytes.hpp): NCCL may take
+// other ways with them.
+void GpuExchange::count_traffic(int bucket) {
+  const std::lock_guard lock(mutex_);
+  if (!options_.exact) {
+    statistics_.network_bytes += static_cast<std::uint64_t>(elements(bucket)) * sizeof(float);
+    return;
+  }
+  const SlicePlan& plan = plans_[static_cast<std::size_t>(bucket)];
+  const auto count = [](const SlicePlan::Round& round, std::uint64_t& bytes) {
+    for (const auto& send : round.sends) bytes += static_cast<std::uint64_t>(send.count) * sizeof(float);
+  };
+  count(plan.inside, statistics_.shared_memory_bytes);
+  count(plan.between, statistics_.network_bytes);
+  const std::uint64_t own = static_cast<std::uint64_t>(plan.own.count) * sizeof(float);
+  statistics_.shared_memory_bytes += own * (hosts_.ranks(hosts_.host_of(rank())).size() - 1);
+  statistics_.network_bytes += own * static_cast<std::uint64_t>(hosts_.count() - 1);
+}
+
+void GpuExchange::abort() noexcept {
+  if (std::exchange(aborted_, true)) return;
+  try {
+    if (before_abort_) before_abort_();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it must not hide the error that led here
+  }
+  messages_->abort();
+}
+
+void GpuExchange::finish() {
+  const ActivityScope activity(recorder_.get(), "exchange", step_);
+  if (!messages_) {
+    for (int b = 0; b < buckets(); ++b) {
+      LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
+      gpu_.wait(message_stream_, summed_[static_cast<std::size_t>(b)]);
+    }
+    gpu_.record(whole_, message_stream_);
+    return;
+  }
+  const auto start = Clock::now();
+  try {
+    wait_until_issued();
+    gpu_.record(whole_, message_stream_);
+    wait_until_whole();
+  } catch (...) {
+    abort();
+    throw;
+  }
+  statistics_.seconds_waited += seconds_since(start);
+}
+
+void GpuExchange::wait_until_issued() {
+  std::unique_lock lock(mutex_);
+  for (int b = next_; b < buckets(); ++b) {
+    LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
+  }
+  while (next_ < buckets() && !error_) {
+    changed_.wait_for(lock, kCheckGpuPeers);
+    communicator_.check_peers();
+  }
+  running_ = false;
+  if (error_) std::rethrow_exception(error_);
+}
+
+void GpuExchange::wait_until_whole() {
+  const auto start = Clock::now();
+  const Operation operation = this->operation("exchange");
+  while (!gpu_.done(whole_)) {
+    messages_->check(operation);
+    communicator_.check_peers();
+    if (Clock::now() - start >= options_.timeout) {
+      recorder_->waits_for(-1, "slices of gradients on GPUs");
+      throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),
+                     "slices of gradients have not come to its GPU");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+std::span<const float> GpuExchange::reduced(int bucket) const {
+  const bool gathered = messages_ && options_.exact;
+  const float* memory = gathered ? reduced_[static_cast<std::size_t>(bucket)].as<float>() : root(0, bucket);
+  return {memory, static_cast<std::size_t>(elements(bucket))};
+}
+
+std::vector<float> GpuExchange::fetch(int bucket) const {
+  const auto sums = reduced(bucket);
+  const device::PinnedBlock pinned(gpu_, sums.size_bytes());
+  gpu_.copy_out(message_stream_, pinned.get(), reinterpret_cast<const std::byte*>(sums.data()), sums.size_bytes());
+  const Event copied = gpu_.make_event();
+  gpu_.record(copied, message_stream_);
+  gpu_.wait(copied);
+  gpu_.reads(pinned.get(), sums.size_bytes());
+  const auto* const first = pinned.as<float>();
+  return {first, first + sums.size()};
+}
+
+ExchangeStatistics GpuExchange::statistics() const {
+  ExchangeStatistics result = statistics_;
+  result.seconds_waited += scalar_seconds_;
+  result.peak_elements = sums_.peak_pool_elements() + std::max(own_roots_, 1) * all_elements();
+  return result;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,125 @@
+// The exchange on GPUs: gradients, partial sums and the sum never leave them. Exact as the exchange of hosts is, by the
+// same tree and the same owners (comm/reduce/all_reduce_cpu.hpp); what was a flag in shared memory is an event here.
+//
+//   worker's stream  kernels write a leaf                                                 (waits for the leaf's `free`)
+//   sums             additions of siblings on this rank                                   (waits for `written`)
+//   messages         bucket by bucket: slices to their leaders on the host, the leaders' additions, to their owners,
+//   the
+//                    owners' additions, everyone gets every slice
+//
+// Buckets go to `messages` in their order, on every rank, since libraries like NCCL match messages by order alone. A
+// thread puts them there, so that no worker waits for such a library; the thread that called finish() watches for what
+// went wrong until the last bucket is whole.
+//
+// Scalars go over the host: they are few, and the host wants them.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/reduce/gpu_buffer_memory.hpp"
+#include "comm/reduce/rank_reducer.hpp"
+#include "comm/reduce/slice_plan.hpp"
+#include "comm/transport/gpu_transport.hpp"
+
+namespace lockstep::comm {
+
+class GpuExchange final : public RankExchange {
+ public:
+  using Event = device::Gpu::Event;
+  using Stream = device::Gpu::Stream;
+
+  /// `messages`: null for a single rank. The Gpu and the communicator outlive it.
+  GpuExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options, device::Gpu& gpu,
+              std::unique_ptr<GpuMessages> messages);
+  GpuExchange(const GpuExchange&) = delete;
+  GpuExchange& operator=(const GpuExchange&) = delete;
+  ~GpuExchange() override;
+
+  /// What is called once after an error, before the messages are aborted, which may take its time, or for ever.
+  void before_abort(std::function<void()> call) { before_abort_ = std::move(call); }
+
+  void begin_step(std::uint64_t step, const Assignment& assignment) override;
+  [[nodiscard]] Leaf leaf(int shard, int bucket) override;
+  void ready(int shard, int bucket) override;
+  /// Returns when all work of the step is on streams; with several ranks, when it is done.
+  void finish() override;
+  /// On the GPU, for streams that have waited for whole().
+  [[nodiscard]] std::span<const float> reduced(int bucket) const override;
+  [[nodiscard]] ExchangeStatistics statistics() const override;
+
+  /// After finish(): all of reduced() is there.
+  [[nodiscard]] Event whole() const { return whole_; }
+  /// What reads reduced() has been enqueued on this stream: the next step may write it after that.
+  void release(Stream stream) { gpu_.record(released_, stream); }
+
+  /// A copy of reduced() for the host. After finish().
+  [[nodiscard]] std::vector<float> fetch(int bucket) const;
+
+  /// The most bytes on the GPU of a rank with `shards` of the layout's shards, computed by `workers` at a time in their
+  /// order.
+  [[nodiscard]] static std::size_t bytes(const ExchangeLayout& layout, int shards, int ranks, int workers);
+
+ private:
+  void make_plan(const Assignment& assignment);
+  void make_memory();
+  [[nodiscard]] float* root(int number, int bucket) const;
+  void run_message_thread();
+  /// Puts a bucket that is complete on this rank on the stream of messages.
+  /// Once; what is on the GPU would else wait for ever, and whoever waits for the GPU.
+  void abort() noexcept;
+  void send(int bucket);
+  void reduce(int bucket);
+  void count_traffic(int bucket);
+  void wait_until_issued();
+  void wait_until_whole();
+
+  device::Gpu& gpu_;
+  std::unique_ptr<GpuMessages> messages_;
+  Stream message_stream_;
+  Event whole_, released_, begun_;
+  std::vector<Event> summed_;  ///< by bucket: this rank's partial sums are there
+
+  MergePlan merge_plan_;
+  int own_roots_ = 0;
+  std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
+  std::vector<SlicePlan> plans_;                   ///< by bucket
+  std::vector<std::vector<float*>> roots_;         ///< by bucket, by root
+  device::GpuBlock received_;                      ///< of one bucket
+  std::int64_t received_elements_ = 0;
+  std::vector<device::GpuBlock> reduced_;  ///< by bucket
+
+  std::mutex mutex_;  ///< of what follows
+  std::condition_variable changed_;
+  std::vector<int> roots_left_;  ///< by bucket
+  int next_ = 0;                 ///< the bucket to be put on the stream of messages
+  bool running_ = false, stop_ = false;
+  std::exception_ptr error_;
+
+  ExchangeStatistics statistics_;
+  int exceptions_ = std::uncaught_exceptions();  ///< when it was made
+  std::function<void()> before_abort_;
+  bool aborted_ = false;
+  std::thread message_thread_;
+};
+
+/// What the places of a plan stand for: a rank's partial sums of the bucket, by root, and plan.receive_elements floats.
+struct SliceMemory {
+  std::span<float* const> roots;
+  float* received = nullptr;
+  [[nodiscard]] float* at(SlicePlan::Place place) const {
+    return (place.root >= 0 ? roots[static_cast<std::size_t>(place.root)] : received) + place.at;
+  }
+};
+
+/// Adds the parts in their places, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
+void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+                float* out = nullptr);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,32 @@
+#include "comm/reduce/gpu_buffer_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::comm {
+
+float* GpuSums::allocate(std::int64_t elements) {
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
+  Block block{device::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
+  auto* const memory = block.memory.as<float>();
+  // Buckets are added whole, with the gaps between their tensors, which nobody else writes.
+  gpu_.clear(stream_, block.memory.get(), bytes);
+  gpu_.record(block.free, stream_);
+  gpu_.wait(block.free);
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(memory, std::move(block));
+  return memory;
+}
+
+void GpuSums::add(float* left, float* right, std::int64_t elements) {
+  gpu_.add(stream_, left, right, left, elements);
+  gpu_.record(leaf(right).free, stream_);
+}
+
+Leaf GpuSums::leaf(float* memory) const {
+  const std::lock_guard lock(mutex_);
+  const Block& block = blocks_.at(memory);
+  return {memory, false, block.free, block.written};
+}
+
+}  // namespace lockstep::comm

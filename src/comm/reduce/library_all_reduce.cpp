@@ -1,0 +1,73 @@
+// One rank: the tree's root is the sum, nothing is sent. Several ranks with exact = false: the shards of each
+// rank are added in the order of its list, then the communicator's all-reduce adds the ranks, in its own order.
+#include <algorithm>
+#include <atomic>
+
+#include "comm/reduce/rank_reducer.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+class PlainExchange final : public RankExchange {
+ public:
+  using RankExchange::RankExchange;
+
+  void begin_step(std::uint64_t step, const Assignment& assignment) override {
+    const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
+    step_ = step;
+    if (assignment != assignment_) {
+      measure(assignment);
+      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine));
+    }
+    map_regions(1);
+    begin_sums(step, assignment);
+    finished_ = mine.empty() ? buckets() : 0;
+    if (!mine.empty()) return;
+    for (int b = 0; b < buckets(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);
+  }
+
+  void ready(int shard, int bucket) override { finished_ += sums_.ready(shard, bucket) ? 1 : 0; }
+
+  void finish() override {
+    LOCKSTEP_CHECK(finished_ == buckets(), "finish() comes after ready() of every shard and bucket");
+    if (ranks() == 1) return;
+    const auto start = Clock::now();
+    const Operation all_reduce = operation("all_reduce_sum");
+    const ActivityScope activity(recorder_.get(), all_reduce.name, step_);
+    for (int b = 0; b < buckets(); ++b) {
+      const TraceScope span(trace_, "all-reduce", step_, kBucketLane, b);
+      const auto size = static_cast<std::size_t>(elements(b));
+      communicator_.all_reduce_sum(std::span(own_region().partial(0, b), size), all_reduce);
+      statistics_.network_bytes += size * sizeof(float);
+      ++statistics_.partials_sent;
+    }
+    statistics_.seconds_waited += seconds_since(start);
+  }
+
+  [[nodiscard]] std::span<const float> reduced(int bucket) const override {
+    return {own_region().partial(0, bucket), static_cast<std::size_t>(elements(bucket))};
+  }
+
+  [[nodiscard]] ExchangeStatistics statistics() const override {
+    ExchangeStatistics result = statistics_;
+    result.seconds_waited += scalar_seconds_;
+    result.peak_elements = sums_.peak_pool_elements() + all_elements();
+    return result;
+  }
+
+ private:
+  std::atomic<int> finished_{0};
+  ExchangeStatistics statistics_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_plain_exchange(Communicator& communicator, ExchangeLayout layout,
+                                              ExchangeOptions options) {
+  return std::make_unique<PlainExchange>(communicator, std::move(layout), options);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,126 @@
+#include "comm/reduce/rank_reducer.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "comm/reduce/add.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+void check_assignment(const Assignment& assignment, int shards, int ranks) {
+  LOCKSTEP_CHECK(static_cast<int>(assignment.shards_of_rank.size()) == ranks, "an assignment has a list for each rank");
+  std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+  for (const auto& list : assignment.shards_of_rank) {
+    for (const int shard : list) ++seen.at(static_cast<std::size_t>(shard));
+  }
+  LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
+}
+
+class HostSums final : public SumMemory {
+ public:
+  float* allocate(std::int64_t elements) override {
+    AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back(std::move(block));
+    return reinterpret_cast<float*>(blocks_.back().data());
+  }
+  void add(float* left, float* right, std::int64_t elements) override { accumulate(left, right, elements); }
+  [[nodiscard]] bool takes_more() const override { return true; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<AlignedBytes> blocks_;
+};
+
+}  // namespace
+
+RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options,
+                           std::unique_ptr<SumMemory> memory)
+    : communicator_(communicator),
+      recorder_(communicator.recorder() ? communicator.recorder() : std::make_shared<FlightRecorder>()),
+      layout_(std::move(layout)),
+      options_(options),
+      tree_(layout_.shards),
+      hosts_(communicator.topology()),
+      local_rank_(hosts_.local_rank(communicator.rank())),
+      sum_memory_(std::move(memory)),
+      sums_(layout_.bucket_elements, *sum_memory_),
+      scalar_exchange_(communicator, hosts_, *recorder_) {
+  layout_.cuts.resize(layout_.bucket_elements.size());
+}
+
+std::int64_t RankExchange::all_elements() const {
+  return std::accumulate(layout_.bucket_elements.begin(), layout_.bucket_elements.end(), std::int64_t{0});
+}
+
+void RankExchange::measure(const Assignment& assignment) {
+  most_shards_ = 0;
+  for (const auto& shards : assignment.shards_of_rank)
+    most_shards_ = std::max(most_shards_, static_cast<int>(shards.size()));
+}
+
+void RankExchange::map_regions(int partials, const std::vector<int>& slices) {
+  if (!needs_room(partials)) return;
+  room_ = std::max(room_, partials);
+  shard_room_ = std::min(2 * most_shards_, layout_.shards);  // shares move: not for each shard more
+  const auto scalars = [&](int shards, int of_ranks) {
+    return static_cast<std::size_t>(shards) * static_cast<std::size_t>(options_.scalars_per_shard) +
+           static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
+  };
+  const RegionShape shape{layout_.bucket_elements, slices, room_, scalars(shard_room_, 1),
+                          hosts_.count() == 1 ? 0 : scalars(layout_.shards, ranks())};
+  const bool is_first = local_rank_ == 0;
+  regions_.clear();
+  memory_.reset();
+  memory_ = map_host_memory(
+      communicator_, Region::bytes(shape, is_first),
+      [&](std::byte* block) { Region(block, shape).construct(is_first); }, operation("shared memory"));
+  const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
+  for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
+}
+
+std::unique_ptr<SumMemory> RankExchange::host_sums() {
+  return std::make_unique<HostSums>();
+}
+
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment) {
+  begin_sums(step, assignment, [this](int root, int bucket) { return own_region().partial(root, bucket); });
+}
+
+void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment,
+                              const std::function<float*(int root, int bucket)>& root_memory) {
+  step_ = step;
+  recorder_->set_step(step);
+  if (assignment != assignment_) {
+    check_assignment(assignment, layout_.shards, ranks());
+    assignment_ = assignment;
+  }
+  sums_.begin(root_memory);
+}
+
+Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
+                              std::span<const double> rank_values) {
+  LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ExchangeOptions says");
+  LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ExchangeOptions says");
+  const auto start = Clock::now();
+  const ActivityScope activity(recorder_.get(), "scalars", step_);
+  const ScalarExchange::Own own{rank_values, values, per_shard, flags};
+  Scalars all = scalar_exchange_.run(regions_, assignment_, own, operation("scalars"));
+  scalar_seconds_ += seconds_since(start);
+  return all;
+}
+
+std::unique_ptr<Exchange> make_exchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options) {
+  const bool tree = options.exact && communicator.size() > 1;
+  return tree ? make_tree_exchange(communicator, std::move(layout), options)
+              : make_plain_exchange(communicator, std::move(layout), options);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,176 @@
+#include "comm/reduce/reduce_scale.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <mutex>
+#include <span>
+
+#include "comm/reduce/all_reduce_cpu.hpp"
+#include "comm/reduce/sampled_host.hpp"
+#include "core/processor_time.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr int kPasses = 1000;
+const Operation kMeasuring{"bench", 0, std::chrono::hours(1)};
+
+/// What this process has allocated and not given back.
+std::uint64_t heap_in_use() {
+  const auto heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+class SampledRank {
+ public:
+  SampledRank(SampledCommunicator& communicator, const ScaleLoad& load)
+      : communicator_(communicator),
+        topology_(communicator.topology()),
+        load_(load),
+        layout_(layout_of(load.exchange, communicator.size())),
+        exchange_(communicator, layout_,
+                  {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
+        assignment_(place_shards(load.counts, {}, topology_.host_of)) {}
+
+  void first_step(ExchangeScale& found) {
+    exchange_.begin_step(++step_, assignment_);
+    compute();
+    exchange_.finish();
+    check_sums();
+    const TrafficCounters gradients = communicator_.traffic();
+    exchange_scalars();
+    found.messages = gradients.messages;
+    found.scalar_messages = communicator_.traffic().messages - gradients.messages;
+    found.network_bytes = communicator_.traffic().network_bytes;
+    found.shared_memory_bytes = exchange_.statistics().shared_memory_bytes;
+  }
+
+  /// The first step with these shards maps memory anew, so that is not the one that is measured.
+  void moved_steps(ExchangeScale& found) {
+    for (const auto* counts : {&load_.moved, &load_.counts}) {
+      const double start = thread_seconds();
+      assignment_ = place_shards(*counts, assignment_, topology_.host_of);
+      exchange_.begin_step(++step_, assignment_);
+      found.plan_seconds = thread_seconds() - start;
+      finish_step();
+    }
+  }
+
+  void unmoved_step(ExchangeScale& found) {
+    double start = thread_seconds();
+    exchange_.begin_step(++step_, assignment_);
+    found.begin_seconds = thread_seconds() - start;
+    while (exchange_.advance_once()) {
+    }
+    start = thread_seconds();
+    for (int i = 0; i < kPasses; ++i) (void)exchange_.advance_once();
+    found.advance_seconds = (thread_seconds() - start) / kPasses;
+    finish_step();
+  }
+
+ private:
+  [[nodiscard]] const std::vector<int>& own_shards() const {
+    return assignment_.shards_of_rank[static_cast<std::size_t>(communicator_.rank())];
+  }
+  [[nodiscard]] int buckets() const { return static_cast<int>(layout_.bucket_elements.size()); }
+
+  // Every gradient is 1.
+  void compute() {
+    for (const int shard : own_shards()) {
+      for (int b = 0; b < buckets(); ++b) {
+        const Leaf leaf = exchange_.leaf(shard, b);
+        const std::int64_t elements = layout_.bucket_elements[static_cast<std::size_t>(b)];
+        write_ones(leaf, elements);
+        exchange_.ready(shard, b);
+      }
+    }
+  }
+
+  void exchange_scalars() {
+    const std::vector<double> values(own_shards().size() * static_cast<std::size_t>(load_.scalars_per_shard), 1.0);
+    const std::vector<double> rank_values(static_cast<std::size_t>(load_.scalars_per_rank), 1.0);
+    (void)exchange_.scalars(values, load_.scalars_per_shard, 0, rank_values);
+  }
+
+  void finish_step() {
+    compute();
+    exchange_.finish();
+    exchange_scalars();
+  }
+
+  // A slice of an owner on this host is the sum of this host's shards, since the others' are zeros. Slices of other
+  // owners are zeros.
+  void check_sums() const {
+    float shards = 0;
+    for (const int rank : communicator_.beside())
+      shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
+    for (int b = 0; b < buckets(); ++b) {
+      const auto sums = exchange_.reduced(b);
+      for (const Slice& slice : slices_of(layout_, b, communicator_.size())) {
+        const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
+        const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
+        expect_sum(part, wanted);
+      }
+    }
+  }
+
+  SampledCommunicator& communicator_;
+  Topology topology_;  ///< as every process has one: it is counted with the others' memory
+  const ScaleLoad& load_;
+  ExchangeLayout layout_;
+  TreeExchange exchange_;
+  Assignment assignment_;
+  std::uint64_t step_ = 0;
+};
+
+/// Of each figure the larger one.
+ExchangeScale most_of(const ExchangeScale& a, const ExchangeScale& b) {
+  return {.messages = std::max(a.messages, b.messages),
+          .scalar_messages = std::max(a.scalar_messages, b.scalar_messages),
+          .network_bytes = std::max(a.network_bytes, b.network_bytes),
+          .shared_memory_bytes = std::max(a.shared_memory_bytes, b.shared_memory_bytes),
+          .plan_seconds = std::max(a.plan_seconds, b.plan_seconds),
+          .begin_seconds = std::max(a.begin_seconds, b.begin_seconds),
+          .advance_seconds = std::max(a.advance_seconds, b.advance_seconds),
+          .heap_bytes = std::max(a.heap_bytes, b.heap_bytes)};
+}
+
+int busiest_host(const ScaleLoad& load) {
+  const int ranks = static_cast<int>(load.topology.host_of.size());
+  const ExchangeLayout layout = layout_of(load.exchange, ranks);
+  std::vector<std::int64_t> owned(load.topology.host_of.size());
+  for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
+    for (const Slice& slice : slices_of(layout, b, ranks)) owned[static_cast<std::size_t>(slice.owner)] += slice.size;
+  }
+  const auto most = std::max_element(owned.begin(), owned.end());
+  return load.topology.host_of[static_cast<std::size_t>(most - owned.begin())];
+}
+
+}  // namespace
+
+ExchangeScale measure_exchange_scale(const ScaleLoad& load) {
+  const int host = busiest_host(load);
+  ExchangeScale most;
+  std::mutex mutex;
+  run_sampled_host(load.topology, host, [&](SampledCommunicator& communicator) {
+    ExchangeScale found;
+    communicator.barrier(kMeasuring);
+    const std::uint64_t before = heap_in_use();
+    communicator.barrier(kMeasuring);
+    SampledRank rank(communicator, load);
+    rank.first_step(found);
+    communicator.barrier(kMeasuring);
+    found.heap_bytes = (heap_in_use() - before) / communicator.beside().size();
+    communicator.barrier(kMeasuring);
+    rank.moved_steps(found);
+    rank.unmoved_step(found);
+    communicator.barrier(kMeasuring);
+    const std::lock_guard lock(mutex);
+    most = most_of(most, found);
+  });
+  return most;
+}
+
+}  // namespace lockstep::comm

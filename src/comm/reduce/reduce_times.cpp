@@ -1,0 +1,247 @@
+#include "comm/reduce/reduce_times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
+
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "comm/reduce/shard_assignment.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr int kWarmUp = 2;
+const Operation kTiming{"bench", 0};
+
+/// A rank's exchange, and how a bench writes gradients and reads sums where they are.
+class BenchSide {
+ public:
+  BenchSide() = default;
+  BenchSide(const BenchSide&) = delete;
+  BenchSide& operator=(const BenchSide&) = delete;
+  virtual ~BenchSide() = default;
+  [[nodiscard]] virtual Exchange& exchange() = 0;
+  virtual void fill(const Leaf& leaf, std::int64_t elements) = 0;
+  /// Returns when every sum is there.
+  virtual void finish() { exchange().finish(); }
+  [[nodiscard]] virtual std::vector<float> sums(int bucket) = 0;
+};
+
+class HostSide final : public BenchSide {
+ public:
+  HostSide(Communicator& communicator, const ExchangeLayout& layout, bool exact)
+      : exchange_(make_exchange(communicator, layout, {.exact = exact})) {}
+  Exchange& exchange() override { return *exchange_; }
+  void fill(const Leaf& leaf, std::int64_t elements) override { write_ones(leaf, elements); }
+  std::vector<float> sums(int bucket) override {
+    const auto sums = exchange_->reduced(bucket);
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  std::unique_ptr<Exchange> exchange_;
+};
+
+/// Ones in pinned memory, and a stream to copy them by.
+class Ones {
+ public:
+  Ones(device::Gpu& gpu, std::int64_t elements)
+      : gpu_(gpu),
+        stream_(gpu.make_kernel_stream()),
+        copied_(gpu.make_event()),
+        pinned_(gpu, static_cast<std::size_t>(elements) * sizeof(float)) {
+    const std::vector<float> ones(static_cast<std::size_t>(elements), 1.0F);
+    gpu.fill(pinned_.get(), reinterpret_cast<const std::byte*>(ones.data()), ones.size() * sizeof(float));
+  }
+  [[nodiscard]] device::Gpu::Stream stream() const { return stream_; }
+  void copy(float* device, std::int64_t elements) {
+    gpu_.copy_in(stream_, reinterpret_cast<std::byte*>(device), pinned_.get(),
+                 static_cast<std::size_t>(elements) * sizeof(float));
+  }
+  void wait() {
+    gpu_.record(copied_, stream_);
+    gpu_.wait(copied_);
+  }
+
+ private:
+  device::Gpu& gpu_;
+  device::Gpu::Stream stream_;
+  device::Gpu::Event copied_;
+  device::PinnedBlock pinned_;
+};
+
+std::unique_ptr<GpuMessages> messages_of(Communicator& communicator, const ExchangePlace& place) {
+  return communicator.size() > 1 ? place.make_messages() : nullptr;
+}
+
+class GpuSide final : public BenchSide {
+ public:
+  GpuSide(Communicator& communicator, const ExchangeLayout& layout, bool exact, const ExchangePlace& place)
+      : gpu_(*place.gpu),
+        exchange_(communicator, layout, {.exact = exact}, gpu_, messages_of(communicator, place)),
+        ones_(gpu_, *std::max_element(layout.bucket_elements.begin(), layout.bucket_elements.end())) {}
+  Exchange& exchange() override { return exchange_; }
+  void fill(const Leaf& leaf, std::int64_t elements) override {
+    gpu_.wait(ones_.stream(), leaf.free);
+    ones_.copy(leaf.memory, elements);
+    gpu_.record(leaf.written, ones_.stream());
+    ones_.wait();
+  }
+  void finish() override {
+    exchange_.finish();
+    gpu_.wait(exchange_.whole());
+  }
+  std::vector<float> sums(int bucket) override { return exchange_.fetch(bucket); }
+
+ private:
+  device::Gpu& gpu_;
+  GpuExchange exchange_;
+  Ones ones_;
+};
+
+std::unique_ptr<BenchSide> make_side(Communicator& communicator, const ExchangeLayout& layout, bool exact,
+                                     const ExchangePlace& place) {
+  if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
+  return std::make_unique<GpuSide>(communicator, layout, exact, place);
+}
+
+/// The longest of all ranks, by round.
+std::vector<double> slowest(Communicator& communicator, const std::vector<double>& mine) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<double> all(mine.size() * ranks), longest(mine);
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), kTiming);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double& of_round = longest[i % mine.size()];
+    of_round = std::max(of_round, all[i]);
+  }
+  return longest;
+}
+
+std::uint64_t sum_over_ranks(Communicator& communicator, std::uint64_t mine) {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), kTiming);
+  return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+}
+
+/// `prepare`, a barrier, and the time of `work`, round by round.
+std::vector<double> timed_rounds(Communicator& communicator, int rounds, const std::function<void(int)>& prepare,
+                                 const std::function<void()>& work) {
+  std::vector<double> seconds;
+  for (int round = 0; round < rounds + kWarmUp; ++round) {
+    prepare(round);
+    communicator.barrier(kTiming);
+    const auto start = Clock::now();
+    work();
+    if (round >= kWarmUp) seconds.push_back(seconds_since(start));
+  }
+  return slowest(communicator, seconds);
+}
+
+ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t elements, int rounds,
+                                      const ExchangePlace& place) {
+  device::Gpu& gpu = *place.gpu;
+  gpu.make_current();
+  const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  const auto messages = messages_of(communicator, place);
+  Ones ones(gpu, elements);
+  const device::GpuBlock values(gpu, bytes);
+  ExchangeTimes times;
+  times.seconds = timed_rounds(
+      communicator, rounds,
+      [&](int) {
+        ones.copy(values.as<float>(), elements);
+        ones.wait();
+      },
+      [&] {
+        if (messages) messages->all_reduce_sum(values.as<float>(), elements, ones.stream());
+        ones.wait();
+      });
+  const device::PinnedBlock found(gpu, bytes);
+  gpu.copy_out(ones.stream(), found.get(), values.get(), bytes);
+  ones.wait();
+  gpu.reads(found.get(), bytes);
+  expect_sum({found.as<float>(), static_cast<std::size_t>(elements)}, static_cast<float>(communicator.size()));
+  return times;
+}
+
+}  // namespace
+
+ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
+  ExchangeLayout layout;
+  layout.shards = load.shards_a_rank * ranks;
+  layout.spread_owners = true;
+  for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
+    const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
+    layout.bucket_elements.push_back(size);
+    layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{size}));
+  }
+  return layout;
+}
+
+void write_ones(const Leaf& leaf, std::int64_t elements) {
+  for (float& value : std::span(leaf.memory, static_cast<std::size_t>(elements))) value = leaf.add ? value + 1 : 1;
+}
+
+void expect_sum(std::span<const float> found, float wanted) {
+  const auto wrong = std::find_if(found.begin(), found.end(), [&](float value) { return value != wanted; });
+  if (wrong == found.end()) return;
+  throw Error(ExitCode::internal, fmt::format("the exchange adds wrongly: element {} of {}: expected {}, found {}",
+                                              wrong - found.begin(), found.size(), wanted, *wrong));
+}
+
+ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,
+                            const ExchangePlace& place) {
+  const ExchangeLayout layout = layout_of(load, communicator.size());
+  const auto side = make_side(communicator, layout, exact, place);
+  const Assignment assignment =
+      place_shards(equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
+  const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
+  const int buckets = static_cast<int>(layout.bucket_elements.size());
+  const auto ready = [&](int shard) {
+    for (int b = 0; b < buckets; ++b) side->exchange().ready(shard, b);
+  };
+  const auto compute = [&](int round) {
+    side->exchange().begin_step(static_cast<std::uint64_t>(round), assignment);
+    for (const int shard : mine) {
+      for (int b = 0; b < buckets; ++b) {
+        side->fill(side->exchange().leaf(shard, b), layout.bucket_elements[static_cast<std::size_t>(b)]);
+      }
+      if (shard != mine.back()) ready(shard);
+    }
+  };
+  ExchangeTimes times;
+  times.seconds = timed_rounds(communicator, rounds, compute, [&] {
+    ready(mine.back());
+    side->finish();
+  });
+  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(layout.shards));
+  const auto sent = side->exchange().statistics();
+  const auto all_rounds = static_cast<std::uint64_t>(rounds + kWarmUp);
+  times.shared_memory_bytes = sum_over_ranks(communicator, sent.shared_memory_bytes) / all_rounds;
+  times.network_bytes = sum_over_ranks(communicator, sent.network_bytes) / all_rounds;
+  return times;
+}
+
+ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
+                              const ExchangePlace& place) {
+  if (place.gpu != nullptr) return time_all_reduce_on_gpus(communicator, elements, rounds, place);
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  ExchangeTimes times;
+  times.seconds = timed_rounds(
+      communicator, rounds, [&](int) { std::fill(values.begin(), values.end(), 1.0F); },
+      [&] { communicator.all_reduce_sum(values, kTiming); });
+  expect_sum(values, static_cast<float>(communicator.size()));
+  return times;
+}
+
+double bus_bandwidth(double bytes, int ranks, double seconds) {
+  return ranks == 1 ? bytes / seconds : bytes * 2 * (ranks - 1) / ranks / seconds;
+}
+
+}  // namespace lockstep::comm

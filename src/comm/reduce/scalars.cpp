@@ -1,0 +1,170 @@
+#include "comm/reduce/scalars.hpp"
+
+#include <algorithm>
+
+#include "comm/reduce/message_tags.hpp"
+#include "comm/transport/topology.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kScalarSpin{20};
+constexpr milliseconds kCheckScalarPeers{100};
+
+}  // namespace
+
+Scalars ScalarExchange::run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
+                            const Operation& operation) {
+  const Call call{regions, assignment, own.rank_values.size(), static_cast<std::size_t>(own.per_shard), operation};
+  LOCKSTEP_CHECK(own.values.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
+                 "scalars: per_shard values for each shard of this rank");
+  std::size_t shards = 0;
+  for (const auto& list : assignment.shards_of_rank) shards += list.size();
+  Scalars all;
+  all.values.resize(shards * call.per_shard);
+  all.rank_values.resize(call.per_rank * assignment.shards_of_rank.size());
+  ++number_;
+  publish(call, own);
+  if (hosts_.count() == 1) {
+    gather_host(call, all);
+  } else if (hosts_.local_rank(communicator_.rank()) == 0) {
+    gather_host(call, all);
+    all_gather_hosts(call, all);
+    broadcast_to_host(call, all);
+  } else {
+    receive_from_first_rank(call, all);
+  }
+  return all;
+}
+
+void ScalarExchange::publish(const Call& call, const Own& own) const {
+  const Region& mine = own_region(call);
+  double* values = std::copy(own.rank_values.begin(), own.rank_values.end(), mine.scalars(number_));
+  std::copy(own.values.begin(), own.values.end(), values);
+  Region::ScalarSlot& slot = mine.scalar_slot(number_);
+  slot.flags = own.flags;
+  slot.ready.store(number_, std::memory_order_release);
+  if (hosts_.count() > 1) return call.regions[0].doorbell().ring();
+  for (const Region& peer : call.regions) peer.doorbell().ring();
+}
+
+// For the other ranks of the host, which wait for the first one: it tells them whom it waits for itself.
+void ScalarExchange::note_wait(const Call& call, int peer) const {
+  if (hosts_.count() > 1) call.regions[0].all_scalar_slot(number_).waits_for = peer;
+}
+
+void ScalarExchange::wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const {
+  Doorbell& doorbell = own_region(call).doorbell();
+  const auto start = Clock::now(), end = start + call.operation.timeout;
+  while (true) {
+    const std::uint32_t rings = doorbell.rings();
+    if (slot.ready.load(std::memory_order_acquire) >= number_) return;
+    const auto now = Clock::now();
+    if (now >= end) {
+      const int told = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
+      throw_deadline(communicator_.topology(), communicator_.rank(), told, call.operation, seconds_since(start));
+    }
+    communicator_.check_peers();
+    if (now >= start + kCheckScalarPeers) recorder_.waits_for(peer, "its scalars have not come");
+    doorbell.wait(rings, std::min(now + kCheckScalarPeers, end), kScalarSpin);
+  }
+}
+
+// What a rank gave goes to its places in `all`.
+void ScalarExchange::place(const Call& call, int rank, const double* values, Scalars& all) const {
+  std::copy_n(values, call.per_rank, all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank));
+  values += call.per_rank;
+  for (const int shard : call.shards_of(rank)) {
+    std::copy_n(values, call.per_shard, all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard));
+    values += call.per_shard;
+  }
+}
+
+void ScalarExchange::gather_host(const Call& call, Scalars& all) const {
+  for (const int peer : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
+    const Region& region = call.regions[static_cast<std::size_t>(hosts_.local_rank(peer))];
+    const Region::ScalarSlot& slot = region.scalar_slot(number_);
+    note_wait(call, peer);
+    wait_for(call, slot, peer);
+    place(call, peer, region.scalars(number_), all);
+    all.flags |= slot.flags;
+  }
+}
+
+// Of a host, as a message: the flags as a double, then of each rank its values and its shards'.
+std::size_t ScalarExchange::doubles_of_host(const Call& call, int host) const {
+  std::size_t doubles = 1;
+  for (const int rank : hosts_.ranks(host)) doubles += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+  return doubles;
+}
+
+void ScalarExchange::pack(const Call& call, const Scalars& all, double* to) const {
+  *to++ = static_cast<double>(all.flags);
+  for (const int rank : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
+    to = std::copy_n(all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank), call.per_rank, to);
+    for (const int shard : call.shards_of(rank)) {
+      to = std::copy_n(all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard), call.per_shard, to);
+    }
+  }
+}
+
+void ScalarExchange::unpack(const Call& call, int host, const double* values, Scalars& all) const {
+  all.flags |= static_cast<std::uint32_t>(*values++);
+  for (const int rank : hosts_.ranks(host)) {
+    place(call, rank, values, all);
+    values += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+  }
+}
+
+// Bruck's algorithm, by the first ranks of the hosts: `held` has what hosts own, own + 1, ... gave, as many as were
+// heard of; each round hands on all of it, and doubles it.
+void ScalarExchange::all_gather_hosts(const Call& call, Scalars& all) const {
+  const int hosts = hosts_.count(), own = hosts_.host_of(communicator_.rank());
+  std::vector<std::size_t> begins = {0};
+  for (int i = 0; i < hosts; ++i) begins.push_back(begins.back() + doubles_of_host(call, (own + i) % hosts));
+  std::vector<double> held(begins.back());
+  pack(call, all, held.data());
+  const auto blocks = [&](int first, int count) {
+    const std::size_t begin = begins[static_cast<std::size_t>(first)];
+    return std::as_writable_bytes(
+        std::span(held).subspan(begin, begins[static_cast<std::size_t>(first + count)] - begin));
+  };
+  for (int have = 1; have < hosts; have *= 2) {
+    const int more = std::min(have, hosts - have);
+    const int from = hosts_.ranks((own + have) % hosts).front(),
+              to = hosts_.ranks((own - have + hosts) % hosts).front();
+    note_wait(call, from);
+    const auto received = communicator_.receive(blocks(have, more), from, kScalarTag);
+    const auto sent = communicator_.send(blocks(0, more), to, kScalarTag);
+    received->wait(call.operation);
+    sent->wait(call.operation);
+  }
+  for (int i = 1; i < hosts; ++i)
+    unpack(call, (own + i) % hosts, held.data() + begins[static_cast<std::size_t>(i)], all);
+}
+
+void ScalarExchange::broadcast_to_host(const Call& call, const Scalars& all) const {
+  const Region& mine = call.regions[0];
+  double* values = std::copy(all.rank_values.begin(), all.rank_values.end(), mine.all_scalars(number_));
+  std::copy(all.values.begin(), all.values.end(), values);
+  Region::ScalarSlot& slot = mine.all_scalar_slot(number_);
+  slot.flags = all.flags;
+  slot.ready.store(number_, std::memory_order_release);
+  for (const Region& peer : call.regions.subspan(1)) peer.doorbell().ring();
+}
+
+void ScalarExchange::receive_from_first_rank(const Call& call, Scalars& all) const {
+  const Region::ScalarSlot& slot = call.regions[0].all_scalar_slot(number_);
+  wait_for(call, slot, hosts_.ranks(hosts_.host_of(communicator_.rank())).front());
+  const double* values = call.regions[0].all_scalars(number_);
+  std::copy_n(values, all.rank_values.size(), all.rank_values.begin());
+  std::copy_n(values + all.rank_values.size(), all.values.size(), all.values.begin());
+  all.flags = slot.flags;
+}
+
+}  // namespace lockstep::comm

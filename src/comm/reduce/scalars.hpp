@@ -1,0 +1,65 @@
+// The exchange of a step's scalars (losses, counts, flags). Between ranks of one host it goes through host memory.
+// Where there are several hosts, the first rank of each gathers its host's, the first ranks pass all of them on among
+// themselves in log2(hosts) rounds (Bruck's all-gather), and each puts what came into its host's memory.
+//
+// Buffer reuse: exchange n writes slots n % 2. A rank starts n + 2 only after it has finished n + 1, for which every
+// peer of its host (or the host's first rank, which had to hear of every peer) had to finish reading n; so one slot
+// more than the one in use is enough.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/region.hpp"
+#include "comm/transport/hosts.hpp"
+#include "core/flight_recorder.hpp"
+
+namespace lockstep::comm {
+
+class ScalarExchange {
+ public:
+  ScalarExchange(Communicator& communicator, const Hosts& hosts, FlightRecorder& recorder)
+      : communicator_(communicator), hosts_(hosts), recorder_(recorder) {}
+  /// What a rank gives: as many rank_values as every other, then per_shard values for each of its shards.
+  struct Own {
+    std::span<const double> rank_values, values;
+    int per_shard = 0;
+    std::uint32_t flags = 0;
+  };
+  /// `regions`: of this host's ranks, by local rank.
+  [[nodiscard]] Scalars run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
+                            const Operation& operation);
+
+ private:
+  struct Call {
+    std::span<const Region> regions;
+    const Assignment& assignment;
+    std::size_t per_rank, per_shard;
+    const Operation& operation;
+    [[nodiscard]] const std::vector<int>& shards_of(int rank) const {
+      return assignment.shards_of_rank[static_cast<std::size_t>(rank)];
+    }
+  };
+  [[nodiscard]] const Region& own_region(const Call& call) const {
+    return call.regions[static_cast<std::size_t>(hosts_.local_rank(communicator_.rank()))];
+  }
+  void publish(const Call& call, const Own& own) const;
+  void note_wait(const Call& call, int peer) const;
+  void wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const;
+  void gather_host(const Call& call, Scalars& all) const;
+  void all_gather_hosts(const Call& call, Scalars& all) const;
+  void place(const Call& call, int rank, const double* values, Scalars& all) const;
+  [[nodiscard]] std::size_t doubles_of_host(const Call& call, int host) const;
+  void pack(const Call& call, const Scalars& all, double* to) const;
+  void unpack(const Call& call, int host, const double* values, Scalars& all) const;
+  void broadcast_to_host(const Call& call, const Scalars& all) const;
+  void receive_from_first_rank(const Call& call, Scalars& all) const;
+
+  Communicator& communicator_;
+  const Hosts& hosts_;
+  FlightRecorder& recorder_;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace lockstep::comm

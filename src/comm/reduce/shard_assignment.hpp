@@ -1,0 +1,36 @@
+// Which rank computes which shards. It changes the speed and the bytes sent, never the bits.
+//
+// Shards are placed by buddy allocation: a rank with n shards gets at most popcount(n) whole subtrees of the
+// reduction tree, so it sends the fewest partial sums. Where hosts have several ranks, hosts are given whole subtrees
+// first, and their ranks then parts of these, so that a host with n shards has popcount(n) sums to send
+// (comm/reduce/host_sums.hpp). Each rank's list has its largest subtree first, because that one takes longest to
+// finish.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace lockstep::comm {
+
+struct Assignment {
+  std::vector<std::vector<int>> shards_of_rank;  ///< each shard once; in the order to compute them
+  bool operator==(const Assignment&) const = default;
+};
+
+/// Places counts[r] shards on rank r; the counts add up to the number of shards. Shards stay where they were `before`
+/// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums. `host_of`: each rank's
+/// host (Topology); empty: of one. O((V + R) log V) for V shards on R ranks, besides sorting.
+[[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {},
+                                      std::span<const int> host_of = {});
+
+/// How many shards are on another rank than before.
+[[nodiscard]] int shards_moved(const Assignment& before, const Assignment& after);
+
+/// V shards over R ranks, as equal as they can be; the lower ranks get the rest.
+[[nodiscard]] std::vector<int> equal_counts(int shards, int ranks);
+
+/// Counts that minimise the slowest rank's counts[r] / weights[r]; ties go to the lower rank. A rank of weight
+/// 0 gets none. O((V + R) log R).
+[[nodiscard]] std::vector<int> counts_by_weights(int shards, std::span<const double> weights);
+
+}  // namespace lockstep::comm

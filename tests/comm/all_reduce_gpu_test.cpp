@@ -1,0 +1,251 @@
+// The exchange on GPUs: the sums' bits, and every access in order, on fakes that check it.
+#include "comm/reduce/all_reduce_gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "comm/reduce_run.hpp"
+#include "cuda/checked_transport.hpp"
+#include "cuda/faulty_transport.hpp"
+#include "device/fake_gpu.hpp"
+#include "lockstep/error.hpp"
+#include "seeds.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using device::FakeGpu;
+
+constexpr ExchangeOptions kGpuOptions{.timeout = 60s};
+constexpr unsigned kGpuSeeds = 25;
+
+using device::bytes_of;
+
+/// `fault`: null where nothing goes wrong.
+std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu,
+                                              const std::shared_ptr<MessageFault>& fault) {
+  if (communicator.size() == 1) return nullptr;
+  auto messages = std::make_unique<HostMessages>(communicator, 60s, touches(gpu));
+  if (!fault) return messages;
+  return std::make_unique<FaultyMessages<FakeGpu>>(std::move(messages), gpu, fault);
+}
+
+/// A rank on a fake: workers write leaves on streams of their own, and sums are read on another.
+class FakeSide {
+ public:
+  FakeSide(Communicator& communicator, const Case& c, ExchangeOptions options,
+           const std::shared_ptr<MessageFault>& fault = nullptr)
+      : exchange_(communicator, c.layout, options, gpu_, checked_messages(communicator, gpu_, fault)),
+        reader_(gpu_.make_stream()) {
+    for (int w = 0; w < c.workers; ++w) streams_.push_back(gpu_.make_stream());
+  }
+  [[nodiscard]] GpuExchange& exchange() { return exchange_; }
+  void write(unsigned worker, Leaf leaf, const std::vector<float>& values) {
+    const FakeGpu::Stream stream = streams_[worker];
+    gpu_.wait(stream, leaf.free);
+    gpu_.kernel_writes(stream, bytes_of(leaf.memory), values.size() * sizeof(float));
+    fill(leaf, values);
+    gpu_.record(leaf.written, stream);
+  }
+  [[nodiscard]] std::span<const float> read(int bucket) {
+    const auto sums = exchange_.reduced(bucket);
+    gpu_.wait(reader_, exchange_.whole());
+    gpu_.kernel_reads(reader_, bytes_of(sums.data()), sums.size_bytes());
+    return sums;
+  }
+  void have_read() { exchange_.release(reader_); }
+  [[nodiscard]] std::size_t most_bytes() const { return gpu_.most_bytes(); }
+
+ private:
+  FakeGpu gpu_;
+  GpuExchange exchange_;
+  FakeGpu::Stream reader_;
+  std::vector<FakeGpu::Stream> streams_;
+};
+
+TEST(GpuExchange, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
+  for (const unsigned seed : seeds(kGpuSeeds)) {
+    const Case c = random_case(seed, 1, 5);
+    ASSERT_EQ(wrong<FakeSide>(c, expected_of(c), kGpuOptions), "")
+        << "seed " << seed << ": " << c.text() << "\n  " << rerun(seed, "comm_test");
+  }
+}
+
+TEST(GpuExchange, NotExactIsTheSumAllTheSame) {
+  Case c;
+  c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 4};
+  c.ranks = 3;
+  c.workers = 2;
+  const Assignment assignment = place_shards(std::vector<int>{0, 3, 1});  // a rank without shards gives zeros
+  run_in_threads(3, [&](Communicator& communicator) {
+    FakeSide side(communicator, c, {.exact = false, .timeout = 60s});
+    for (const std::uint64_t step : {5U, 6U}) {
+      side.exchange().begin_step(step, assignment);
+      compute(side, c, step, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      side.exchange().finish();
+      for (int b = 0; b < 2; ++b) {
+        const auto expected = tree_sum(step, 4, b, c.layout.bucket_elements[static_cast<std::size_t>(b)]);
+        const auto found = side.read(b);
+        ASSERT_EQ(found.size(), expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4);
+      }
+      side.have_read();
+    }
+  });
+}
+
+TEST(GpuExchange, EndsWhenAPeerIsGone) {
+  Case c;
+  c.layout = {{5000}, {chunk_cuts(std::vector<std::int64_t>{5000})}, 2};
+  c.ranks = 2;
+  const Assignment assignment = place_shards(std::vector<int>{1, 1});
+  bool ended = false;
+  EXPECT_THROW(run_in_threads(2,
+                              [&](Communicator& communicator) {
+                                FakeSide side(communicator, c, kGpuOptions);
+                                side.exchange().begin_step(5, assignment);
+                                if (communicator.rank() == 1) throw Error(ExitCode::internal, "gone");
+                                compute(side, c, 5, assignment.shards_of_rank[0], 1);
+                                try {
+                                  side.exchange().finish();
+                                } catch (const Error& error) {
+                                  ended = error.code() == ExitCode::infrastructure;
+                                  throw;
+                                }
+                              }),
+               Error);
+  EXPECT_TRUE(ended);
+}
+
+/// A step of two ranks, of which the messages of rank 0 go wrong: how it ends there.
+struct FaultyStep {
+  std::shared_ptr<MessageFault> fault = std::make_shared<MessageFault>();
+  std::string message;  ///< what finish() threw
+  ExitCode code = ExitCode::done;
+  double seconds = 0;      ///< that finish() took
+  Activity activity;       ///< by the flight recorder, afterwards
+  int aborts_before = -1;  ///< when before_abort was called
+
+  void run(std::chrono::milliseconds timeout, bool peer_goes) {
+    Case c;
+    c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 2};
+    const Assignment assignment = place_shards(std::vector<int>{1, 1});
+    fault->step = 5;
+    const auto body = [&](Communicator& communicator) {
+      const bool faulty = communicator.rank() == 0;
+      FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
+      if (faulty) side.exchange().before_abort([this] { aborts_before = fault->aborts; });
+      side.exchange().begin_step(5, assignment);
+      compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      if (!faulty) return finish_there(side.exchange(), peer_goes);
+      const auto start = Clock::now();
+      try {
+        side.exchange().finish();
+      } catch (const Error& error) {
+        message = error.what();
+        code = error.code();
+      }
+      seconds = seconds_since(start);
+      activity = communicator.recorder()->activity();
+    };
+    try {
+      run_in_threads(2, body);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the peer's, which was asked for
+    }
+  }
+
+ private:
+  static void finish_there(GpuExchange& exchange, bool goes) {
+    exchange.finish();
+    if (goes) throw Error(ExitCode::internal, "gone");
+  }
+};
+
+TEST(GpuExchange, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
+  FaultyStep step;
+  step.run(200ms, false);
+  EXPECT_EQ(std::regex_replace(step.message, std::regex("waited [0-9]+\\.[0-9] s"), "waited some s"),
+            "rank 0 on host a: waited some s for the other ranks in 'exchange' of step 5: slices of gradients have not "
+            "come to its GPU; look at that rank's log: it ended, hangs or is much slower than this one (then raise "
+            "job.timeout)");
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_GE(step.seconds, 0.2);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
+  EXPECT_EQ(step.fault->aborts, 1);
+  EXPECT_GT(step.fault->checks, 1);
+  EXPECT_STREQ(step.fault->asked.name, "exchange");
+  EXPECT_EQ(step.fault->asked.step, 5U);
+  EXPECT_STREQ(step.activity.name, "exchange");
+  EXPECT_EQ(step.activity.step, 5U);
+  EXPECT_EQ(step.activity.peer, -1);
+  EXPECT_EQ(step.activity.missing, "slices of gradients on GPUs");
+}
+
+TEST(GpuExchange, WhatMessagesFindOutEndsTheWaitAtOnce) {
+  FaultyStep step;
+  step.fault->found = "node7, rank 0, GPU 0, step 5: exchange failed with 6: a remote process exited";
+  step.run(60s, false);
+  EXPECT_EQ(step.message, step.fault->found);
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
+  EXPECT_EQ(step.fault->aborts, 1);
+  EXPECT_EQ(step.fault->checks, 1);
+  EXPECT_STREQ(step.activity.name, "exchange");
+}
+
+TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
+  FaultyStep step;
+  step.run(60s, true);
+  EXPECT_EQ(step.message, "rank 0 (host a): rank 1 (host a) ended with an error");
+  EXPECT_EQ(step.code, ExitCode::infrastructure);
+  EXPECT_LT(step.seconds, 30);
+  EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
+  EXPECT_EQ(step.fault->aborts, 1);
+}
+
+TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
+  for (const int ranks : {2, 5}) {
+    for (const int workers : {1, 2, 3}) {
+      Case c;
+      constexpr std::size_t kBuckets = 100;  // what is received of one counts little beside the sums
+      c.layout = {std::vector<std::int64_t>(kBuckets, 60), std::vector<std::vector<std::int64_t>>(kBuckets), 32};
+      c.ranks = ranks;
+      c.workers = workers;
+      std::vector<std::vector<int>> all = {comm::equal_counts(32, ranks)};
+      for (const int first : {16, 15, 7, 1, 31, 30}) {  // what the other ranks do not have
+        all.push_back(comm::equal_counts(32 - first, ranks - 1));
+        all.back().insert(all.back().begin(), first);
+      }
+      run_in_threads(ranks, [&](Communicator& communicator) {
+        FakeSide side(communicator, c, kGpuOptions);
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        Assignment assignment;
+        std::size_t most = 0;
+        for (std::size_t s = 0; s < all.size(); ++s) {
+          assignment = place_shards(all[s], assignment, communicator.topology().host_of);
+          const auto& mine = assignment.shards_of_rank[rank];
+          most = std::max(most, mine.size());
+          side.exchange().begin_step(s, assignment);
+          compute(side, c, s, mine, static_cast<unsigned>(s + rank));
+          side.exchange().finish();
+          (void)side.read(0);
+          side.have_read();
+          EXPECT_LE(side.most_bytes(), GpuExchange::bytes(c.layout, static_cast<int>(most), ranks, workers))
+              << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
+        }
+      });
+    }
+  }
+}
+
+TEST(GpuExchange, NeedsMemoryForRootsShardsAndWaitingSums) {
+  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
+  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
+  EXPECT_EQ(GpuExchange::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,135 @@
+// Inputs and expected results of exchange tests, each a function of step, shard and bucket only; the sums are
+// written down a second way, without the code under test.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/slices.hpp"
+#include "comm/reduce/tree.hpp"
+#include "core/philox.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+/// Values over several powers of two, so that the order of additions shows in the bits.
+inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, std::int64_t elements) {
+  RandomStream random(mix(step, static_cast<std::uint64_t>(shard)), static_cast<std::uint64_t>(bucket));
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  for (float& value : values) {
+    const std::uint32_t word = random.word();
+    value = std::ldexp(to_unit(word) - 0.5F, static_cast<int>(word % 16) - 8);
+  }
+  return values;
+}
+
+/// What a shard does with its leaf.
+inline void fill(Leaf leaf, const std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+}
+
+/// Neighbours are added level by level; an odd one out moves up.
+inline std::vector<float> tree_sum(std::uint64_t step, int shards, int bucket, std::int64_t elements) {
+  std::vector<std::vector<float>> level;
+  for (int v = 0; v < shards; ++v) level.push_back(gradient(step, v, bucket, elements));
+  while (level.size() > 1) {
+    std::vector<std::vector<float>> next;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      next.push_back(level[i]);
+      if (i + 1 == level.size()) break;
+      for (std::size_t e = 0; e < next.back().size(); ++e) next.back()[e] = level[i][e] + level[i + 1][e];
+    }
+    level = std::move(next);
+  }
+  return level[0];
+}
+
+inline std::vector<double> scalars_of(std::uint64_t step, const std::vector<int>& shards) {
+  std::vector<double> values;
+  for (const int shard : shards) {
+    for (int k = 0; k < 3; ++k) values.push_back(static_cast<double>(step) * 1000 + shard * 10 + k + 1.0 / 3);
+  }
+  return values;
+}
+
+/// Buckets of several tensors, some empty or odd.
+inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
+  ExchangeLayout layout;
+  layout.shards = shards;
+  const unsigned buckets = random() % 5;
+  for (unsigned b = 0; b < buckets; ++b) {
+    std::vector<std::int64_t> tensors(random() % 4);
+    for (auto& elements : tensors) elements = random() % 3 == 0 ? random() % 12'000 : random() % 50;
+    std::int64_t sum = 0;
+    for (const auto elements : tensors) sum += elements;
+    layout.bucket_elements.push_back(sum);
+    layout.cuts.push_back(chunk_cuts(tensors));
+  }
+  layout.spread_owners = random() % 2 == 0;
+  return layout;
+}
+
+/// Buddy placement of random counts, by host or not, or any placement at all.
+inline Assignment random_assignment(std::mt19937& random, int shards, const std::vector<int>& hosts) {
+  std::vector<int> counts(hosts.size(), 0);
+  Assignment any{std::vector<std::vector<int>>(counts.size())};
+  for (int v = 0; v < shards; ++v) {
+    const std::size_t rank = random() % counts.size();
+    ++counts[rank];
+    any.shards_of_rank[rank].push_back(v);
+  }
+  for (auto& list : any.shards_of_rank) std::shuffle(list.begin(), list.end(), random);
+  const auto way = random() % 3;
+  if (way == 0) return any;
+  return way == 1 ? place_shards(counts) : place_shards(counts, {}, hosts);
+}
+
+/// What a rank must send, written down a second way. Of each slice whose owner has its place among the ranks of a host
+/// (its own slice among them), it has what its host's peers do not: those read its partial sums of all other slices. Of
+/// its place it sends the host's sums to owners on other hosts, and its own reduced slices to each peer of its host and
+/// once to each other host.
+struct TrafficFormula {
+  std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
+
+  /// `more_partials`: a wrong formula, to show that a test sees it.
+  void add(const Communicator& communicator, const ExchangeLayout& layout, const Assignment& assignment,
+           int more_partials = 0) {
+    const int rank = communicator.rank(), ranks = communicator.size();
+    if (ranks == 1) return;
+    const Topology& topology = communicator.topology();
+    const auto subtrees = [&](const std::vector<int>& shards) {
+      return Tree(layout.shards).maximal_subtrees(shards).size() + static_cast<std::size_t>(more_partials);
+    };
+    const std::size_t k = subtrees(assignment.shards_of_rank[static_cast<std::size_t>(rank)]);
+    std::vector<int> of_host;
+    for (int r = 0; r < ranks; ++r) {
+      const auto& list = assignment.shards_of_rank[static_cast<std::size_t>(r)];
+      if (topology.same_host(r, rank)) of_host.insert(of_host.end(), list.begin(), list.end());
+    }
+    const std::size_t host_k = subtrees(of_host);
+    const int local_size = topology.local_size(rank);
+    for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
+      const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
+      const auto empty = std::adjacent_find(bounds.begin(), bounds.end());
+      const int turned = layout.spread_owners && empty != bounds.end() ? static_cast<int>(b) % ranks : 0;
+      const auto bytes = [&](int r) {
+        const auto i = static_cast<std::size_t>((r - turned + ranks) % ranks);
+        return static_cast<std::uint64_t>(bounds[i + 1] - bounds[i]) * sizeof(float);
+      };
+      for (int owner = 0; owner < ranks; ++owner) {
+        const bool leads = topology.local_rank(owner) % local_size == topology.local_rank(rank);
+        if (!leads) shared_memory_bytes += k * bytes(owner);
+        if (leads && !topology.same_host(rank, owner)) network_bytes += host_k * bytes(owner);
+      }
+      shared_memory_bytes += static_cast<std::size_t>(local_size - 1) * bytes(rank);
+      network_bytes += (topology.host_names.size() - 1) * bytes(rank);
+    }
+  }
+};
+
+}  // namespace lockstep::comm

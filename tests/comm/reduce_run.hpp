@@ -1,0 +1,199 @@
+// One run of the exchange over threads: some steps of some placement on some hosts. What came out is held against the
+// tree and the formula of exchange_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/reduce/expected_bytes.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce_cases.hpp"
+#include "core/digest.hpp"
+#include "seeds.hpp"
+
+namespace lockstep::comm {
+
+struct Case {
+  ExchangeLayout layout;
+  int ranks = 1, workers = 1;
+  std::vector<Assignment> assignments;  ///< by step
+  std::vector<int> hosts;
+  unsigned order = 0;   ///< seed of the order in which workers finish buckets
+  bool sleeps = false;  ///< now and then, between buckets
+
+  [[nodiscard]] std::uint64_t step(std::size_t index) const { return index + 5; }
+  [[nodiscard]] std::string text() const {
+    std::vector<std::string> shares;
+    for (const auto& assignment : assignments) shares.push_back(fmt::format("{}", assignment.shards_of_rank));
+    return fmt::format(
+        "{} shards, buckets of {} elements, {} ranks on hosts {}, {} workers, shards by step and rank {}",
+        layout.shards, layout.bucket_elements, ranks, hosts, workers, fmt::join(shares, " "));
+  }
+};
+
+/// Of everything, for an exchange between GPUs.
+inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
+  std::mt19937 random(seed);
+  Case c;
+  c.layout = random_layout(random, between(random, 1, 24));
+  c.layout.spread_owners = false;
+  c.ranks = between(random, least_ranks, most_ranks);
+  c.workers = between(random, 1, 3);
+  c.hosts = random_hosts(random, c.ranks, 3);
+  c.order = static_cast<unsigned>(random());
+  const int steps = between(random, 1, 3);
+  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
+  return c;
+}
+
+/// A rank whose gradients are in the host's memory: the exchange, and how a test writes leaves and reads sums.
+class HostSide {
+ public:
+  explicit HostSide(Exchange& exchange) : exchange_(&exchange) {}
+  HostSide(Communicator& communicator, const Case& c, ExchangeOptions options)
+      : made_(make_exchange(communicator, c.layout, options)), exchange_(made_.get()) {}
+  [[nodiscard]] Exchange& exchange() { return *exchange_; }
+  void write(unsigned /*worker*/, Leaf leaf, const std::vector<float>& values) { fill(leaf, values); }
+  [[nodiscard]] std::span<const float> read(int bucket) { return exchange_->reduced(bucket); }
+  void have_read() {}
+
+ private:
+  std::unique_ptr<Exchange> made_;
+  Exchange* exchange_;
+};
+
+/// One rank's part of a step: workers take shards in the given order and finish their buckets in random order.
+template <class Side>
+void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<int>& shards, unsigned seed) {
+  std::mutex mutex;
+  std::size_t next = 0;
+  const auto work = [&](unsigned worker) {
+    std::mt19937 random(seed * 31 + worker);
+    while (true) {
+      int shard = 0;
+      {
+        const std::lock_guard lock(mutex);
+        if (next == shards.size()) return;
+        shard = shards[next++];
+      }
+      std::vector<int> order(c.layout.bucket_elements.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      for (const int bucket : order) {
+        const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        const Leaf leaf = side.exchange().leaf(shard, bucket);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf.memory) % 64, 0U);
+        side.write(worker, leaf, values);
+        if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+        side.exchange().ready(shard, bucket);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int w = 0; w < c.workers; ++w) threads.emplace_back(work, static_cast<unsigned>(w));
+  for (std::thread& thread : threads) thread.join();
+}
+
+inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const std::vector<int>& shards,
+                    unsigned seed) {
+  HostSide side(exchange);
+  compute(side, c, step, shards, seed);
+}
+
+/// What any way of computing the same gradients must come to.
+struct Expected {
+  std::string sha256;     ///< of all reduced buckets of all steps
+  int more_partials = 0;  ///< than the formula says
+};
+
+inline Expected expected_of(const Case& c) {
+  Sha256 hash;
+  for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+    for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
+      const auto sum = tree_sum(c.step(s), c.layout.shards, static_cast<int>(b), c.layout.bucket_elements[b]);
+      hash.add(std::as_bytes(std::span(sum)));
+    }
+  }
+  return {hash.hex(), 0};
+}
+
+/// What is wrong with the scalars of a step; empty: nothing.
+inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_t step, int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  const auto& mine = c.assignments[step - c.step(0)].shards_of_rank[r];
+  std::vector<int> all(static_cast<std::size_t>(c.layout.shards));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<double> of_ranks;
+  for (int other = 0; other < c.ranks; ++other) {
+    of_ranks.insert(of_ranks.end(), {other + 0.5, static_cast<double>(step)});
+  }
+  const Scalars found =
+      exchange.scalars(scalars_of(step, mine), 3, 1U << r, std::span<const double>(of_ranks).subspan(2 * r, 2));
+  if (found.values != scalars_of(step, all)) return "other scalars of the shards";
+  if (found.rank_values != of_ranks) return "other scalars of the ranks";
+  return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
+}
+
+/// Runs the case; the first thing that is wrong with it, with the rank that saw it. Empty: nothing.
+template <class Side = HostSide>
+std::string wrong(const Case& c, const Expected& expected, ExchangeOptions options = {}) {
+  std::mutex mutex;
+  std::string first;
+  const auto complain = [&](int rank, const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (first.empty() && !what.empty()) first = fmt::format("rank {}: {}", rank, what);
+  };
+  const auto compare = [&](int rank, const char* what, const auto& found, const auto& wanted) {
+    if (found != wanted) complain(rank, fmt::format("{}: expected {}, found {}", what, wanted, found));
+  };
+  const auto body = [&](Communicator& communicator) {
+    Side side(communicator, c, options);
+    Exchange* const exchange = &side.exchange();
+    const int rank = communicator.rank();
+    TrafficFormula formula;
+    ExpectedBytes product_formula;
+    Sha256 hash;
+    for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+      const Assignment& assignment = c.assignments[s];
+      exchange->begin_step(c.step(s), assignment);
+      compute(side, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
+              c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
+      exchange->finish();
+      for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
+        hash.add(std::as_bytes(side.read(static_cast<int>(b))));
+      }
+      side.have_read();
+      complain(rank, wrong_scalars(*exchange, c, c.step(s), rank));
+      formula.add(communicator, c.layout, assignment, expected.more_partials);
+      const ExpectedBytes bytes = expected_bytes(c.layout, assignment, communicator.topology(), rank);
+      product_formula.inside_host += bytes.inside_host;
+      product_formula.between_hosts += bytes.between_hosts;
+    }
+    const auto found = exchange->statistics();
+    compare(rank, "hash of the sums", hash.hex(), expected.sha256);
+    compare(rank, "bytes read by its host", found.shared_memory_bytes, formula.shared_memory_bytes);
+    compare(rank, "bytes sent to other hosts", found.network_bytes, formula.network_bytes);
+    compare(rank, "bytes inside the host by expected_bytes()", product_formula.inside_host,
+            formula.shared_memory_bytes);
+    compare(rank, "bytes between hosts by expected_bytes()", product_formula.between_hosts, formula.network_bytes);
+  };
+  try {
+    run_in_threads(c.ranks, body, c.hosts);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return first;
+}
+
+}  // namespace lockstep::comm
