@@ -63,7 +63,7 @@ class Communicator {
   [[nodiscard]] virtual const Topology& topology() const = 0;
 
   /// Messages between two ranks with one tag arrive in order. Tags 0 ... 2^20 - 1 are the caller's, but the upper
-  /// half of them is the exchange's. By any thread. `notify` is called once when the message has come, from some
+  /// half of them is the reducers'. By any thread. `notify` is called once when the message has come, from some
   /// thread; it must not block.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
@@ -91,7 +91,7 @@ class Communicator {
 [[nodiscard]] std::unique_ptr<Communicator> make_single_communicator();
 
 /// Runs `body` once per rank in `size` threads of this process and rethrows the first error. `host_of` puts
-/// ranks on pretended hosts (empty: all on one), so that both ways of the exchange can be tested.
+/// ranks on pretended hosts (empty: all on one), so that both ways of the all-reduce can be tested.
 void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of = {});
 
 }  // namespace lockstep

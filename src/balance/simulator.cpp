@@ -42,7 +42,7 @@ class Simulation {
   const Scenario& scenario_;
   RandomStream random_;
   std::vector<int> counts_;
-  comm::Assignment assignment_;
+  comm::ShardAssignment assignment_;
   Outcome outcome_;
 };
 
@@ -88,7 +88,7 @@ bool Simulation::settled(int step) const {
 }
 
 void Simulation::move(const std::vector<int>& counts) {
-  const comm::Assignment before = assignment_;
+  const comm::ShardAssignment before = assignment_;
   assignment_ = comm::place_shards(counts, before);
   counts_ = counts;
   ++outcome_.moves;

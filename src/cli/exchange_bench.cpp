@@ -95,21 +95,21 @@ std::vector<Part> parts_of(Communicator& communicator) {
   return parts;
 }
 
-comm::ExchangeTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
-                             Adder adder, std::int64_t elements) {
-  const auto place = exchange_place(device, ranks);
-  const comm::ExchangeLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
+comm::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
+                           Adder adder, std::int64_t elements) {
+  const auto place = reduce_device(device, ranks);
+  const comm::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
   switch (adder) {
     case Adder::library:
       return comm::time_all_reduce(ranks, elements, options.rounds, place);
     case Adder::mpi:
       return comm::time_all_reduce(ranks, elements, options.rounds);
     default:
-      return comm::time_exchange(ranks, load, adder == Adder::exact, options.rounds, place);
+      return comm::time_reduce(ranks, load, adder == Adder::exact, options.rounds, place);
   }
 }
 
-ExchangeRow row_of(const comm::ExchangeTimes& times, int ranks, std::uint64_t bytes) {
+ExchangeRow row_of(const comm::ReduceTimes& times, int ranks, std::uint64_t bytes) {
   const double seconds = median(times.seconds);
   return {.bytes = bytes,
           .ranks = ranks,

@@ -123,10 +123,10 @@ void print_clocks(const std::vector<RankFacts>& facts) {
 }
 
 /// Bus bandwidth of the exact exchange, in bytes a second.
-double time_exchanges(Communicator& communicator, const exec::Device& device) {
+double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
-  const comm::ExchangePlace place = exchange_place(device, communicator);
-  const double exact = median(comm::time_exchange(communicator, {.elements = kElements}, true, kRounds, place).seconds);
+  const comm::ReduceDevice place = reduce_device(device, communicator);
+  const double exact = median(comm::time_reduce(communicator, {.elements = kElements}, true, kRounds, place).seconds);
   const double library = median(comm::time_all_reduce(communicator, kElements, kRounds, place).seconds);
   const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
@@ -145,7 +145,7 @@ int report_hosts(Communicator& communicator, const HostLimits& limits, const std
   if (leads) print_ranks(communicator.topology(), facts);
   double bandwidth = 0;
   if (device && can_compute(facts)) {
-    bandwidth = time_exchanges(communicator, *device);
+    bandwidth = time_reduces(communicator, *device);
   } else if (leads) {
     fmt::print("exchange  not timed: not every rank has a GPU\n");
   }

@@ -12,6 +12,6 @@ namespace lockstep::cli {
 inline constexpr std::chrono::seconds kBenchPatience{60};
 
 /// That of `device`, which must live as long. Of GPUs messages are between the ranks of `communicator`.
-[[nodiscard]] comm::ExchangePlace exchange_place(const exec::Device& device, Communicator& communicator);
+[[nodiscard]] comm::ReduceDevice reduce_device(const exec::Device& device, Communicator& communicator);
 
 }  // namespace lockstep::cli

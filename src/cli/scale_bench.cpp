@@ -33,7 +33,7 @@ struct BalanceScale {
 
 struct ScaleRow {
   int ranks = 0;
-  comm::ExchangeScale exchange;
+  comm::ReduceScale reduce;
   double decision_seconds = 0;
   SupervisorTurn turn;
 };
@@ -76,18 +76,18 @@ BalanceScale measure_decision(const ScaleBenchOptions& options, int ranks) {
 }
 
 ScaleRow measure(const ScaleBenchOptions& options, int ranks) {
-  ScaleRow row{.ranks = ranks, .exchange = {}, .decision_seconds = 0, .turn = measure_supervisor_turn(ranks)};
+  ScaleRow row{.ranks = ranks, .reduce = {}, .decision_seconds = 0, .turn = measure_supervisor_turn(ranks)};
   const BalanceScale balance = measure_decision(options, ranks);
   row.decision_seconds = balance.seconds;
   comm::ScaleLoad load;
-  load.exchange = {.elements = static_cast<std::int64_t>(options.gradient_bytes / sizeof(float)),
-                   .shards_a_rank = options.shards_a_rank};
+  load.reduce = {.elements = static_cast<std::int64_t>(options.gradient_bytes / sizeof(float)),
+                 .shards_a_rank = options.shards_a_rank};
   for (int rank = 0; rank < ranks; ++rank) load.topology.host_of.push_back(rank / options.ranks_a_host);
   const int hosts = load.topology.host_of.back() + 1;
   for (int host = 0; host < hosts; ++host) load.topology.host_names.push_back(fmt::format("host-{}", host));
   load.counts = comm::equal_counts(ranks * options.shards_a_rank, ranks);
   load.moved = balance.counts;
-  row.exchange = comm::measure_exchange_scale(load);
+  row.reduce = comm::measure_reduce_scale(load);
   return row;
 }
 
@@ -105,7 +105,7 @@ void print_heading(const ScaleBenchOptions& options) {
 
 void print_row(const ScaleRow& row) {
   using telemetry::byte_count;
-  const auto& of = row.exchange;
+  const auto& of = row.reduce;
   fmt::print(
       "{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>6.2f} ms  {:>6.2f} ms  {:>7.2f} us  {:>5.1f} ms  {:>8.2f} ms\n",
       row.ranks, of.messages, of.scalar_messages, byte_count(static_cast<double>(of.network_bytes)),
@@ -118,14 +118,14 @@ void print_scale_json(const ScaleRow& row) {
   nlohmann::ordered_json line;
   line["event"] = "scale";
   line["ranks"] = row.ranks;
-  line["messages"] = row.exchange.messages;
-  line["scalar_messages"] = row.exchange.scalar_messages;
-  line["network_bytes"] = row.exchange.network_bytes;
-  line["shared_memory_bytes"] = row.exchange.shared_memory_bytes;
-  line["memory_bytes"] = row.exchange.heap_bytes;
-  line["plan_seconds"] = row.exchange.plan_seconds;
-  line["begin_seconds"] = row.exchange.begin_seconds;
-  line["advance_seconds"] = row.exchange.advance_seconds;
+  line["messages"] = row.reduce.messages;
+  line["scalar_messages"] = row.reduce.scalar_messages;
+  line["network_bytes"] = row.reduce.network_bytes;
+  line["shared_memory_bytes"] = row.reduce.shared_memory_bytes;
+  line["memory_bytes"] = row.reduce.heap_bytes;
+  line["plan_seconds"] = row.reduce.plan_seconds;
+  line["begin_seconds"] = row.reduce.begin_seconds;
+  line["advance_seconds"] = row.reduce.advance_seconds;
   line["decision_seconds"] = row.decision_seconds;
   line["turn_seconds"] = row.turn.seconds;
   line["turn_beats"] = row.turn.beats;

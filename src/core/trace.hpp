@@ -39,7 +39,7 @@ struct TraceSpan {
   const char* name = "";  ///< a literal
   int lane = kPhaseLane;
   std::uint64_t step = 0;  ///< from 0
-  int item = -1;  ///< the shard of a worker's or a prefetcher's span, the bucket of the exchange's; -1: of no one
+  int item = -1;  ///< the shard of a worker's or a prefetcher's span, the bucket of the reducer's; -1: of no one
   double start = 0, end = 0;
   double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
 };

@@ -15,8 +15,8 @@ namespace lockstep::exec {
 
 /// A worker's, kept from shard to shard so that a step allocates nothing.
 struct BucketMemory {
-  std::vector<SlotMemory> slots;   ///< per Program::slots
-  std::vector<comm::Leaf> leaves;  ///< by bucket
+  std::vector<SlotMemory> slots;              ///< per Program::slots
+  std::vector<comm::GradientBuffer> buffers;  ///< by bucket
 };
 
 /// For one run of a program; of evaluation it does nothing.
@@ -24,7 +24,7 @@ class BucketWalk {
  public:
   BucketWalk(const Program& program, const ShardCall& call, BucketMemory& memory)
       : program_(program), call_(call), memory_(memory) {
-    memory_.leaves.clear();
+    memory_.buffers.clear();
   }
 
   /// The instruction behind the next one, from `first` on, with which a bucket ends; else the program's end.
@@ -36,34 +36,34 @@ class BucketWalk {
     return std::min(i + 1, instructions.size());
   }
   /// Those that are open, where instructions may write.
-  [[nodiscard]] std::span<const comm::Leaf> open_leaves() const {
-    return std::span(memory_.leaves).subspan(closed_, opened_ - closed_);
+  [[nodiscard]] std::span<const comm::GradientBuffer> open_buffers() const {
+    return std::span(memory_.buffers).subspan(closed_, opened_ - closed_);
   }
 
-  /// Before instruction i: opened(leaf) for each bucket that begins with it.
+  /// Before instruction i: opened(buffer) for each bucket that begins with it.
   template <class Opened>
   void before(std::size_t i, const Opened& opened) {
     if (call_.sink == nullptr) return;
     const auto& buckets = call_.layout->buckets;
     const auto slots_after = program_.instructions[i].slots_done;
     for (; opened_ < buckets.size() && buckets[opened_].first_slot < slots_after; ++opened_) {
-      const comm::Leaf leaf = call_.sink->leaf(static_cast<int>(opened_));
+      const comm::GradientBuffer buffer = call_.sink->buffer(static_cast<int>(opened_));
       for (auto s = buckets[opened_].first_slot; s < buckets[opened_].last_slot; ++s) {
         const auto slot = static_cast<std::size_t>(s);
-        memory_.slots[slot] = {leaf.memory + call_.layout->slots[slot].offset, leaf.add};
+        memory_.slots[slot] = {buffer.memory + call_.layout->slots[slot].offset, buffer.add};
       }
-      opened(leaf);
-      memory_.leaves.push_back(leaf);
+      opened(buffer);
+      memory_.buffers.push_back(buffer);
     }
   }
-  /// After it: closing(leaf) for each that ends with it, and then it is handed over.
+  /// After it: closing(buffer) for each that ends with it, and then it is handed over.
   template <class Closing>
   void after(std::size_t i, const Closing& closing) {
     if (call_.sink == nullptr) return;
     const auto& buckets = call_.layout->buckets;
     const auto slots_done = program_.instructions[i].slots_done;
     for (; closed_ < buckets.size() && buckets[closed_].last_slot <= slots_done; ++closed_) {
-      closing(memory_.leaves[closed_]);
+      closing(memory_.buffers[closed_]);
       call_.sink->ready(static_cast<int>(closed_));
     }
   }

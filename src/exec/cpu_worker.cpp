@@ -5,7 +5,7 @@ namespace lockstep::exec {
 void CpuWorker::run(const ShardCall& call) {
   runner_.time_kernels(call.kernel_seconds);
   BucketWalk walk(program_, call, buckets_);
-  const auto nothing = [](const comm::Leaf& /*leaf*/) {};
+  const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
   const ShardBinding binding{.inputs = call.inputs.tensors,
                              .parameters = call.parameters,
                              .states = call.states,

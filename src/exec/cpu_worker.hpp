@@ -1,4 +1,4 @@
-// CpuWorker: gradients are computed where they are exchanged, in the leaves' own memory.
+// CpuWorker: gradients are computed where they are reduced, in the buffers' own memory.
 #pragma once
 
 #include "exec/bucket_walk.hpp"

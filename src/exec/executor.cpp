@@ -12,22 +12,22 @@ namespace lockstep::exec {
 
 namespace {
 
-/// A bucket's way from a worker to the exchange, timed.
-class ExchangeSink final : public BucketSink {
+/// A bucket's way from a worker to the reducer, timed.
+class ReducerSink final : public BucketSink {
  public:
-  ExchangeSink(comm::Exchange& exchange, int shard, TraceRecorder* trace, std::uint64_t step, int lane)
-      : exchange_(exchange), shard_(shard), trace_(trace), step_(step), lane_(lane) {}
-  comm::Leaf leaf(int bucket) override { return exchange_.leaf(shard_, bucket); }
+  ReducerSink(comm::GradientReducer& reducer, int shard, TraceRecorder* trace, std::uint64_t step, int lane)
+      : reducer_(reducer), shard_(shard), trace_(trace), step_(step), lane_(lane) {}
+  comm::GradientBuffer buffer(int bucket) override { return reducer_.buffer(shard_, bucket); }
   void ready(int bucket) override {
     const TraceScope handing(trace_, "hand over", step_, lane_, bucket);
     const auto start = Clock::now();
-    exchange_.ready(shard_, bucket);
+    reducer_.ready(shard_, bucket);
     seconds_ += seconds_since(start);
   }
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
-  comm::Exchange& exchange_;
+  comm::GradientReducer& reducer_;
   int shard_;
   TraceRecorder* trace_;
   std::uint64_t step_;
@@ -154,14 +154,14 @@ void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
 }
 
 const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
-                                                 const GradientLayout& layout, comm::Exchange& exchange) {
+                                                 const GradientLayout& layout, comm::GradientReducer& reducer) {
   results_.resize(plan.shards.size());
   shard_seconds_.resize(plan.shards.size());
   loss_scale_ = plan.loss_scale;
   begin();
   pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, exchange, results_[i],
+    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, reducer, results_[i],
                 shard_seconds_[i]);
   });
   collect_times();
@@ -169,7 +169,7 @@ const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t
 }
 
 void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
-                           const GradientLayout& layout, comm::Exchange& exchange, ShardScalars& sums,
+                           const GradientLayout& layout, comm::GradientReducer& reducer, ShardScalars& sums,
                            double& seconds) {
   const int lane = worker_lane(static_cast<int>(&worker - workers_.data()));
   auto mark = Clock::now();
@@ -180,7 +180,7 @@ void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputS
   worker.times.data_seconds += seconds_since(mark);
   TraceScope span(trace_, "shard", step, lane, shard);
   const StepContext step_context = context(step, shard);
-  ExchangeSink sink(exchange, shard, trace_, step, lane);
+  ReducerSink sink(reducer, shard, trace_, step, lane);
   ShardCall shard_call = call(worker.inputs, step_context);
   shard_call.layout = &layout;
   shard_call.sink = &sink;

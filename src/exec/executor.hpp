@@ -1,5 +1,5 @@
 // Executor: runs a rank's plan. It computes the rank's shards on its workers and hands each finished bucket of
-// gradients to the exchange while later layers and shards still compute.
+// gradients to the reducer while later layers and shards still compute.
 #pragma once
 
 #include <cstdint>
@@ -85,16 +85,16 @@ class Executor {
   /// Where the spans of train() go from now on; null: nowhere.
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
 
-  /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The exchange's step has begun.
+  /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The reducer's step has begun.
   /// The result stands until the next call.
   const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
-                                         const GradientLayout& layout, comm::Exchange& exchange);
+                                         const GradientLayout& layout, comm::GradientReducer& reducer);
 
   /// Seconds of each shard of the last train(), in the order of its plan: kernels and handing over, not the inputs.
   [[nodiscard]] const std::vector<double>& shard_seconds() const { return shard_seconds_; }
 
   /// Computes `count` shards of zeros for nobody and returns the seconds of each. Training; use() has come before. It
-  /// changes nothing: no exchange, no statistics.
+  /// changes nothing: no reduction, no statistics.
   [[nodiscard]] std::vector<double> try_shards(int count, const GradientLayout& layout);
 
   /// Inference: `sink` is called for each shard, by several workers at once. `number`: what the source takes for the
@@ -119,7 +119,7 @@ class Executor {
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
   [[nodiscard]] ShardCall call(const ShardInputs& inputs, const StepContext& step) const;
   void train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source, const GradientLayout& layout,
-                   comm::Exchange& exchange, ShardScalars& sums, double& seconds);
+                   comm::GradientReducer& reducer, ShardScalars& sums, double& seconds);
   void add_up(const Worker& worker, ShardScalars& sums) const;
   void collect_times();
 

@@ -8,11 +8,11 @@ void GpuGraphs::begin(std::vector<const void*> addresses) {
   addresses_ = std::move(addresses);
 }
 
-GpuGraphs::Recorded& GpuGraphs::at(std::size_t part, std::span<const comm::Leaf> leaves) {
+GpuGraphs::Recorded& GpuGraphs::at(std::size_t part, std::span<const comm::GradientBuffer> buffers) {
   key_.assign(1, part);
-  for (const comm::Leaf& leaf : leaves) {
-    key_.push_back(reinterpret_cast<std::uintptr_t>(leaf.memory));
-    key_.push_back(leaf.add ? 1 : 0);
+  for (const comm::GradientBuffer& buffer : buffers) {
+    key_.push_back(reinterpret_cast<std::uintptr_t>(buffer.memory));
+    key_.push_back(buffer.add ? 1 : 0);
   }
   return recorded_[key_];
 }

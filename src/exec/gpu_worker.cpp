@@ -145,15 +145,15 @@ void GpuWorker::launch_program(const ShardCall& call) {
   for (std::size_t first = 0, last = 0; first < all; first = last) {
     last = walk.end_of_part(first);
     for (std::size_t i = first; i < last; ++i) {
-      walk.before(i, [&](const comm::Leaf& leaf) { gpu_.wait(lane_.compute, leaf.free); });
+      walk.before(i, [&](const comm::GradientBuffer& buffer) { gpu_.wait(lane_.compute, buffer.free); });
     }
     const auto launch = [&] {
       for (std::size_t i = first; i < last; ++i) runner_.run(i, binding);
     };
     const auto name = [&] { return runner_.label(first) + " ... " + runner_.label(last - 1); };
-    graphs ? graphs_.run(first, walk.open_leaves(), call.step.step, launch, name) : launch();
+    graphs ? graphs_.run(first, walk.open_buffers(), call.step.step, launch, name) : launch();
     for (std::size_t i = first; i < last; ++i) {
-      walk.after(i, [&](const comm::Leaf& leaf) { gpu_.record(leaf.written, lane_.compute); });
+      walk.after(i, [&](const comm::GradientBuffer& buffer) { gpu_.record(buffer.written, lane_.compute); });
     }
   }
 }

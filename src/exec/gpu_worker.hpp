@@ -1,5 +1,5 @@
-// GpuWorker: a shard on a stream of the rank's GPU. Gradients are computed where they are exchanged, in the leaves' own
-// memory on the GPU: a leaf is an event to wait for before it is written, and one to record after
+// GpuWorker: a shard on a stream of the rank's GPU. Gradients are computed where they are reduced, in the buffers' own
+// memory on the GPU: a buffer is an event to wait for before it is written, and one to record after
 // (comm/reduce/all_reduce_gpu.hpp). So siblings are added, and buckets leave, while the GPU computes on; the host waits
 // for the shard's results only, and another worker's shard runs meanwhile.
 #pragma once
@@ -47,7 +47,7 @@ class GpuWorker final : public ShardWorker {
   void want_result(const Location& location, std::size_t bytes);
   /// Sets inputs_, step_ and loss_scale_.
   void launch_inputs(const ShardCall& call);
-  /// All that a shard's kernels are given, but leaves.
+  /// All that a shard's kernels are given, but buffers.
   [[nodiscard]] std::vector<const void*> addresses(const ShardCall& call, const std::byte* arena) const;
   /// All kernels of the shard, part by part: a part ends where a bucket does.
   void launch_program(const ShardCall& call);

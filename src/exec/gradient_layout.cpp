@@ -28,14 +28,14 @@ GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_
   return layout;
 }
 
-comm::ExchangeLayout exchange_layout(const GradientLayout& layout, std::int64_t shards) {
-  comm::ExchangeLayout exchange;
-  exchange.shards = static_cast<int>(shards);
+comm::BucketLayout bucket_layout(const GradientLayout& layout, std::int64_t shards) {
+  comm::BucketLayout buckets;
+  buckets.shards = static_cast<int>(shards);
   for (const auto& bucket : layout.buckets) {
-    exchange.bucket_elements.push_back(bucket.elements);
-    exchange.cuts.push_back(bucket.cuts);
+    buckets.bucket_elements.push_back(bucket.elements);
+    buckets.cuts.push_back(bucket.cuts);
   }
-  return exchange;
+  return buckets;
 }
 
 }  // namespace lockstep::exec

@@ -32,7 +32,7 @@ struct GradientLayout {
 /// A bucket is closed when it has reached `bucket_bytes`; a slot is never split.
 [[nodiscard]] GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_bytes);
 
-/// The same buckets, as the exchange of `shards` shards wants them described.
-[[nodiscard]] comm::ExchangeLayout exchange_layout(const GradientLayout& layout, std::int64_t shards);
+/// The same buckets, as a reducer of `shards` shards wants them described.
+[[nodiscard]] comm::BucketLayout bucket_layout(const GradientLayout& layout, std::int64_t shards);
 
 }  // namespace lockstep::exec

@@ -13,11 +13,11 @@
 
 namespace lockstep::exec {
 
-/// Who takes a shard's gradients, bucket by bucket: leaf(), then ready(), once each.
+/// Who takes a shard's gradients, bucket by bucket: buffer(), then ready(), once each.
 class BucketSink {
  public:
   virtual ~BucketSink() = default;
-  [[nodiscard]] virtual comm::Leaf leaf(int bucket) = 0;  ///< where the worker computes
+  [[nodiscard]] virtual comm::GradientBuffer buffer(int bucket) = 0;  ///< where the worker computes
   virtual void ready(int bucket) = 0;
 };
 

@@ -2,8 +2,8 @@
 
 namespace lockstep::exec {
 
-StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results, std::size_t metrics,
-                          std::uint32_t flags, std::span<const double> rank_values) {
+StepSums gather_scalars(comm::GradientReducer& reducer, const std::vector<exec::ShardScalars>& results,
+                        std::size_t metrics, std::uint32_t flags, std::span<const double> rank_values) {
   const auto columns = static_cast<std::size_t>(scalars_per_shard(metrics));
   std::vector<double> mine;
   for (const auto& shard : results) {
@@ -14,7 +14,7 @@ StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::Shar
       mine.push_back(count);
     }
   }
-  auto all = exchange.scalars(mine, static_cast<int>(columns), flags, rank_values);
+  auto all = reducer.scalars(mine, static_cast<int>(columns), flags, rank_values);
   StepSums sums;
   sums.metrics.resize(metrics);
   for (std::size_t row = 0; row + columns <= all.values.size(); row += columns) {

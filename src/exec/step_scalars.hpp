@@ -18,14 +18,14 @@ struct StepSums {
   std::vector<double> rank_values;  ///< as many of each rank, rank by rank
 };
 
-/// What exchange_scalars() gives of each shard: the loss and each metric, with their counts.
+/// What gather_scalars() gives of each shard: the loss and each metric, with their counts.
 [[nodiscard]] constexpr int scalars_per_shard(std::size_t metrics) {
   return 2 + 2 * static_cast<int>(metrics);
 }
 
 /// Gathers this step's results of all shards and adds them in order of the shards; gathers the ranks' own values.
 /// Every rank calls it.
-[[nodiscard]] StepSums exchange_scalars(comm::Exchange& exchange, const std::vector<exec::ShardScalars>& results,
-                                        std::size_t metrics, std::uint32_t flags, std::span<const double> rank_values);
+[[nodiscard]] StepSums gather_scalars(comm::GradientReducer& reducer, const std::vector<exec::ShardScalars>& results,
+                                      std::size_t metrics, std::uint32_t flags, std::span<const double> rank_values);
 
 }  // namespace lockstep::exec

@@ -27,17 +27,17 @@ class NoSink final : public BucketSink {
     const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
     if (gpu == nullptr) {
       host_ = zeros(bytes);
-      leaf_.memory = reinterpret_cast<float*>(host_.data());
+      buffer_.memory = reinterpret_cast<float*>(host_.data());
     } else {
       gpu->make_current();
       device_ = device::GpuBlock(*gpu, static_cast<std::size_t>(bytes));
-      leaf_ = {device_.as<float>(), false, gpu->make_event(), gpu->make_event()};
+      buffer_ = {device_.as<float>(), false, gpu->make_event(), gpu->make_event()};
     }
   }
-  comm::Leaf leaf(int bucket) override {
-    comm::Leaf leaf = leaf_;
-    leaf.memory += starts_[static_cast<std::size_t>(bucket)];
-    return leaf;
+  comm::GradientBuffer buffer(int bucket) override {
+    comm::GradientBuffer buffer = buffer_;
+    buffer.memory += starts_[static_cast<std::size_t>(bucket)];
+    return buffer;
   }
   void ready(int /*bucket*/) override {}
 
@@ -45,7 +45,7 @@ class NoSink final : public BucketSink {
   std::vector<std::int64_t> starts_;
   AlignedBytes host_;
   device::GpuBlock device_;
-  comm::Leaf leaf_;  ///< of the first bucket
+  comm::GradientBuffer buffer_;  ///< of the first bucket
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
   bool first = true;
   for (const std::size_t slot : uses_[piece.parameter]) {
     const exec::SlotPlace& place = layout_.slots[slot];
-    const float* sum = exchange_.reduced(place.bucket).data() + place.offset + piece.first;
+    const float* sum = reducer_.reduced(place.bucket).data() + place.offset + piece.first;
     if (first) {
       std::copy_n(sum, piece.elements, out);
     } else {
@@ -134,7 +134,7 @@ void CpuUpdater::update_states(Model& model) const {
     if (slot.kind != Slot::Kind::statistic) continue;
     const exec::SlotPlace& place = layout_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
-    blend(model.states.at(target).data(), exchange_.reduced(place.bucket).data() + place.offset,
+    blend(model.states.at(target).data(), reducer_.reduced(place.bucket).data() + place.offset,
           static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
   }
 }

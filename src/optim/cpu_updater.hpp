@@ -12,10 +12,10 @@ namespace lockstep::optim {
 
 class CpuUpdater final : public Updater {
  public:
-  /// Exchange and pool outlive it.
-  CpuUpdater(const UpdaterSetup& setup, const comm::Exchange& exchange, exec::WorkerPool& pool)
+  /// Reducer and pool outlive it.
+  CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
       : Updater(setup),
-        exchange_(exchange),
+        reducer_(reducer),
         pool_(pool),
         squares_(pieces_.size()),
         square_levels_(static_cast<std::size_t>(device::scratch_rows(std::ssize(pieces_)))),
@@ -30,7 +30,7 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] double norm();
   void update_states(Model& model) const;
 
-  const comm::Exchange& exchange_;
+  const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
   std::vector<double> squares_;        // by piece
   std::vector<double> square_levels_;  // of their sum

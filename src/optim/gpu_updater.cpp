@@ -28,9 +28,9 @@ void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t in
 
 }  // namespace
 
-GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuExchange& exchange,
+GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
                        std::unique_ptr<const UpdateKernels> kernels)
-    : Updater(setup), gpu_(gpu), exchange_(exchange), kernels_(std::move(kernels)), done_(gpu.make_event()) {}
+    : Updater(setup), gpu_(gpu), reducer_(reducer), kernels_(std::move(kernels)), done_(gpu.make_event()) {}
 
 GpuUpdater::~GpuUpdater() {
   try {
@@ -95,7 +95,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       }
       for (const std::size_t slot : uses_[p]) {
         const exec::SlotPlace& place = layout_.slots[slot];
-        uses.push_back(exchange_.reduced(place.bucket).data() + place.offset + at);
+        uses.push_back(reducer_.reduced(place.bucket).data() + place.offset + at);
       }
     });
   }
@@ -111,7 +111,7 @@ std::vector<StatePart> GpuUpdater::state_parts() const {
     const exec::SlotPlace& place = layout_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
     for_parts(parts, block, target, slot.elements, [&](StatePart& part, auto at) {
-      part.sum = exchange_.reduced(place.bucket).data() + place.offset + at;
+      part.sum = reducer_.reduced(place.bucket).data() + place.offset + at;
       part.momentum = static_cast<float>(graph_.at(graph_.states[target]).momentum);
     });
   }
@@ -153,7 +153,7 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   const device::Gpu::Stream stream = parameters_->stream();
   gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
   GpuStream* const kernel_stream = gpu_.kernel_stream(stream);
-  gpu_.wait(stream, exchange_.whole());
+  gpu_.wait(stream, reducer_.whole());
   auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
   if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
   kernels_->launch(kernel_stream, device_gradient_->elements(),
@@ -164,7 +164,7 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   kernels_->launch(
       kernel_stream, parameters_->states().elements(),
       BlendFunctor{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
-  exchange_.release(stream);
+  reducer_.release(stream);
   parameters_->record_change();
   gpu_.record(done_, stream);
   return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};

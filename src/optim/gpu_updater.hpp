@@ -15,8 +15,8 @@ namespace lockstep::optim {
 
 class GpuUpdater final : public Updater {
  public:
-  /// Gpu and exchange outlive it.
-  GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuExchange& exchange,
+  /// Gpu and reducer outlive it.
+  GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
              std::unique_ptr<const UpdateKernels> kernels);
   GpuUpdater(const GpuUpdater&) = delete;
   GpuUpdater& operator=(const GpuUpdater&) = delete;
@@ -32,7 +32,7 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 
  private:
-  /// The tables that kernels read; when the exchange knows where its sums are.
+  /// The tables that kernels read; when the reducer knows where its sums are.
   void make_tables();
   [[nodiscard]] device::GpuBlock table(std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
@@ -43,7 +43,7 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] UpdateResult read_verdict();
 
   device::Gpu& gpu_;
-  comm::GpuExchange& exchange_;
+  comm::GpuAllReduce& reducer_;
   std::unique_ptr<const UpdateKernels> kernels_;
   std::shared_ptr<exec::GpuParameters> parameters_;
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;

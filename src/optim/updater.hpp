@@ -1,4 +1,4 @@
-// Updater: from the exchanged sums to new parameters and states.
+// Updater: from the reduced sums to new parameters and states.
 //
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
 // tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is

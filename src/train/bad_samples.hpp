@@ -26,7 +26,7 @@ class BadSamples {
   BadSamples(const RunContext& run, std::shared_ptr<data::ReplacedSamples> replaced)
       : run_(run), replaced_(std::move(replaced)) {}
 
-  /// What this rank asks for on the exchange of scalars.
+  /// What this rank asks for with the step's scalars.
   [[nodiscard]] std::uint32_t flags() const { return replaced_->any() ? kSamplesReplaced : 0; }
   /// Every rank calls it, at the same step.
   void report(std::int64_t step);

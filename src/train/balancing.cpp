@@ -281,7 +281,7 @@ void Balancing::move(std::int64_t step) {
   if (pending_) counts_ = pending_->counts;
   run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
                               {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
-  const comm::Assignment before = assignment_;
+  const comm::ShardAssignment before = assignment_;
   assignment_ = comm::place_shards(counts_, before, run_.communicator.topology().host_of);
   ++moves_;
   if (pending_) emit(*pending_, comm::shards_moved(before, assignment_), step);

@@ -38,7 +38,7 @@ class Balancing {
   /// An equal assignment, or one by the job's weights. Throws Error(configuration) for a weight that is no rank's.
   explicit Balancing(const RunContext& run);
 
-  [[nodiscard]] const comm::Assignment& assignment() const { return assignment_; }
+  [[nodiscard]] const comm::ShardAssignment& assignment() const { return assignment_; }
   [[nodiscard]] const std::vector<int>& own_shards() const;
   /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
   [[nodiscard]] int workers() const { return workers_; }
@@ -96,7 +96,7 @@ class Balancing {
   void emit(const balance::Decision& decision, int moved, std::int64_t step) const;
 
   RunContext run_;
-  comm::Assignment assignment_;
+  comm::ShardAssignment assignment_;
   std::vector<int> counts_;
   std::vector<double> weights_;  // of the job; empty: it has none
   int workers_ = 1;

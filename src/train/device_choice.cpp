@@ -105,7 +105,7 @@ bool each_has_its_own(std::vector<std::string> seen) {
 GpuFacts ask_gpu_facts() {
   const device::CudaModule module = device::open_module();
   GpuFacts facts = facts_with(module);
-  if (module) facts.module_libraries = fmt::format("{}, {}", module.libraries, comm::messages_library(module));
+  if (module) facts.module_libraries = fmt::format("{}, {}", module.libraries, comm::transport_library(module));
   return facts;
 }
 

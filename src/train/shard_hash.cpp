@@ -22,29 +22,29 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
 }
 
 /// The sums of one shard's gradients, where the device has them.
-class OneShardExchange {
+class OneShardReducer {
  public:
-  OneShardExchange(const exec::Device& device, const comm::ExchangeLayout& layout) {
+  OneShardReducer(const exec::Device& device, const comm::BucketLayout& layout) {
     if (device.is_gpu()) {
-      auto gpu = std::make_unique<comm::GpuExchange>(*communicator_, layout, comm::ExchangeOptions{},
-                                                     device.lanes->gpu(), nullptr);
+      auto gpu = std::make_unique<comm::GpuAllReduce>(*communicator_, layout, comm::ReducerOptions{},
+                                                      device.lanes->gpu(), nullptr);
       on_gpu_ = gpu.get();
-      exchange_ = std::move(gpu);
+      reducer_ = std::move(gpu);
     } else {
-      exchange_ = comm::make_exchange(*communicator_, layout);
+      reducer_ = comm::make_reducer(*communicator_, layout);
     }
   }
-  comm::Exchange& operator*() { return *exchange_; }
+  comm::GradientReducer& operator*() { return *reducer_; }
   [[nodiscard]] std::vector<float> sums(int bucket) const {
     if (on_gpu_ != nullptr) return on_gpu_->fetch(bucket);
-    const auto sums = exchange_->reduced(bucket);
+    const auto sums = reducer_->reduced(bucket);
     return {sums.begin(), sums.end()};
   }
 
  private:
   std::unique_ptr<Communicator> communicator_ = make_single_communicator();
-  std::unique_ptr<comm::Exchange> exchange_;
-  comm::GpuExchange* on_gpu_ = nullptr;
+  std::unique_ptr<comm::GradientReducer> reducer_;
+  comm::GpuAllReduce* on_gpu_ = nullptr;
 };
 
 }  // namespace
@@ -52,18 +52,18 @@ class OneShardExchange {
 std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device, std::uint64_t seed,
                           exec::InputSource& source, float loss_scale) {
   const auto layout = exec::make_gradient_layout(executor.program(), kBucketBytes);
-  OneShardExchange exchange(device, exec::exchange_layout(layout, 1));
+  OneShardReducer reducer(device, exec::bucket_layout(layout, 1));
   const auto parameters = first_values(graph, graph.parameters, seed);
   const auto states = first_values(graph, graph.states, seed);
   executor.use({parameters, states});
   const std::vector<int> shards = {0};
-  (*exchange).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
-  const double loss = executor.train({shards, loss_scale}, 0, source, layout, *exchange).at(0).loss;
-  (*exchange).finish();
+  (*reducer).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
+  const double loss = executor.train({shards, loss_scale}, 0, source, layout, *reducer).at(0).loss;
+  (*reducer).finish();
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&loss, 1)));
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
-    const std::vector<float> sums = exchange.sums(static_cast<int>(b));
+    const std::vector<float> sums = reducer.sums(static_cast<int>(b));
     const auto& bucket = layout.buckets[b];
     for (auto i = static_cast<std::size_t>(bucket.first_slot); i < static_cast<std::size_t>(bucket.last_slot); ++i) {
       const auto first = static_cast<std::size_t>(layout.slots[i].offset);  // the gaps between slots are left out

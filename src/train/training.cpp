@@ -67,8 +67,8 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
   first_shard_seconds_ =
       compare_first_shard(context_, data_, graph_, how_to_execute(executor_->algorithms()), progress_);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
-  exchange_layout_ = exec::exchange_layout(layout_, job.shards);
-  exchange_layout_.spread_owners = !context_.device.is_gpu();
+  bucket_layout_ = exec::bucket_layout(layout_, job.shards);
+  bucket_layout_.spread_owners = !context_.device.is_gpu();
   make_step();
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);
@@ -111,27 +111,27 @@ void Training::make_step() {
                                   job_.clip_norm,
                                   static_cast<int>(job_.shards),
                                   job_.precision == Precision::fp16};
-  const comm::ExchangeOptions options{.exact = job_.exact != Exactness::never,
-                                      .timeout = context_.timeout(),
-                                      .scalars_per_shard = exec::scalars_per_shard(graph_.metrics.size())};
+  const comm::ReducerOptions options{.exact = job_.exact != Exactness::never,
+                                     .timeout = context_.timeout(),
+                                     .scalars_per_shard = exec::scalars_per_shard(graph_.metrics.size())};
   if (device_.is_gpu()) {
-    GpuStep step = make_gpu_step(context_, setup, exchange_layout_, options);
-    exchange_ = std::move(step.exchange);
+    GpuStep step = make_gpu_step(context_, setup, bucket_layout_, options);
+    reducer_ = std::move(step.reducer);
     updater_ = std::move(step.updater);
   } else {
-    exchange_ = comm::make_exchange(communicator_, exchange_layout_, options);
-    updater_ = std::make_unique<optim::CpuUpdater>(setup, *exchange_, *pool_);
+    reducer_ = comm::make_reducer(communicator_, bucket_layout_, options);
+    updater_ = std::make_unique<optim::CpuUpdater>(setup, *reducer_, *pool_);
   }
 }
 
 void Training::put_model() {
   if (device_.is_gpu()) {
     const auto own = static_cast<int>(balancing_.own_shards().size());
-    auto needs = gpu_needs(context_, *updater_, model_, *executor_, exchange_layout_, own, pool_->size());
+    auto needs = gpu_needs(context_, *updater_, model_, *executor_, bucket_layout_, own, pool_->size());
     if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
     gpu_data_ =
         input::put_gpu_data(job_, communicator_, device_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
-    balancing_.limit(most_gpu_shards(exchange_layout_, own, communicator_.size(), pool_->size(), gpu_data_.left));
+    balancing_.limit(most_gpu_shards(bucket_layout_, own, communicator_.size(), pool_->size(), gpu_data_.left));
     executor_->fill_inputs(gpu_data_.train);
     validation_->fill_inputs(gpu_data_.validation);
   }
@@ -172,7 +172,7 @@ void Training::make_loader() {
 void Training::use_shares(std::uint64_t from_step) {
   loader_->assign(from_step, balancing_.own_shards());
   const comm::ExpectedBytes bytes =
-      comm::expected_bytes(exchange_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank());
+      comm::expected_bytes(bucket_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank());
   bytes_of_step_ = static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 
@@ -225,7 +225,7 @@ void Training::step() {
 exec::Plan Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / targets_in_mean_ : 1;
-  exchange_->begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignment());
+  reducer_->begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
   return {balancing_.own_shards(), static_cast<float>(last_.gradient_scale)};
 }
@@ -233,7 +233,7 @@ exec::Plan Training::feed() {
 // Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
 const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::Plan& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
-  const auto& losses = executor_->train(work, step.number(), *source_, layout_, *exchange_);
+  const auto& losses = executor_->train(work, step.number(), *source_, layout_, *reducer_);
   balancing_.computed(*executor_, layout_);
   return losses;
 }
@@ -241,13 +241,13 @@ const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& ste
 // Waits until every bucket is summed over all shards, and gathers what else all ranks need to know.
 exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
   const auto phase = step.enter(observe::StepPhase::reduce);
-  exchange_->finish();
+  reducer_->finish();
   const balance::MeasureValues mine = balancing_.measured({.exchange = phase.seconds(),
                                                            .last_update = last_.update_seconds,
                                                            .gpu = observers_->gpu_cause(),
                                                            .joules = observers_->energy()});
   const std::uint32_t flags = stop_requests() | balancing_.flags() | bad_samples_.flags();
-  exec::StepSums sums = exec::exchange_scalars(*exchange_, losses, graph_.metrics.size(), flags, mine);
+  exec::StepSums sums = exec::gather_scalars(*reducer_, losses, graph_.metrics.size(), flags, mine);
   last_.loss = checked_loss(sums);
   return sums;
 }
@@ -273,7 +273,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
   const double seconds = step.seconds();
   const std::size_t shards = balancing_.own_shards().size();
   if (balancing_.decide(sums, progress_.step, seconds)) use_shares(step.number() + 1);
-  const auto sent = exchange_->statistics();
+  const auto sent = reducer_->statistics();
   observers_->step_done({.step = progress_.step,
                          .seconds = seconds,
                          .compute = step.seconds(observe::StepPhase::compute),
@@ -297,7 +297,7 @@ void Training::trace_next_step() {
   if (!observers_->select_trace(progress_.step)) return;
   const auto& recorder = observers_->trace();
   executor_->trace(recorder.get());
-  exchange_->trace(recorder.get());
+  reducer_->trace(recorder.get());
   loader_->trace(recorder);
   checkpointing_->trace(recorder);
 }

@@ -90,8 +90,8 @@ class Training {
   std::unique_ptr<exec::WorkerPool> pool_;
   std::unique_ptr<exec::Executor> executor_;
   exec::GradientLayout layout_;
-  comm::ExchangeLayout exchange_layout_;
-  std::unique_ptr<comm::Exchange> exchange_;
+  comm::BucketLayout bucket_layout_;
+  std::unique_ptr<comm::GradientReducer> reducer_;
   std::unique_ptr<optim::Updater> updater_;
   optim::Schedule schedule_;
   optim::Model model_;

@@ -123,7 +123,7 @@ void Training::emit_end(TrainResult& result) {
 }
 
 void Training::gather_work_of_ranks(events::End& event) {
-  const auto statistics = exchange_->statistics();
+  const auto statistics = reducer_->statistics();
   const std::array<double, 5> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
                                       bytes_by_formula_, executor_->times().compute_seconds,

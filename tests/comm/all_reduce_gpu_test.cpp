@@ -1,4 +1,4 @@
-// The exchange on GPUs: the sums' bits, and every access in order, on fakes that check it.
+// The all-reduce on GPUs: the sums' bits, and every access in order, on fakes that check it.
 #include "comm/reduce/all_reduce_gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -18,54 +18,54 @@ namespace {
 using namespace std::chrono_literals;
 using device::FakeGpu;
 
-constexpr ExchangeOptions kGpuOptions{.timeout = 60s};
+constexpr ReducerOptions kGpuOptions{.timeout = 60s};
 constexpr unsigned kGpuSeeds = 25;
 
 using device::bytes_of;
 
 /// `fault`: null where nothing goes wrong.
-std::unique_ptr<GpuMessages> checked_messages(Communicator& communicator, FakeGpu& gpu,
-                                              const std::shared_ptr<MessageFault>& fault) {
+std::unique_ptr<GpuTransport> checked_transport(Communicator& communicator, FakeGpu& gpu,
+                                                const std::shared_ptr<TransportFault>& fault) {
   if (communicator.size() == 1) return nullptr;
-  auto messages = std::make_unique<HostMessages>(communicator, 60s, touches(gpu));
-  if (!fault) return messages;
-  return std::make_unique<FaultyMessages<FakeGpu>>(std::move(messages), gpu, fault);
+  auto transport = std::make_unique<HostTransport>(communicator, 60s, touches(gpu));
+  if (!fault) return transport;
+  return std::make_unique<FaultyTransport<FakeGpu>>(std::move(transport), gpu, fault);
 }
 
-/// A rank on a fake: workers write leaves on streams of their own, and sums are read on another.
+/// A rank on a fake: workers write buffers on streams of their own, and sums are read on another.
 class FakeSide {
  public:
-  FakeSide(Communicator& communicator, const Case& c, ExchangeOptions options,
-           const std::shared_ptr<MessageFault>& fault = nullptr)
-      : exchange_(communicator, c.layout, options, gpu_, checked_messages(communicator, gpu_, fault)),
+  FakeSide(Communicator& communicator, const Case& c, ReducerOptions options,
+           const std::shared_ptr<TransportFault>& fault = nullptr)
+      : reducer_(communicator, c.layout, options, gpu_, checked_transport(communicator, gpu_, fault)),
         reader_(gpu_.make_stream()) {
     for (int w = 0; w < c.workers; ++w) streams_.push_back(gpu_.make_stream());
   }
-  [[nodiscard]] GpuExchange& exchange() { return exchange_; }
-  void write(unsigned worker, Leaf leaf, const std::vector<float>& values) {
+  [[nodiscard]] GpuAllReduce& reducer() { return reducer_; }
+  void write(unsigned worker, GradientBuffer buffer, const std::vector<float>& values) {
     const FakeGpu::Stream stream = streams_[worker];
-    gpu_.wait(stream, leaf.free);
-    gpu_.kernel_writes(stream, bytes_of(leaf.memory), values.size() * sizeof(float));
-    fill(leaf, values);
-    gpu_.record(leaf.written, stream);
+    gpu_.wait(stream, buffer.free);
+    gpu_.kernel_writes(stream, bytes_of(buffer.memory), values.size() * sizeof(float));
+    fill(buffer, values);
+    gpu_.record(buffer.written, stream);
   }
   [[nodiscard]] std::span<const float> read(int bucket) {
-    const auto sums = exchange_.reduced(bucket);
-    gpu_.wait(reader_, exchange_.whole());
+    const auto sums = reducer_.reduced(bucket);
+    gpu_.wait(reader_, reducer_.whole());
     gpu_.kernel_reads(reader_, bytes_of(sums.data()), sums.size_bytes());
     return sums;
   }
-  void have_read() { exchange_.release(reader_); }
+  void have_read() { reducer_.release(reader_); }
   [[nodiscard]] std::size_t most_bytes() const { return gpu_.most_bytes(); }
 
  private:
   FakeGpu gpu_;
-  GpuExchange exchange_;
+  GpuAllReduce reducer_;
   FakeGpu::Stream reader_;
   std::vector<FakeGpu::Stream> streams_;
 };
 
-TEST(GpuExchange, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
+TEST(GpuAllReduce, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
   for (const unsigned seed : seeds(kGpuSeeds)) {
     const Case c = random_case(seed, 1, 5);
     ASSERT_EQ(wrong<FakeSide>(c, expected_of(c), kGpuOptions), "")
@@ -73,18 +73,18 @@ TEST(GpuExchange, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
   }
 }
 
-TEST(GpuExchange, NotExactIsTheSumAllTheSame) {
+TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
   Case c;
   c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 4};
   c.ranks = 3;
   c.workers = 2;
-  const Assignment assignment = place_shards(std::vector<int>{0, 3, 1});  // a rank without shards gives zeros
+  const ShardAssignment assignment = place_shards(std::vector<int>{0, 3, 1});  // a rank without shards gives zeros
   run_in_threads(3, [&](Communicator& communicator) {
     FakeSide side(communicator, c, {.exact = false, .timeout = 60s});
     for (const std::uint64_t step : {5U, 6U}) {
-      side.exchange().begin_step(step, assignment);
+      side.reducer().begin_step(step, assignment);
       compute(side, c, step, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
-      side.exchange().finish();
+      side.reducer().finish();
       for (int b = 0; b < 2; ++b) {
         const auto expected = tree_sum(step, 4, b, c.layout.bucket_elements[static_cast<std::size_t>(b)]);
         const auto found = side.read(b);
@@ -96,20 +96,20 @@ TEST(GpuExchange, NotExactIsTheSumAllTheSame) {
   });
 }
 
-TEST(GpuExchange, EndsWhenAPeerIsGone) {
+TEST(GpuAllReduce, EndsWhenAPeerIsGone) {
   Case c;
   c.layout = {{5000}, {chunk_cuts(std::vector<std::int64_t>{5000})}, 2};
   c.ranks = 2;
-  const Assignment assignment = place_shards(std::vector<int>{1, 1});
+  const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
   bool ended = false;
   EXPECT_THROW(run_in_threads(2,
                               [&](Communicator& communicator) {
                                 FakeSide side(communicator, c, kGpuOptions);
-                                side.exchange().begin_step(5, assignment);
+                                side.reducer().begin_step(5, assignment);
                                 if (communicator.rank() == 1) throw Error(ExitCode::internal, "gone");
                                 compute(side, c, 5, assignment.shards_of_rank[0], 1);
                                 try {
-                                  side.exchange().finish();
+                                  side.reducer().finish();
                                 } catch (const Error& error) {
                                   ended = error.code() == ExitCode::infrastructure;
                                   throw;
@@ -121,7 +121,7 @@ TEST(GpuExchange, EndsWhenAPeerIsGone) {
 
 /// A step of two ranks, of which the messages of rank 0 go wrong: how it ends there.
 struct FaultyStep {
-  std::shared_ptr<MessageFault> fault = std::make_shared<MessageFault>();
+  std::shared_ptr<TransportFault> fault = std::make_shared<TransportFault>();
   std::string message;  ///< what finish() threw
   ExitCode code = ExitCode::done;
   double seconds = 0;      ///< that finish() took
@@ -131,18 +131,18 @@ struct FaultyStep {
   void run(std::chrono::milliseconds timeout, bool peer_goes) {
     Case c;
     c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 2};
-    const Assignment assignment = place_shards(std::vector<int>{1, 1});
+    const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
     fault->step = 5;
     const auto body = [&](Communicator& communicator) {
       const bool faulty = communicator.rank() == 0;
       FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
-      if (faulty) side.exchange().before_abort([this] { aborts_before = fault->aborts; });
-      side.exchange().begin_step(5, assignment);
+      if (faulty) side.reducer().before_abort([this] { aborts_before = fault->aborts; });
+      side.reducer().begin_step(5, assignment);
       compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
-      if (!faulty) return finish_there(side.exchange(), peer_goes);
+      if (!faulty) return finish_there(side.reducer(), peer_goes);
       const auto start = Clock::now();
       try {
-        side.exchange().finish();
+        side.reducer().finish();
       } catch (const Error& error) {
         message = error.what();
         code = error.code();
@@ -157,13 +157,13 @@ struct FaultyStep {
   }
 
  private:
-  static void finish_there(GpuExchange& exchange, bool goes) {
-    exchange.finish();
+  static void finish_there(GpuAllReduce& reducer, bool goes) {
+    reducer.finish();
     if (goes) throw Error(ExitCode::internal, "gone");
   }
 };
 
-TEST(GpuExchange, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
+TEST(GpuAllReduce, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
   FaultyStep step;
   step.run(200ms, false);
   EXPECT_EQ(std::regex_replace(step.message, std::regex("waited [0-9]+\\.[0-9] s"), "waited some s"),
@@ -183,7 +183,7 @@ TEST(GpuExchange, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
   EXPECT_EQ(step.activity.missing, "slices of gradients on GPUs");
 }
 
-TEST(GpuExchange, WhatMessagesFindOutEndsTheWaitAtOnce) {
+TEST(GpuAllReduce, WhatMessagesFindOutEndsTheWaitAtOnce) {
   FaultyStep step;
   step.fault->found = "node7, rank 0, GPU 0, step 5: exchange failed with 6: a remote process exited";
   step.run(60s, false);
@@ -196,7 +196,7 @@ TEST(GpuExchange, WhatMessagesFindOutEndsTheWaitAtOnce) {
   EXPECT_STREQ(step.activity.name, "exchange");
 }
 
-TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
+TEST(GpuAllReduce, APeerThatGoesEndsTheWaitForTheGpu) {
   FaultyStep step;
   step.run(60s, true);
   EXPECT_EQ(step.message, "rank 0 (host a): rank 1 (host a) ended with an error");
@@ -206,7 +206,7 @@ TEST(GpuExchange, APeerThatGoesEndsTheWaitForTheGpu) {
   EXPECT_EQ(step.fault->aborts, 1);
 }
 
-TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
+TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
   for (const int ranks : {2, 5}) {
     for (const int workers : {1, 2, 3}) {
       Case c;
@@ -222,18 +222,18 @@ TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
       run_in_threads(ranks, [&](Communicator& communicator) {
         FakeSide side(communicator, c, kGpuOptions);
         const auto rank = static_cast<std::size_t>(communicator.rank());
-        Assignment assignment;
+        ShardAssignment assignment;
         std::size_t most = 0;
         for (std::size_t s = 0; s < all.size(); ++s) {
           assignment = place_shards(all[s], assignment, communicator.topology().host_of);
           const auto& mine = assignment.shards_of_rank[rank];
           most = std::max(most, mine.size());
-          side.exchange().begin_step(s, assignment);
+          side.reducer().begin_step(s, assignment);
           compute(side, c, s, mine, static_cast<unsigned>(s + rank));
-          side.exchange().finish();
+          side.reducer().finish();
           (void)side.read(0);
           side.have_read();
-          EXPECT_LE(side.most_bytes(), GpuExchange::bytes(c.layout, static_cast<int>(most), ranks, workers))
+          EXPECT_LE(side.most_bytes(), GpuAllReduce::bytes(c.layout, static_cast<int>(most), ranks, workers))
               << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
         }
       });
@@ -241,10 +241,10 @@ TEST(GpuExchange, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
   }
 }
 
-TEST(GpuExchange, NeedsMemoryForRootsShardsAndWaitingSums) {
-  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
-  EXPECT_EQ(GpuExchange::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
-  EXPECT_EQ(GpuExchange::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
+TEST(GpuAllReduce, NeedsMemoryForRootsShardsAndWaitingSums) {
+  EXPECT_EQ(GpuAllReduce::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
+  EXPECT_EQ(GpuAllReduce::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
+  EXPECT_EQ(GpuAllReduce::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
 }
 
 }  // namespace

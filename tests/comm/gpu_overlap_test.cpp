@@ -1,4 +1,4 @@
-// The exchange overlaps backward: a bucket's slices leave, and are whole everywhere, while kernels that come later do
+// The all-reduce overlaps backward: a bucket's slices leave, and are whole everywhere, while kernels that come later do
 // not end.
 #include <gtest/gtest.h>
 
@@ -19,25 +19,25 @@ using namespace std::chrono_literals;
 using device::FakeGpu;
 
 /// Notes of each bucket, when it is whole, whether what it waited for is done.
-class NotingMessages final : public GpuMessages {
+class NotingTransport final : public GpuTransport {
  public:
-  NotingMessages(Communicator& ranks, FakeGpu& gpu) : messages_(ranks, 60s, touches(gpu)), gpu_(gpu) {}
-  void enter(std::uint64_t step) override { messages_.enter(step); }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
-    messages_.exchange(sends, receives, stream);
+  NotingTransport(Communicator& ranks, FakeGpu& gpu) : transport_(ranks, 60s, touches(gpu)), gpu_(gpu) {}
+  void enter(std::uint64_t step) override { transport_.enter(step); }
+  void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
+    transport_.send_receive(sends, receives, stream);
   }
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override {
-    messages_.all_gather(bucket, bounds, stream);
+    transport_.all_gather(bucket, bounds, stream);
     const auto whole = gpu_.make_event();
     gpu_.record(whole, stream);
     const std::lock_guard lock(mutex_);
     done_.push_back(gpu_.done(whole));
   }
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
-    messages_.all_reduce_sum(values, count, stream);
+    transport_.all_reduce_sum(values, count, stream);
   }
-  void check(const Operation& operation) override { messages_.check(operation); }
-  void abort() noexcept override { messages_.abort(); }
+  void check(const Operation& operation) override { transport_.check(operation); }
+  void abort() noexcept override { transport_.abort(); }
 
   /// Of so many buckets since the last time.
   [[nodiscard]] std::vector<bool> wait_for(std::size_t buckets) {
@@ -53,45 +53,45 @@ class NotingMessages final : public GpuMessages {
   }
 
  private:
-  HostMessages messages_;
+  HostTransport transport_;
   FakeGpu& gpu_;
   std::mutex mutex_;
   std::vector<bool> done_;  ///< by bucket
 };
 
-TEST(GpuExchange, ABucketDoesNotWaitForLaterKernels) {
-  const ExchangeLayout layout{{5000, 70, 900}, {{}, {}, {}}, 4};
-  const Assignment assignment = place_shards(std::vector<int>{2, 2});
+TEST(GpuAllReduce, ABucketDoesNotWaitForLaterKernels) {
+  const BucketLayout layout{{5000, 70, 900}, {{}, {}, {}}, 4};
+  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2});
   run_in_threads(2, [&](Communicator& ranks) {
     FakeGpu gpu;
     const auto worker = gpu.make_stream();
-    auto messages = std::make_unique<NotingMessages>(ranks, gpu);
-    NotingMessages& noting = *messages;
-    GpuExchange exchange(ranks, layout, {.timeout = 60s}, gpu, std::move(messages));
+    auto transport = std::make_unique<NotingTransport>(ranks, gpu);
+    NotingTransport& noting = *transport;
+    GpuAllReduce reducer(ranks, layout, {.timeout = 60s}, gpu, std::move(transport));
     const auto compute = [&](std::uint64_t step, int bucket) {
       for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(ranks.rank())]) {
         const auto values = gradient(step, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
-        const Leaf leaf = exchange.leaf(shard, bucket);
-        gpu.wait(worker, leaf.free);
-        gpu.kernel_writes(worker, device::bytes_of(leaf.memory), values.size() * sizeof(float));
-        fill(leaf, values);
-        gpu.record(leaf.written, worker);
-        exchange.ready(shard, bucket);
+        const GradientBuffer buffer = reducer.buffer(shard, bucket);
+        gpu.wait(worker, buffer.free);
+        gpu.kernel_writes(worker, device::bytes_of(buffer.memory), values.size() * sizeof(float));
+        fill(buffer, values);
+        gpu.record(buffer.written, worker);
+        reducer.ready(shard, bucket);
       }
     };
-    exchange.begin_step(5, assignment);  // the first one allocates, and waits for that
+    reducer.begin_step(5, assignment);  // the first one allocates, and waits for that
     for (int bucket = 0; bucket < 3; ++bucket) compute(5, bucket);
-    exchange.finish();
+    reducer.finish();
     EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, true}));
 
-    exchange.begin_step(6, assignment);
+    reducer.begin_step(6, assignment);
     compute(6, 0);
     compute(6, 1);
     gpu.stall(worker);
     compute(6, 2);
     EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, false}));
     gpu.resume();
-    exchange.finish();
+    reducer.finish();
   });
 }
 

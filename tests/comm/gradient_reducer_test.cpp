@@ -20,12 +20,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<float> reduced(const Exchange& exchange, int bucket) {
-  const auto values = exchange.reduced(bucket);
+std::vector<float> reduced(const GradientReducer& reducer, int bucket) {
+  const auto values = reducer.reduced(bucket);
   return {values.begin(), values.end()};
 }
 
-TEST(Exchange, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
+TEST(GradientReducer, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
   std::mt19937 random(2);
   for (const bool several_hosts : {false, true}) {
     Case c;
@@ -39,55 +39,55 @@ TEST(Exchange, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
   }
 }
 
-TEST(Exchange, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
+TEST(GradientReducer, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
   run_in_threads(1, [](Communicator& communicator) {
-    const auto exchange = make_exchange(communicator, {{3}, {{}}, 3});
-    exchange->begin_step(1, place_shards(equal_counts(3, 1)));
-    const Leaf left = exchange->leaf(0, 0);
+    const auto reducer = make_reducer(communicator, {{3}, {{}}, 3});
+    reducer->begin_step(1, place_shards(equal_counts(3, 1)));
+    const GradientBuffer left = reducer->buffer(0, 0);
     EXPECT_FALSE(left.add);
     fill(left, {1, 2, 3});
-    exchange->ready(0, 0);
-    const Leaf last = exchange->leaf(2, 0);
+    reducer->ready(0, 0);
+    const GradientBuffer last = reducer->buffer(2, 0);
     EXPECT_FALSE(last.add) << "its sibling, the sum of 0 and 1, is not there yet";
     fill(last, {100, 200, 300});
-    exchange->ready(2, 0);
-    const Leaf right = exchange->leaf(1, 0);
+    reducer->ready(2, 0);
+    const GradientBuffer right = reducer->buffer(1, 0);
     EXPECT_TRUE(right.add);
     EXPECT_EQ(right.memory, left.memory);
     fill(right, {10, 20, 30});
-    exchange->ready(1, 0);
-    exchange->finish();
-    EXPECT_EQ(reduced(*exchange, 0), (std::vector<float>{111, 222, 333}));
+    reducer->ready(1, 0);
+    reducer->finish();
+    EXPECT_EQ(reduced(*reducer, 0), (std::vector<float>{111, 222, 333}));
   });
 }
 
-TEST(Exchange, AlignedSplitCostsWhatARingAllReduceDoes) {
+TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
   run_in_threads(4, [](Communicator& communicator) {
-    const ExchangeLayout layout{{16384}, {chunk_cuts(std::vector<std::int64_t>{16384})}, 8};
-    const auto exchange = make_exchange(communicator, layout);
+    const BucketLayout layout{{16384}, {chunk_cuts(std::vector<std::int64_t>{16384})}, 8};
+    const auto reducer = make_reducer(communicator, layout);
     Case c;
     c.layout = layout;
-    const Assignment assignment = place_shards(equal_counts(8, 4));
-    exchange->begin_step(1, assignment);
-    compute(*exchange, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
-    exchange->finish();
-    EXPECT_EQ(exchange->statistics().shared_memory_bytes, 2 * 3 * 16384 * sizeof(float) / 4);
+    const ShardAssignment assignment = place_shards(equal_counts(8, 4));
+    reducer->begin_step(1, assignment);
+    compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+    reducer->finish();
+    EXPECT_EQ(reducer->statistics().shared_memory_bytes, 2 * 3 * 16384 * sizeof(float) / 4);
   });
 }
 
 // Without exact sums the bits depend on the placement: this is what the tree is for.
-TEST(Exchange, PlainAllReduceDiffersAtThreeRanks) {
-  const Assignment assignment = place_shards(equal_counts(8, 3));
+TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
+  const ShardAssignment assignment = place_shards(equal_counts(8, 3));
   Case c;
   c.layout = {{5000}, {}, 8};
   std::vector<std::vector<float>> found(3);
   run_in_threads(3, [&](Communicator& communicator) {
-    const auto exchange = make_exchange(communicator, c.layout, {.exact = false});
+    const auto reducer = make_reducer(communicator, c.layout, {.exact = false});
     const auto mine = static_cast<std::size_t>(communicator.rank());
-    exchange->begin_step(1, assignment);
-    compute(*exchange, c, 1, assignment.shards_of_rank[mine], 1);
-    exchange->finish();
-    found[mine] = reduced(*exchange, 0);
+    reducer->begin_step(1, assignment);
+    compute(*reducer, c, 1, assignment.shards_of_rank[mine], 1);
+    reducer->finish();
+    found[mine] = reduced(*reducer, 0);
   });
   const auto expected = tree_sum(1, 8, 0, 5000);
   EXPECT_EQ(found[0], found[1]);
@@ -95,33 +95,33 @@ TEST(Exchange, PlainAllReduceDiffersAtThreeRanks) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[0][i], expected[i], 1e-3);
 }
 
-TEST(Exchange, PlainAllReduceWithARankWithoutShards) {
+TEST(GradientReducer, PlainAllReduceWithARankWithoutShards) {
   run_in_threads(2, [&](Communicator& communicator) {
     Case c;
     c.layout = {{100}, {}, 2};
-    const auto exchange = make_exchange(communicator, c.layout, {.exact = false});
-    const Assignment assignment{{{}, {0, 1}}};
-    exchange->begin_step(1, assignment);
-    compute(*exchange, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
-    exchange->finish();
-    EXPECT_EQ(reduced(*exchange, 0), tree_sum(1, 2, 0, 100));
+    const auto reducer = make_reducer(communicator, c.layout, {.exact = false});
+    const ShardAssignment assignment{{{}, {0, 1}}};
+    reducer->begin_step(1, assignment);
+    compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+    reducer->finish();
+    EXPECT_EQ(reduced(*reducer, 0), tree_sum(1, 2, 0, 100));
   });
 }
 
-TEST(Exchange, EveryBucketIsUnderWayOnceAStepForATimeline) {
+TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
   const int steps = 300;
   Case c;
   c.layout = {{16, 16}, {}, 4};
-  const Assignment assignment = place_shards(equal_counts(4, 2));
+  const ShardAssignment assignment = place_shards(equal_counts(4, 2));
   run_in_threads(2, [&](Communicator& communicator) {
-    const auto exchange = make_exchange(communicator, c.layout);
+    const auto reducer = make_reducer(communicator, c.layout);
     TraceRecorder recorder;
-    exchange->trace(&recorder);
+    reducer->trace(&recorder);
     for (int step = 0; step < steps; ++step) {
-      exchange->begin_step(static_cast<std::uint64_t>(step), assignment);
-      compute(*exchange, c, static_cast<std::uint64_t>(step),
+      reducer->begin_step(static_cast<std::uint64_t>(step), assignment);
+      compute(*reducer, c, static_cast<std::uint64_t>(step),
               assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
-      exchange->finish();
+      reducer->finish();
     }
     std::map<std::pair<std::uint64_t, int>, int> told;
     for (const TraceSpan& span : recorder.take()) {
@@ -134,23 +134,23 @@ TEST(Exchange, EveryBucketIsUnderWayOnceAStepForATimeline) {
   });
 }
 
-TEST(Exchange, FewGradientsAreAliveAtOnce) {
+TEST(GradientReducer, FewGradientsAreAliveAtOnce) {
   for (const int workers : {1, 2, 3}) {
     run_in_threads(1, [&](Communicator& communicator) {
       Case c;
       c.workers = workers;
       c.layout = {{1000, 3000}, {}, 64};
-      const auto exchange = make_exchange(communicator, c.layout);
-      const Assignment assignment = place_shards(equal_counts(64, 1));
+      const auto reducer = make_reducer(communicator, c.layout);
+      const ShardAssignment assignment = place_shards(equal_counts(64, 1));
       for (std::uint64_t step = 1; step <= 3; ++step) {
-        exchange->begin_step(step, assignment);
-        compute(*exchange, c, step, assignment.shards_of_rank[0], 1);
-        exchange->finish();
+        reducer->begin_step(step, assignment);
+        compute(*reducer, c, step, assignment.shards_of_rank[0], 1);
+        reducer->finish();
       }
       // A sum waits only for a sibling that holds the next shard or one in work: at most 6 waiters for each. A
       // worker that is held up makes its 6 wait.
       const int bound = workers == 1 ? 6 + 1 : workers * (6 + 1) + 6;
-      EXPECT_LE(exchange->statistics().peak_elements, bound * 4000);
+      EXPECT_LE(reducer->statistics().peak_elements, bound * 4000);
     });
   }
 }
@@ -166,25 +166,25 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
       [&](Communicator& communicator) {
         Case c;
         c.layout = {{30000}, {chunk_cuts(std::vector<std::int64_t>{30000})}, 3};
-        const Assignment assignment = place_shards(equal_counts(3, 3));
-        const auto exchange = make_exchange(communicator, c.layout, {.timeout = 300ms});
+        const ShardAssignment assignment = place_shards(equal_counts(3, 3));
+        const auto reducer = make_reducer(communicator, c.layout, {.timeout = 300ms});
         const auto& shards = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
         for (std::uint64_t step = 16; step <= 17; ++step) {
           if (communicator.rank() == 2 && step == 17) {
             std::this_thread::sleep_for(1s);
             return;
           }
-          exchange->begin_step(step, assignment);
+          reducer->begin_step(step, assignment);
           if (in_scalars && step == 17) {
-            const std::string found = error_of([&] { (void)exchange->scalars(scalars_of(1, shards), 3, 0); });
+            const std::string found = error_of([&] { (void)reducer->scalars(scalars_of(1, shards), 3, 0); });
             if (communicator.rank() == 1) message = found;
             return;
           }
-          compute(*exchange, c, step, shards, 1);
+          compute(*reducer, c, step, shards, 1);
           if (step == 16) {
-            exchange->finish();
+            reducer->finish();
           } else {
-            const std::string found = error_of([&] { exchange->finish(); });
+            const std::string found = error_of([&] { reducer->finish(); });
             if (communicator.rank() == 1) message = found;
             std::this_thread::sleep_for(300ms);  // both survivors see the deadline
           }
@@ -194,7 +194,7 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
   return message;
 }
 
-TEST(Exchange, DeadlineNamesTheRankThatNeverArrived) {
+TEST(GradientReducer, DeadlineNamesTheRankThatNeverArrived) {
   EXPECT_EQ(missing_rank_message({0, 0, 0}, false),
             std::string("rank 1 on host a: waited 0.3 s for rank 2 (host a) in 'exchange' of step 17: it has not "
                         "begun this step") +

@@ -61,7 +61,7 @@ class KilledRanks(unittest.TestCase):
         preload = [word for name, value in {"TEST_MARK": mark, "LD_PRELOAD": SHIM, **variables}.items()
                    for word in ("-x", f"{name}={value}")]
         process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *preload, CHECK, "exchange"],
+            ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *preload, CHECK, "reduce"],
             env={**os.environ, **AS_ROOT, "TMPDIR": self.folder}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.kill)

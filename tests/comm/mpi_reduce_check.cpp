@@ -1,6 +1,6 @@
-// Run under mpirun: trains nothing, but exchanges known gradients over several steps and placements and checks
+// Run under mpirun: trains nothing, but reduces known gradients over several steps and placements and checks
 // bits, bytes and collectives. Rank 0 prints one hash of all reduced gradients, which must not depend on the
-// number of ranks. Arguments: "exchange", or "missing" (rank 1 stops; the others must say so and abort with 1).
+// number of ranks. Arguments: "reduce", or "missing" (rank 1 stops; the others must say so and abort with 1).
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr int kShards = 13;
 
-ExchangeLayout layout() {
+BucketLayout layout() {
   const std::vector<std::int64_t> first = {50'000, 7, 0, 9'999}, second = {3}, third = {70'000};
   return {{60'006, 0, 3, 70'000}, {chunk_cuts(first), {}, chunk_cuts(second), chunk_cuts(third)}, kShards};
 }
@@ -32,13 +32,13 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ExitCode::internal, what);
 }
 
-void compute(Exchange& exchange, std::uint64_t step, const std::vector<int>& shards) {
+void compute(GradientReducer& reducer, std::uint64_t step, const std::vector<int>& shards) {
   const auto work = [&](std::size_t first) {
     for (std::size_t i = first; i < shards.size(); i += 2) {
       for (int b = 3; b >= 0; --b) {
         const auto values = gradient(step, shards[i], b, layout().bucket_elements[static_cast<std::size_t>(b)]);
-        fill(exchange.leaf(shards[i], b), values);
-        exchange.ready(shards[i], b);
+        fill(reducer.buffer(shards[i], b), values);
+        reducer.ready(shards[i], b);
       }
     }
   };
@@ -47,31 +47,31 @@ void compute(Exchange& exchange, std::uint64_t step, const std::vector<int>& sha
   other.join();
 }
 
-void check_exchange(Communicator& c) {
-  const auto exchange = make_exchange(c, layout());
+void check_reduce(Communicator& c) {
+  const auto reducer = make_reducer(c, layout());
   std::mt19937 random(7);
   TrafficFormula formula;
   Sha256 hash;
   for (std::uint64_t step = 1; step <= 6; ++step) {
-    const Assignment assignment = random_assignment(random, kShards, c.topology().host_of);
+    const ShardAssignment assignment = random_assignment(random, kShards, c.topology().host_of);
     const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(c.rank())];
-    exchange->begin_step(step, assignment);
-    compute(*exchange, step, mine);
-    exchange->finish();
+    reducer->begin_step(step, assignment);
+    compute(*reducer, step, mine);
+    reducer->finish();
     for (int b = 0; b < 4; ++b) {
-      const auto found = exchange->reduced(b);
+      const auto found = reducer->reduced(b);
       const auto expected = tree_sum(step, kShards, b, layout().bucket_elements[static_cast<std::size_t>(b)]);
       require(std::equal(found.begin(), found.end(), expected.begin(), expected.end()), "bits differ from the tree's");
       hash.add(std::as_bytes(found));
     }
     std::vector<int> all(kShards);
     std::iota(all.begin(), all.end(), 0);
-    const Scalars scalars = exchange->scalars(scalars_of(step, mine), 3, c.rank() == 0 ? 4U : 0U);
+    const Scalars scalars = reducer->scalars(scalars_of(step, mine), 3, c.rank() == 0 ? 4U : 0U);
     require(scalars.values == scalars_of(step, all) && scalars.flags == 4U, "scalars differ");
     formula.add(c, layout(), assignment);
   }
-  require(exchange->statistics().shared_memory_bytes == formula.shared_memory_bytes, "bytes in shared memory");
-  require(exchange->statistics().network_bytes == formula.network_bytes, "bytes by messages");
+  require(reducer->statistics().shared_memory_bytes == formula.shared_memory_bytes, "bytes in shared memory");
+  require(reducer->statistics().network_bytes == formula.network_bytes, "bytes by messages");
   if (c.rank() == 0) fmt::print("sha256 {}\n", hash.hex());
 }
 
@@ -93,15 +93,15 @@ void check_collectives(Communicator& c) {
 }
 
 void check_missing(Communicator& c) {
-  const auto exchange = make_exchange(c, layout(), {.timeout = 500ms});
-  const Assignment assignment = place_shards(equal_counts(kShards, c.size()));
+  const auto reducer = make_reducer(c, layout(), {.timeout = 500ms});
+  const ShardAssignment assignment = place_shards(equal_counts(kShards, c.size()));
   if (c.rank() == 1) {
-    exchange->begin_step(17, assignment);
+    reducer->begin_step(17, assignment);
     std::this_thread::sleep_for(30s);  // until it is ended by the others
   }
-  exchange->begin_step(17, assignment);
-  compute(*exchange, 17, assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]);
-  exchange->finish();
+  reducer->begin_step(17, assignment);
+  compute(*reducer, 17, assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]);
+  reducer->finish();
 }
 
 int run(const std::string& what) {
@@ -111,7 +111,7 @@ int run(const std::string& what) {
       check_missing(*communicator);
     } else {
       check_collectives(*communicator);
-      check_exchange(*communicator);
+      check_reduce(*communicator);
     }
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
@@ -124,5 +124,5 @@ int run(const std::string& what) {
 }  // namespace lockstep::comm
 
 int main(int count, char** arguments) {
-  return lockstep::comm::run(count > 1 ? arguments[1] : "exchange");
+  return lockstep::comm::run(count > 1 ? arguments[1] : "reduce");
 }

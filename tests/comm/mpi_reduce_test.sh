@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The same gradients exchanged by 1, 2, 3 and 5 processes, on one host and on as many pretended hosts as ranks:
+# The same gradients reduced by 1, 2, 3 and 5 processes, on one host and on as many pretended hosts as ranks:
 # one hash. Then a rank that never comes: the others say so and end the job with exit code 1.
 set -uo pipefail
 check=$LOCKSTEP_BUILD/bin/mpi_reduce_check
@@ -22,7 +22,7 @@ hashes=()
 for ranks in 1 2 3 5; do
   for hosts in one each pairs; do
     [ "$ranks" -gt 1 ] || [ "$hosts" = one ] || continue
-    if output=$(run "$ranks" "$hosts" exchange 2>&1); then
+    if output=$(run "$ranks" "$hosts" reduce 2>&1); then
       hash=$(sed -n 's/^sha256 //p' <<<"$output")
       echo "ranks $ranks, hosts: $hosts: $hash"
       hashes+=("$hash")
@@ -44,7 +44,7 @@ for hosts in one each; do
   fi
 done
 
-# Memory of an exchange has no name; where the kernel knows no such files, it has one for a moment.
+# Memory of a reducer has no name; where the kernel knows no such files, it has one for a moment.
 segments() { find /dev/shm -maxdepth 1 -type f -name 'lockstep-*' 2>/dev/null | sort; }
 before=$(segments)
 [ -z "$before" ] || sleep 3

@@ -1,4 +1,4 @@
-// Inputs and expected results of exchange tests, each a function of step, shard and bucket only; the sums are
+// Inputs and expected results of the reducers' tests, each a function of step, shard and bucket only; the sums are
 // written down a second way, without the code under test.
 #pragma once
 
@@ -28,9 +28,10 @@ inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, st
   return values;
 }
 
-/// What a shard does with its leaf.
-inline void fill(Leaf leaf, const std::vector<float>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+/// What a shard does with its buffer.
+inline void fill(GradientBuffer buffer, const std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    buffer.memory[i] = buffer.add ? buffer.memory[i] + values[i] : values[i];
 }
 
 /// Neighbours are added level by level; an odd one out moves up.
@@ -58,8 +59,8 @@ inline std::vector<double> scalars_of(std::uint64_t step, const std::vector<int>
 }
 
 /// Buckets of several tensors, some empty or odd.
-inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
-  ExchangeLayout layout;
+inline BucketLayout random_layout(std::mt19937& random, int shards) {
+  BucketLayout layout;
   layout.shards = shards;
   const unsigned buckets = random() % 5;
   for (unsigned b = 0; b < buckets; ++b) {
@@ -75,9 +76,9 @@ inline ExchangeLayout random_layout(std::mt19937& random, int shards) {
 }
 
 /// Buddy placement of random counts, by host or not, or any placement at all.
-inline Assignment random_assignment(std::mt19937& random, int shards, const std::vector<int>& hosts) {
+inline ShardAssignment random_assignment(std::mt19937& random, int shards, const std::vector<int>& hosts) {
   std::vector<int> counts(hosts.size(), 0);
-  Assignment any{std::vector<std::vector<int>>(counts.size())};
+  ShardAssignment any{std::vector<std::vector<int>>(counts.size())};
   for (int v = 0; v < shards; ++v) {
     const std::size_t rank = random() % counts.size();
     ++counts[rank];
@@ -97,7 +98,7 @@ struct TrafficFormula {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 
   /// `more_partials`: a wrong formula, to show that a test sees it.
-  void add(const Communicator& communicator, const ExchangeLayout& layout, const Assignment& assignment,
+  void add(const Communicator& communicator, const BucketLayout& layout, const ShardAssignment& assignment,
            int more_partials = 0) {
     const int rank = communicator.rank(), ranks = communicator.size();
     if (ranks == 1) return;

@@ -12,11 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr unsigned kSeeds = 60;
 constexpr int kWays = 3;
-constexpr ExchangeOptions kOptions{.timeout = 60s};
+constexpr ReducerOptions kOptions{.timeout = 60s};
 
 // What the result depends on.
 struct Problem {
-  ExchangeLayout layout;
+  BucketLayout layout;
   int steps = 1;
 };
 
@@ -25,7 +25,8 @@ Problem random_problem(std::mt19937& random) {
 }
 
 // Shares stay, move a little, or are dealt anew, to aligned subtrees or to anybody.
-Assignment next_assignment(std::mt19937& random, const Assignment& before, int shards, const std::vector<int>& hosts) {
+ShardAssignment next_assignment(std::mt19937& random, const ShardAssignment& before, int shards,
+                                const std::vector<int>& hosts) {
   switch (before.shards_of_rank.empty() ? 2 : random() % 3) {
     case 0:
       return before;
@@ -47,13 +48,13 @@ Case random_way(std::mt19937& random, const Problem& problem) {
   c.order = static_cast<unsigned>(random());
   c.sleeps = random() % 8 == 0;
   for (int s = 0; s < problem.steps; ++s) {
-    const Assignment before = c.assignments.empty() ? Assignment{} : c.assignments.back();
+    const ShardAssignment before = c.assignments.empty() ? ShardAssignment{} : c.assignments.back();
     c.assignments.push_back(next_assignment(random, before, problem.layout.shards, c.hosts));
   }
   return c;
 }
 
-TEST(ExchangeProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
+TEST(ReduceProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
   for (const unsigned seed : seeds(kSeeds)) {
     std::mt19937 random(seed);
     const Problem problem = random_problem(random);
@@ -80,7 +81,7 @@ Case three_ranks() {
   return c;
 }
 
-TEST(ExchangeProperty, SeesTheBitsOfAnotherAssociation) {
+TEST(ReduceProperty, SeesTheBitsOfAnotherAssociation) {
   const Case c = three_ranks();
   EXPECT_EQ(wrong(c, expected_of(c), kOptions), "");
   EXPECT_NE(wrong(c, expected_of(c), {.exact = false}).find("hash of the sums"), std::string::npos);
@@ -94,7 +95,7 @@ TEST(ExchangeProperty, SeesTheBitsOfAnotherAssociation) {
   EXPECT_NE(wrong(c, other, kOptions).find("hash of the sums"), std::string::npos);
 }
 
-TEST(ExchangeProperty, SeesBytesThatAreNotOfTheFormula) {
+TEST(ReduceProperty, SeesBytesThatAreNotOfTheFormula) {
   const Case c = three_ranks();
   Expected expected = expected_of(c);
   expected.more_partials = 1;
@@ -103,16 +104,16 @@ TEST(ExchangeProperty, SeesBytesThatAreNotOfTheFormula) {
 
 // docs/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, k no more than the bits that are set in
 // the number of shards; an aligned split, k = 1, costs what a ring all-reduce does.
-TEST(ExchangeProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
+TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   constexpr std::int64_t kParts = 840;  // divided by 1 ... 8
   std::vector<std::int64_t> cuts;
   for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(3 * i);
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
     const int ranks = between(random, 1, 8), shards = 1 << between(random, 0, 6);
-    const ExchangeLayout layout{{3 * kParts}, {cuts}, shards};
+    const BucketLayout layout{{3 * kParts}, {cuts}, shards};
     const auto counts = random_counts(random, shards, ranks);
-    const Assignment assignment = place_shards(counts);
+    const ShardAssignment assignment = place_shards(counts);
     const Topology topology{std::vector<int>(static_cast<std::size_t>(ranks), 0), {"a"}};
     for (int rank = 0; rank < ranks; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
@@ -127,14 +128,14 @@ TEST(ExchangeProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
 
 // docs/exactness.md: with shards placed by host, hosts send what single ranks would that had their shards, (k + 1)(H -
 // 1) / H of the gradient each, however many ranks they have.
-TEST(ExchangeProperty, HostsSendWhatSingleRanksWould) {
+TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
   constexpr std::int64_t kParts = 840;
   std::vector<std::int64_t> cuts;
   for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(i);
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
     const int hosts = between(random, 1, 4), each = between(random, 1, 2), shards = 1 << between(random, 0, 6);
-    const ExchangeLayout layout{{kParts}, {cuts}, shards};
+    const BucketLayout layout{{kParts}, {cuts}, shards};
     const auto counts = random_counts(random, shards, hosts * each);
     std::vector<int> host_of, of_hosts(static_cast<std::size_t>(hosts), 0);
     std::vector<std::string> names(static_cast<std::size_t>(hosts));
@@ -142,7 +143,7 @@ TEST(ExchangeProperty, HostsSendWhatSingleRanksWould) {
       host_of.push_back(r / each);
       of_hosts[static_cast<std::size_t>(r / each)] += counts[static_cast<std::size_t>(r)];
     }
-    const Assignment assignment = place_shards(counts, {}, host_of);
+    const ShardAssignment assignment = place_shards(counts, {}, host_of);
     for (int host = 0; host < hosts; ++host) {
       std::uint64_t sent = 0;
       for (int i = 0; i < each; ++i) {

@@ -1,4 +1,4 @@
-// One run of the exchange over threads: some steps of some placement on some hosts. What came out is held against the
+// One run of a reducer over threads: some steps of some placement on some hosts. What came out is held against the
 // tree and the formula of exchange_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
 #pragma once
 
@@ -25,9 +25,9 @@
 namespace lockstep::comm {
 
 struct Case {
-  ExchangeLayout layout;
+  BucketLayout layout;
   int ranks = 1, workers = 1;
-  std::vector<Assignment> assignments;  ///< by step
+  std::vector<ShardAssignment> assignments;  ///< by step
   std::vector<int> hosts;
   unsigned order = 0;   ///< seed of the order in which workers finish buckets
   bool sleeps = false;  ///< now and then, between buckets
@@ -42,7 +42,7 @@ struct Case {
   }
 };
 
-/// Of everything, for an exchange between GPUs.
+/// Of everything, for an all-reduce between GPUs.
 inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
   std::mt19937 random(seed);
   Case c;
@@ -57,20 +57,20 @@ inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
   return c;
 }
 
-/// A rank whose gradients are in the host's memory: the exchange, and how a test writes leaves and reads sums.
+/// A rank whose gradients are in the host's memory: the reducer, and how a test writes buffers and reads sums.
 class HostSide {
  public:
-  explicit HostSide(Exchange& exchange) : exchange_(&exchange) {}
-  HostSide(Communicator& communicator, const Case& c, ExchangeOptions options)
-      : made_(make_exchange(communicator, c.layout, options)), exchange_(made_.get()) {}
-  [[nodiscard]] Exchange& exchange() { return *exchange_; }
-  void write(unsigned /*worker*/, Leaf leaf, const std::vector<float>& values) { fill(leaf, values); }
-  [[nodiscard]] std::span<const float> read(int bucket) { return exchange_->reduced(bucket); }
+  explicit HostSide(GradientReducer& reducer) : reducer_(&reducer) {}
+  HostSide(Communicator& communicator, const Case& c, ReducerOptions options)
+      : made_(make_reducer(communicator, c.layout, options)), reducer_(made_.get()) {}
+  [[nodiscard]] GradientReducer& reducer() { return *reducer_; }
+  void write(unsigned /*worker*/, GradientBuffer buffer, const std::vector<float>& values) { fill(buffer, values); }
+  [[nodiscard]] std::span<const float> read(int bucket) { return reducer_->reduced(bucket); }
   void have_read() {}
 
  private:
-  std::unique_ptr<Exchange> made_;
-  Exchange* exchange_;
+  std::unique_ptr<GradientReducer> made_;
+  GradientReducer* reducer_;
 };
 
 /// One rank's part of a step: workers take shards in the given order and finish their buckets in random order.
@@ -92,11 +92,11 @@ void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<in
       std::shuffle(order.begin(), order.end(), random);
       for (const int bucket : order) {
         const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
-        const Leaf leaf = side.exchange().leaf(shard, bucket);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(leaf.memory) % 64, 0U);
-        side.write(worker, leaf, values);
+        const GradientBuffer buffer = side.reducer().buffer(shard, bucket);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.memory) % 64, 0U);
+        side.write(worker, buffer, values);
         if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
-        side.exchange().ready(shard, bucket);
+        side.reducer().ready(shard, bucket);
       }
     }
   };
@@ -105,9 +105,9 @@ void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<in
   for (std::thread& thread : threads) thread.join();
 }
 
-inline void compute(Exchange& exchange, const Case& c, std::uint64_t step, const std::vector<int>& shards,
+inline void compute(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& shards,
                     unsigned seed) {
-  HostSide side(exchange);
+  HostSide side(reducer);
   compute(side, c, step, shards, seed);
 }
 
@@ -129,7 +129,7 @@ inline Expected expected_of(const Case& c) {
 }
 
 /// What is wrong with the scalars of a step; empty: nothing.
-inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_t step, int rank) {
+inline std::string wrong_scalars(GradientReducer& reducer, const Case& c, std::uint64_t step, int rank) {
   const auto r = static_cast<std::size_t>(rank);
   const auto& mine = c.assignments[step - c.step(0)].shards_of_rank[r];
   std::vector<int> all(static_cast<std::size_t>(c.layout.shards));
@@ -139,7 +139,7 @@ inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_
     of_ranks.insert(of_ranks.end(), {other + 0.5, static_cast<double>(step)});
   }
   const Scalars found =
-      exchange.scalars(scalars_of(step, mine), 3, 1U << r, std::span<const double>(of_ranks).subspan(2 * r, 2));
+      reducer.scalars(scalars_of(step, mine), 3, 1U << r, std::span<const double>(of_ranks).subspan(2 * r, 2));
   if (found.values != scalars_of(step, all)) return "other scalars of the shards";
   if (found.rank_values != of_ranks) return "other scalars of the ranks";
   return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
@@ -147,7 +147,7 @@ inline std::string wrong_scalars(Exchange& exchange, const Case& c, std::uint64_
 
 /// Runs the case; the first thing that is wrong with it, with the rank that saw it. Empty: nothing.
 template <class Side = HostSide>
-std::string wrong(const Case& c, const Expected& expected, ExchangeOptions options = {}) {
+std::string wrong(const Case& c, const Expected& expected, ReducerOptions options = {}) {
   std::mutex mutex;
   std::string first;
   const auto complain = [&](int rank, const std::string& what) {
@@ -159,28 +159,28 @@ std::string wrong(const Case& c, const Expected& expected, ExchangeOptions optio
   };
   const auto body = [&](Communicator& communicator) {
     Side side(communicator, c, options);
-    Exchange* const exchange = &side.exchange();
+    GradientReducer* const reducer = &side.reducer();
     const int rank = communicator.rank();
     TrafficFormula formula;
     ExpectedBytes product_formula;
     Sha256 hash;
     for (std::size_t s = 0; s < c.assignments.size(); ++s) {
-      const Assignment& assignment = c.assignments[s];
-      exchange->begin_step(c.step(s), assignment);
+      const ShardAssignment& assignment = c.assignments[s];
+      reducer->begin_step(c.step(s), assignment);
       compute(side, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
               c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
-      exchange->finish();
+      reducer->finish();
       for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
         hash.add(std::as_bytes(side.read(static_cast<int>(b))));
       }
       side.have_read();
-      complain(rank, wrong_scalars(*exchange, c, c.step(s), rank));
+      complain(rank, wrong_scalars(*reducer, c, c.step(s), rank));
       formula.add(communicator, c.layout, assignment, expected.more_partials);
       const ExpectedBytes bytes = expected_bytes(c.layout, assignment, communicator.topology(), rank);
       product_formula.inside_host += bytes.inside_host;
       product_formula.between_hosts += bytes.between_hosts;
     }
-    const auto found = exchange->statistics();
+    const auto found = reducer->statistics();
     compare(rank, "hash of the sums", hash.hex(), expected.sha256);
     compare(rank, "bytes read by its host", found.shared_memory_bytes, formula.shared_memory_bytes);
     compare(rank, "bytes sent to other hosts", found.network_bytes, formula.network_bytes);

@@ -21,19 +21,19 @@ std::vector<int> unequal_hosts(int hosts) {
   return host_of;
 }
 
-/// The messages that each rank sent in one exchange of scalars, whose results are checked.
+/// The messages that each rank sent in one gathering of scalars, whose results are checked.
 std::map<int, std::uint64_t> messages_by_rank(int hosts) {
   const std::vector<int> host_of = unequal_hosts(hosts);
   const int ranks = static_cast<int>(host_of.size()), shards = 2 * ranks + 1;
-  const ExchangeLayout layout{{64}, {{}}, shards};
+  const BucketLayout layout{{64}, {{}}, shards};
   std::map<int, std::uint64_t> messages;
   std::mutex mutex;
   run_in_threads(
       ranks,
       [&](Communicator& c) {
-        const auto exchange = make_exchange(c, layout, {});
-        const Assignment assignment = place_shards(equal_counts(shards, ranks), {}, host_of);
-        exchange->begin_step(0, assignment);
+        const auto reducer = make_reducer(c, layout, {});
+        const ShardAssignment assignment = place_shards(equal_counts(shards, ranks), {}, host_of);
+        reducer->begin_step(0, assignment);
         for (std::uint64_t round = 1; round <= 3; ++round) {
           std::vector<double> values;
           for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]) {
@@ -42,7 +42,7 @@ std::map<int, std::uint64_t> messages_by_rank(int hosts) {
           }
           const std::vector<double> own = {static_cast<double>(c.rank())};
           const std::uint64_t before = c.traffic().messages;
-          const Scalars all = exchange->scalars(values, 2, 1U << (c.rank() % 20), own);
+          const Scalars all = reducer->scalars(values, 2, 1U << (c.rank() % 20), own);
           const std::lock_guard lock(mutex);
           messages[c.rank()] = c.traffic().messages - before;
           ASSERT_EQ(all.values.size(), static_cast<std::size_t>(2 * shards));
@@ -59,7 +59,7 @@ std::map<int, std::uint64_t> messages_by_rank(int hosts) {
   return messages;
 }
 
-TEST(ScalarExchange, OneRankOfAHostSendsLogTwoOfTheHostsMessages) {
+TEST(ScalarGather, OneRankOfAHostSendsLogTwoOfTheHostsMessages) {
   for (int hosts = 1; hosts <= 9; ++hosts) {
     const std::vector<int> host_of = unequal_hosts(hosts);
     const auto rounds = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(hosts - 1)));

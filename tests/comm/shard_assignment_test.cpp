@@ -69,7 +69,7 @@ Edge best_edge(std::span<const int> counts, int shards) {
   return best;
 }
 
-std::vector<int> owners(const Assignment& assignment, int shards) {
+std::vector<int> owners(const ShardAssignment& assignment, int shards) {
   std::vector<int> owner(static_cast<std::size_t>(shards), -1);
   for (std::size_t rank = 0; rank < assignment.shards_of_rank.size(); ++rank) {
     for (const int shard : assignment.shards_of_rank[rank]) {
@@ -171,7 +171,7 @@ std::vector<TreeNode> maximal_subtrees(const Tree& tree, const std::vector<int>&
   return found;
 }
 
-Assignment place_shards(std::span<const int> counts, const Assignment& before, std::span<const int> host_of) {
+ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment& before, std::span<const int> host_of) {
   const int shards = std::accumulate(counts.begin(), counts.end(), 0);
   const auto had = owners(before, shards);
   const bool one_level = alone_on_hosts(host_of) || std::equal(host_of.begin() + 1, host_of.end(), host_of.begin());
@@ -181,7 +181,7 @@ Assignment place_shards(std::span<const int> counts, const Assignment& before, s
   for (std::size_t v = 0; v < owner.size(); ++v)
     owned[static_cast<std::size_t>(owner[v])].push_back(static_cast<int>(v));
   const Tree tree(shards);
-  Assignment assignment;
+  ShardAssignment assignment;
   for (const auto& mine : owned) {
     auto& list = assignment.shards_of_rank.emplace_back();
     for (const TreeNode node : maximal_subtrees(tree, mine)) {
@@ -217,7 +217,7 @@ std::vector<int> random_counts(std::mt19937& random, int shards, std::size_t ran
 }
 
 // Where shards were: nowhere, by other counts, partly anywhere, or nearly as the counts say.
-Assignment random_before(std::mt19937& random, const std::vector<int>& counts, std::span<const int> hosts) {
+ShardAssignment random_before(std::mt19937& random, const std::vector<int>& counts, std::span<const int> hosts) {
   const int shards = std::accumulate(counts.begin(), counts.end(), 0);
   switch (random() % 4) {
     case 0:
@@ -225,7 +225,7 @@ Assignment random_before(std::mt19937& random, const std::vector<int>& counts, s
     case 1:
       return search::place_shards(random_counts(random, shards, counts.size()), {}, hosts);
     case 2: {
-      Assignment partial{std::vector<std::vector<int>>(counts.size())};
+      ShardAssignment partial{std::vector<std::vector<int>>(counts.size())};
       for (int v = 0; v < shards; ++v) {
         if (random() % 3 != 0) partial.shards_of_rank[random() % counts.size()].push_back(v);
       }
@@ -242,7 +242,7 @@ Assignment random_before(std::mt19937& random, const std::vector<int>& counts, s
   }
 }
 
-TEST(Assignment, IsThatOfASearchOverAllPlaces) {
+TEST(ShardAssignment, IsThatOfASearchOverAllPlaces) {
   std::mt19937 random(1);
   for (int round = 0; round < 6000; ++round) {
     const int shards = random() % 4 == 0 ? 1 << random() % 8 : 1 + static_cast<int>(random() % 150);
@@ -252,19 +252,19 @@ TEST(Assignment, IsThatOfASearchOverAllPlaces) {
       for (std::size_t r = 0; r < counts.size(); ++r) hosts.push_back(static_cast<int>(random() % all));
       if (random() % 2 == 0) std::sort(hosts.begin(), hosts.end());
     }
-    const Assignment before = random_before(random, counts, hosts);
+    const ShardAssignment before = random_before(random, counts, hosts);
     ASSERT_EQ(place_shards(counts, before, hosts), search::place_shards(counts, before, hosts))
         << fmt::format("round {}: {} on hosts {}, before {}", round, counts, hosts, before.shards_of_rank);
   }
 }
 
-TEST(Assignment, RanksAloneOnTheirHostsArePlacedAsOnOne) {
+TEST(ShardAssignment, RanksAloneOnTheirHostsArePlacedAsOnOne) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
     const auto counts = random_counts(random, 1 + static_cast<int>(random() % 100), 1 + random() % 12);
     std::vector<int> hosts(counts.size());
     std::iota(hosts.begin(), hosts.end(), 0);
-    const Assignment before = random_before(random, counts, hosts);
+    const ShardAssignment before = random_before(random, counts, hosts);
     ASSERT_EQ(place_shards(counts, before, hosts), search::place_shards(counts, before, {})) << "round " << round;
   }
 }
@@ -283,7 +283,7 @@ TEST(Tree, MaximalSubtreesAreThoseOfASearchInAnyOrder) {
   }
 }
 
-TEST(Assignment, CountsByWeightsAreThoseOfASearch) {
+TEST(ShardAssignment, CountsByWeightsAreThoseOfASearch) {
   std::mt19937 random(4);
   for (int round = 0; round < 2000; ++round) {
     std::vector<double> weights(1 + random() % 12);
@@ -305,7 +305,7 @@ std::vector<double> scattered_weights() {
   return weights;
 }
 
-void expect_each_shard_once(const Assignment& assignment, const std::vector<int>& counts) {
+void expect_each_shard_once(const ShardAssignment& assignment, const std::vector<int>& counts) {
   std::vector<int> seen(kShards, 0);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     ASSERT_EQ(assignment.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
@@ -319,14 +319,14 @@ TEST(AssignmentAtScale, UnequalCountsOnHostsOfEight) {
   for (int r = 0; r < kRanks; ++r) hosts[static_cast<std::size_t>(r)] = r / 8;
   const auto equal = equal_counts(kShards, kRanks), uneven = counts_by_weights(kShards, scattered_weights());
   EXPECT_EQ(std::accumulate(uneven.begin(), uneven.end(), 0), kShards);
-  const Assignment before = place_shards(equal, {}, hosts), after = place_shards(uneven, before, hosts);
+  const ShardAssignment before = place_shards(equal, {}, hosts), after = place_shards(uneven, before, hosts);
   expect_each_shard_once(after, uneven);
   EXPECT_EQ(shards_moved(after, place_shards(uneven, after, hosts)), 0);
 }
 
 TEST(AssignmentAtScale, UnequalCountsOnOneHostHoweverShardsLay) {
   const auto uneven = counts_by_weights(kShards, scattered_weights());
-  Assignment strewn{std::vector<std::vector<int>>(kRanks)};
+  ShardAssignment strewn{std::vector<std::vector<int>>(kRanks)};
   for (int v = 0; v < kShards; ++v) strewn.shards_of_rank[static_cast<std::size_t>(v % kRanks)].push_back(v);
   expect_each_shard_once(place_shards(uneven, strewn), uneven);
 }

@@ -1,4 +1,4 @@
-// The exchange as messages, played through between made-up ranks: each message is delivered by order alone, the owner
+// The all-reduce as messages, played through between made-up ranks: each message is delivered by order alone, the owner
 // adds as it does on its GPU, and the bits are those of the tree, however shards are placed.
 #include "comm/reduce/slice_plan.hpp"
 
@@ -66,7 +66,7 @@ Hosts hosts_of(const std::vector<int>& host_of) {
 }
 
 /// What every owner makes of its slice, put together.
-Values play(const Tree& tree, const Assignment& assignment, const std::vector<std::int64_t>& bounds,
+Values play(const Tree& tree, const ShardAssignment& assignment, const std::vector<std::int64_t>& bounds,
             const std::vector<int>& host_of) {
   const Hosts hosts = hosts_of(host_of);
   const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
@@ -107,7 +107,7 @@ TEST(SlicePlan, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
     const Tree tree(shards);
     const Values expected = tree_sum(kStep, shards, 0, kElements);
     for (int ranks = 1; ranks <= std::min(shards + 1, 6); ++ranks) {
-      const Assignment assignment = place_shards(equal_counts(shards, ranks));
+      const ShardAssignment assignment = place_shards(equal_counts(shards, ranks));
       const std::vector<int> one_host(static_cast<std::size_t>(ranks), 0);
       EXPECT_EQ(play(tree, assignment, even_bounds(ranks), one_host), expected)
           << shards << " shards on " << ranks << " ranks";
@@ -130,7 +130,7 @@ TEST(SlicePlan, UnequalSharesAndEmptySlices) {
   const Tree tree(12);
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& counts : {std::vector<int>{7, 1, 4}, {0, 11, 1}, {5, 5, 2}}) {
-    const Assignment assignment = place_shards(counts);
+    const ShardAssignment assignment = place_shards(counts);
     EXPECT_EQ(play(tree, assignment, {0, 0, kElements, kElements}, {0, 0, 0}), expected);
     EXPECT_EQ(play(tree, assignment, {0, 1, 2, kElements}, {0, 0, 0}), expected);
   }
@@ -138,7 +138,7 @@ TEST(SlicePlan, UnequalSharesAndEmptySlices) {
 
 TEST(SlicePlan, SendsAsManyBytesAsTheExchangeByMpi) {
   const Tree tree(8);
-  const Assignment assignment = place_shards(std::vector<int>{4, 4});
+  const ShardAssignment assignment = place_shards(std::vector<int>{4, 4});
   const Hosts hosts = hosts_of({0, 0});
   const SlicePlan plan = slice_plan(tree, hosts, sums_of_hosts(tree, assignment, hosts), 0, even_bounds(2));
   ASSERT_EQ(plan.inside.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
@@ -153,7 +153,7 @@ TEST(SlicePlan, OneSumOfTheHostLeavesIt) {
   const Tree tree(8);
   const std::vector<int> host_of{0, 0, 1, 1};
   const Hosts hosts = hosts_of(host_of);
-  const Assignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, host_of);
+  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, host_of);
   const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
   for (const int rank : {0, 1, 2, 3}) {
     const SlicePlan plan = slice_plan(tree, hosts, sums, rank, even_bounds(4));

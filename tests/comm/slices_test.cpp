@@ -52,7 +52,7 @@ TEST(Slices, AreAsManyAsChunksAtMost) {
 // Of 100 buckets of 64 chunks each, a rank owns what it would of one large bucket, give or take a chunk.
 TEST(Slices, AreSpreadOverAllRanks) {
   constexpr int kBuckets = 100, kChunks = 64;
-  ExchangeLayout layout;
+  BucketLayout layout;
   layout.spread_owners = true;
   for (int b = 0; b < kBuckets; ++b) {
     layout.bucket_elements.push_back(kChunks * kChunkElements);

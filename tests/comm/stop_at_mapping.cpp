@@ -1,5 +1,5 @@
 // Loaded into a rank before all libraries: stops the process (SIGSTOP) at the LOCKSTEP_STOP_AT-th time that it maps the
-// shared memory of an exchange. LOCKSTEP_NO_TMPFILE makes it believe that its kernel lacks O_TMPFILE.
+// shared memory of a reducer. LOCKSTEP_NO_TMPFILE makes it believe that its kernel lacks O_TMPFILE.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,8 +18,8 @@ namespace {
 
 std::atomic<int> maps{0};
 
-// Of an exchange, not of Open MPI: a file of our name in /dev/shm, or one without a name ("/dev/shm/#123 (deleted)").
-bool is_of_an_exchange(int descriptor) {
+// Of a reducer, not of Open MPI: a file of our name in /dev/shm, or one without a name ("/dev/shm/#123 (deleted)").
+bool is_of_a_reduce(int descriptor) {
   std::array<char, 64> link{};
   std::array<char, 256> path{};
   (void)std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", descriptor);
@@ -40,7 +40,7 @@ extern "C" {
 
 void* mmap(void* address, size_t length, int protection, int flags, int descriptor, off_t offset) noexcept {
   static const auto real = next<void* (*)(void*, size_t, int, int, int, off_t)>("mmap");
-  if ((flags & MAP_SHARED) != 0 && descriptor >= 0 && is_of_an_exchange(descriptor)) {
+  if ((flags & MAP_SHARED) != 0 && descriptor >= 0 && is_of_a_reduce(descriptor)) {
     const char* stop_at = std::getenv("LOCKSTEP_STOP_AT");
     if (++maps == (stop_at == nullptr ? 0 : std::atoi(stop_at))) (void)raise(SIGSTOP);
   }

@@ -1,6 +1,6 @@
 target_sources(comm_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)
 target_link_libraries(comm_test PRIVATE MPI::MPI_CXX)
-# The exchange between processes, under mpirun.
+# The all-reduce between processes, under mpirun.
 add_executable(mpi_reduce_check ${CMAKE_CURRENT_LIST_DIR}/mpi_reduce_check.cpp)
 target_include_directories(mpi_reduce_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(mpi_reduce_check PRIVATE lockstep_comm_reduce lockstep_flags fmt::fmt)

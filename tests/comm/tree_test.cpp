@@ -95,7 +95,7 @@ TEST(Tree, CombineOrderKeepsTheAssociationForAnyPlacement) {
   }
 }
 
-std::vector<int> subtree_counts(const Assignment& assignment, int shards) {
+std::vector<int> subtree_counts(const ShardAssignment& assignment, int shards) {
   std::vector<int> counts;
   for (const auto& list : assignment.shards_of_rank) {
     counts.push_back(static_cast<int>(Tree(shards).maximal_subtrees(list).size()));
@@ -103,13 +103,13 @@ std::vector<int> subtree_counts(const Assignment& assignment, int shards) {
   return counts;
 }
 
-TEST(Assignment, PowerOfTwoNeedsPopcountSubtrees) {
+TEST(ShardAssignment, PowerOfTwoNeedsPopcountSubtrees) {
   std::mt19937 random(3);
   for (int round = 0; round < 1000; ++round) {
     const int shards = 1 << (random() % 7);
     std::vector<int> counts(1 + random() % 9, 0);
     for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    const Assignment assignment = place_shards(counts);
+    const ShardAssignment assignment = place_shards(counts);
     const auto k = subtree_counts(assignment, shards);
     std::vector<int> seen(static_cast<std::size_t>(shards), 0);
     for (std::size_t r = 0; r < counts.size(); ++r) {
@@ -143,7 +143,7 @@ struct BruteForce {
   }
 };
 
-TEST(Assignment, NoPlacementHasFewerSubtrees) {
+TEST(ShardAssignment, NoPlacementHasFewerSubtrees) {
   std::mt19937 random(4);
   for (int round = 0; round < 60; ++round) {
     const int shards = 1 + static_cast<int>(random() % 9);
@@ -156,13 +156,13 @@ TEST(Assignment, NoPlacementHasFewerSubtrees) {
   }
 }
 
-TEST(Assignment, APlacementNearTheOneBeforeSendsNoMore) {
+TEST(ShardAssignment, APlacementNearTheOneBeforeSendsNoMore) {
   std::mt19937 random(6);
   for (int round = 0; round < 1000; ++round) {
     const int shards = 1 + static_cast<int>(random() % 64);
     std::vector<int> counts(1 + random() % 9, 0);
     for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    Assignment assignment = place_shards(counts);
+    ShardAssignment assignment = place_shards(counts);
     EXPECT_EQ(shards_moved(assignment, place_shards(counts, assignment)), 0);
     for (int change = 0; change < 3; ++change) {
       auto& from = counts[random() % counts.size()];
@@ -170,7 +170,7 @@ TEST(Assignment, APlacementNearTheOneBeforeSendsNoMore) {
       if (from == 0) continue;
       --from, ++to;
     }
-    const Assignment next = place_shards(counts, assignment), anew = place_shards(counts);
+    const ShardAssignment next = place_shards(counts, assignment), anew = place_shards(counts);
     std::vector<int> seen(static_cast<std::size_t>(shards), 0);
     for (std::size_t r = 0; r < counts.size(); ++r) {
       EXPECT_EQ(next.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
@@ -183,21 +183,22 @@ TEST(Assignment, APlacementNearTheOneBeforeSendsNoMore) {
   }
 }
 
-TEST(Assignment, FewShardsMove) {
-  const Assignment equal = place_shards(std::vector{8, 8, 8, 8});
+TEST(ShardAssignment, FewShardsMove) {
+  const ShardAssignment equal = place_shards(std::vector{8, 8, 8, 8});
   EXPECT_EQ(shards_moved(equal, place_shards(std::vector{9, 9, 9, 5}, equal)), 3);
   EXPECT_EQ(shards_moved(equal, place_shards(std::vector{8, 8, 4, 12}, equal)), 4);
   EXPECT_EQ(shards_moved(equal, equal), 0);
 }
 
-TEST(Assignment, LargestSubtreeFirst) {
-  EXPECT_EQ(place_shards(std::vector{4, 4}), (Assignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
-  EXPECT_EQ(place_shards(std::vector{3, 5}), (Assignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));
-  EXPECT_EQ(place_shards(std::vector{0, 4}), (Assignment{{{}, {0, 1, 2, 3}}}));
-  EXPECT_EQ(place_shards(std::vector{3, 4}), (Assignment{{{4, 5, 6}, {0, 1, 2, 3}}})) << "the tree's right edge, whole";
+TEST(ShardAssignment, LargestSubtreeFirst) {
+  EXPECT_EQ(place_shards(std::vector{4, 4}), (ShardAssignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+  EXPECT_EQ(place_shards(std::vector{3, 5}), (ShardAssignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));
+  EXPECT_EQ(place_shards(std::vector{0, 4}), (ShardAssignment{{{}, {0, 1, 2, 3}}}));
+  EXPECT_EQ(place_shards(std::vector{3, 4}), (ShardAssignment{{{4, 5, 6}, {0, 1, 2, 3}}}))
+      << "the tree's right edge, whole";
 }
 
-TEST(Assignment, EqualCounts) {
+TEST(ShardAssignment, EqualCounts) {
   EXPECT_EQ(equal_counts(8, 3), (std::vector{3, 3, 2}));
   EXPECT_EQ(equal_counts(2, 3), (std::vector{1, 1, 0}));
 }
@@ -213,7 +214,7 @@ void all_counts(int shards, std::size_t rank, std::vector<int>& counts, const st
   }
 }
 
-TEST(Assignment, CountsByWeightsMinimiseTheSlowestRank) {
+TEST(ShardAssignment, CountsByWeightsMinimiseTheSlowestRank) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
     const int shards = static_cast<int>(random() % 12);
@@ -234,16 +235,16 @@ TEST(Assignment, CountsByWeightsMinimiseTheSlowestRank) {
   EXPECT_EQ(counts_by_weights(6, std::vector{2.0, 1.0, 0.0}), (std::vector{4, 2, 0}));
 }
 
-TEST(Assignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
+TEST(ShardAssignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
   std::mt19937 random(6);
   for (int round = 0; round < 1000; ++round) {
     const int shards = 1 + static_cast<int>(random() % 70);
     std::vector<int> counts(2 + random() % 9, 0), hosts;
     for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
     for (std::size_t r = 0; r < counts.size(); ++r) hosts.push_back(static_cast<int>(random() % 3));
-    const Assignment assignment = place_shards(counts, {}, hosts);
+    const ShardAssignment assignment = place_shards(counts, {}, hosts);
     const auto k = subtree_counts(assignment, shards);
-    Assignment by_host{std::vector<std::vector<int>>(3)};
+    ShardAssignment by_host{std::vector<std::vector<int>>(3)};
     for (std::size_t r = 0; r < counts.size(); ++r) {
       const auto& list = assignment.shards_of_rank[r];
       ASSERT_EQ(list.size(), static_cast<std::size_t>(counts[r]));

@@ -6,7 +6,7 @@
 
 namespace lockstep::comm {
 
-inline HostMessages::Touch touches(device::FakeGpu& gpu) {
+inline HostTransport::Touch touches(device::FakeGpu& gpu) {
   return [&gpu](device::Gpu::Stream stream, float* memory, std::int64_t elements, bool writes) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     writes ? gpu.kernel_writes(stream, device::bytes_of(memory), bytes)

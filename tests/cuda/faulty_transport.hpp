@@ -13,34 +13,34 @@
 
 namespace lockstep::comm {
 
-struct MessageFault {
+struct TransportFault {
   std::uint64_t step = 0;
   std::string found;  ///< what check() then throws; empty: it finds nothing
   std::atomic<int> checks = 0, aborts = 0;
   Operation asked;  ///< what check() was told last
 };
 
-/// The fake has stall() and resume(), and outlives the messages.
+/// The fake has stall() and resume(), and outlives the transport.
 template <class Fake>
-class FaultyMessages final : public GpuMessages {
+class FaultyTransport final : public GpuTransport {
  public:
-  FaultyMessages(std::unique_ptr<GpuMessages> messages, Fake& gpu, std::shared_ptr<MessageFault> fault)
-      : messages_(std::move(messages)), gpu_(gpu), fault_(std::move(fault)) {}
+  FaultyTransport(std::unique_ptr<GpuTransport> transport, Fake& gpu, std::shared_ptr<TransportFault> fault)
+      : transport_(std::move(transport)), gpu_(gpu), fault_(std::move(fault)) {}
 
   void enter(std::uint64_t step) override {
-    messages_->enter(step);
+    transport_->enter(step);
     broken_ = step == fault_->step;
   }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
-    messages_->exchange(sends, receives, stream);
+  void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
+    transport_->send_receive(sends, receives, stream);
     stall(stream);
   }
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override {
-    messages_->all_gather(bucket, bounds, stream);
+    transport_->all_gather(bucket, bounds, stream);
     stall(stream);
   }
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
-    messages_->all_reduce_sum(values, count, stream);
+    transport_->all_reduce_sum(values, count, stream);
     stall(stream);
   }
   void check(const Operation& operation) override {
@@ -50,7 +50,7 @@ class FaultyMessages final : public GpuMessages {
   }
   void abort() noexcept override {
     ++fault_->aborts;
-    messages_->abort();
+    transport_->abort();
     gpu_.resume();
   }
 
@@ -59,9 +59,9 @@ class FaultyMessages final : public GpuMessages {
     if (broken_) gpu_.stall(stream);
   }
 
-  std::unique_ptr<GpuMessages> messages_;
+  std::unique_ptr<GpuTransport> transport_;
   Fake& gpu_;
-  std::shared_ptr<MessageFault> fault_;
+  std::shared_ptr<TransportFault> fault_;
   bool broken_ = false;
 };
 

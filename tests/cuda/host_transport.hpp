@@ -1,5 +1,5 @@
-// GpuMessages for GPUs that are the host: messages of the Communicator. `touch` hears of each access, as of a kernel on
-// the stream; a fake that checks their order takes it.
+// GpuTransport for GPUs that are the host: messages of the Communicator. `touch` hears of each access, as of a kernel
+// on the stream; a fake that checks their order takes it.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace lockstep::comm {
 
-class HostMessages final : public GpuMessages {
+class HostTransport final : public GpuTransport {
  public:
   using Touch = std::function<void(Stream, float* memory, std::int64_t elements, bool writes)>;
 
-  HostMessages(Communicator& ranks, std::chrono::milliseconds timeout, Touch touch = {})
+  HostTransport(Communicator& ranks, std::chrono::milliseconds timeout, Touch touch = {})
       : ranks_(ranks), timeout_(timeout), touch_(std::move(touch)) {}
 
   void enter(std::uint64_t step) override { step_ = step; }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
+  void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override {
     std::vector<std::unique_ptr<Transfer>> transfers;
     for (const Message& receive : receives) {
       transfers.push_back(get(receive.memory, receive.count, receive.peer, kSlices, stream));

@@ -242,11 +242,11 @@ TEST_F(NcclGroupTest, MessagesBothWaysAreOneGroup) {
     const int other = 1 - ranks.rank();
     auto first = numbers(100 * ranks.rank(), 3), second = numbers(100 * ranks.rank() + 50, 2);
     std::vector<float> got(5, -1);
-    using Message = GpuMessages::Message;
+    using Message = GpuTransport::Message;
     const std::vector<Message> sends{{other, first.data(), 3}, {other, second.data(), 2}};
     const std::vector<Message> receives{{other, got.data(), 3}, {other, got.data() + 3, 2}};
-    group.exchange(sends, receives, {});
-    group.exchange({}, {}, {});  // nothing: NCCL is not asked
+    group.send_receive(sends, receives, {});
+    group.send_receive({}, {}, {});  // nothing: NCCL is not asked
     auto expected = numbers(100 * other, 3);
     for (const float value : numbers(100 * other + 50, 2)) expected.push_back(value);
     EXPECT_EQ(got, expected);
@@ -266,24 +266,23 @@ TEST_F(NcclGroupTest, AnEndThatOthersDoNotShareIsAnAbort) {
   }
 }
 
-/// A rank whose exchange goes over NCCL.
+/// A rank whose gradients are reduced over NCCL.
 class NcclSide {
  public:
-  NcclSide(Communicator& ranks, const Case& c, ExchangeOptions options)
-      : exchange_(ranks, c.layout, options, gpu_,
-                  ranks.size() == 1 ? nullptr : std::make_unique<NcclGroup>(ranks, gpu_, place_of(ranks.rank()), 60s)) {
-  }
-  [[nodiscard]] GpuExchange& exchange() { return exchange_; }
-  void write(unsigned /*worker*/, Leaf leaf, const std::vector<float>& values) { fill(leaf, values); }
-  [[nodiscard]] std::span<const float> read(int bucket) { return exchange_.reduced(bucket); }
-  void have_read() { exchange_.release({}); }
+  NcclSide(Communicator& ranks, const Case& c, ReducerOptions options)
+      : reducer_(ranks, c.layout, options, gpu_,
+                 ranks.size() == 1 ? nullptr : std::make_unique<NcclGroup>(ranks, gpu_, place_of(ranks.rank()), 60s)) {}
+  [[nodiscard]] GpuAllReduce& reducer() { return reducer_; }
+  void write(unsigned /*worker*/, GradientBuffer buffer, const std::vector<float>& values) { fill(buffer, values); }
+  [[nodiscard]] std::span<const float> read(int bucket) { return reducer_.reduced(bucket); }
+  void have_read() { reducer_.release({}); }
 
  private:
   StreamGpu gpu_;
-  GpuExchange exchange_;
+  GpuAllReduce reducer_;
 };
 
-TEST(NcclExchange, HasTheTreesBitsAndOneOrderOfCallsOnAllRanks) {
+TEST(NcclReducer, HasTheTreesBitsAndOneOrderOfCallsOnAllRanks) {
   for (const unsigned seed : seeds(25)) {
     const Case c = random_case(seed, 2, 6);
     for (const bool exact : {true, false}) {

@@ -27,7 +27,7 @@ using StandInGpu = device::FakeGpu;
 using StandInUpdateKernels = optim::CheckedUpdateKernels;
 using StandInGatherKernels = input::CheckedGatherKernels;
 
-inline comm::HostMessages::Touch stand_in_touches(device::Gpu& gpu) {
+inline comm::HostTransport::Touch stand_in_touches(device::Gpu& gpu) {
   return comm::touches(dynamic_cast<StandInGpu&>(gpu));
 }
 inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {
@@ -40,7 +40,7 @@ using StandInGpu = device::HostGpu;
 using StandInUpdateKernels = optim::GridUpdateKernels<device::HostGrid>;
 using StandInGatherKernels = input::GridGatherKernels<device::HostGrid>;
 
-inline comm::HostMessages::Touch stand_in_touches(device::Gpu& /*gpu*/) {
+inline comm::HostTransport::Touch stand_in_touches(device::Gpu& /*gpu*/) {
   return {};
 }
 inline KernelFactory stand_in_kernel(const KernelFactory& of_cpu) {

@@ -30,14 +30,14 @@ extern "C" lockstep::device::Gpu* lockstep_cuda_make_gpu(int /*ordinal*/, const 
   return new lockstep::StandInGpu;
 }
 
-extern "C" lockstep::comm::GpuMessages* lockstep_cuda_make_messages(lockstep::Communicator& ranks,
-                                                                    lockstep::device::Gpu& gpu,
-                                                                    const lockstep::device::GpuPlace& place,
-                                                                    std::chrono::milliseconds timeout) {
+extern "C" lockstep::comm::GpuTransport* lockstep_cuda_make_transport(lockstep::Communicator& ranks,
+                                                                      lockstep::device::Gpu& gpu,
+                                                                      const lockstep::device::GpuPlace& place,
+                                                                      std::chrono::milliseconds timeout) {
   return lockstep::stand_in_messages(ranks, gpu, place, timeout).release();
 }
 
-extern "C" void lockstep_cuda_messages_library(std::string& text) {
+extern "C" void lockstep_cuda_transport_library(std::string& text) {
   text = "no NCCL";
 }
 

@@ -17,12 +17,12 @@
 namespace lockstep {
 
 /// Null where this variable asks for no fault of this rank.
-inline std::shared_ptr<comm::MessageFault> stand_in_fault(const char* variable, int rank) {
+inline std::shared_ptr<comm::TransportFault> stand_in_fault(const char* variable, int rank) {
   const char* given = std::getenv(variable);
   int of_rank = 0;
   unsigned step = 0;
   if (given == nullptr || std::sscanf(given, "%d:%u", &of_rank, &step) != 2 || of_rank != rank) return nullptr;
-  auto fault = std::make_shared<comm::MessageFault>();
+  auto fault = std::make_shared<comm::TransportFault>();
   fault->step = step;
   return fault;
 }
@@ -40,19 +40,19 @@ inline void start_stand_in(Communicator& ranks, const device::GpuPlace& place, s
   throw Error(ExitCode::infrastructure, fmt::format("rank {} has failed: {}", failure->rank, failure->what));
 }
 
-inline std::unique_ptr<comm::GpuMessages> stand_in_messages(Communicator& ranks, device::Gpu& gpu,
-                                                            const device::GpuPlace& place,
-                                                            std::chrono::milliseconds timeout) {
+inline std::unique_ptr<comm::GpuTransport> stand_in_messages(Communicator& ranks, device::Gpu& gpu,
+                                                             const device::GpuPlace& place,
+                                                             std::chrono::milliseconds timeout) {
   start_stand_in(ranks, place, timeout);
-  auto messages = std::make_unique<comm::HostMessages>(ranks, timeout, stand_in_touches(gpu));
+  auto transport = std::make_unique<comm::HostTransport>(ranks, timeout, stand_in_touches(gpu));
   auto fault = stand_in_fault("STAND_IN_HANGS", ranks.rank());
   if (!fault) {
     fault = stand_in_fault("STAND_IN_FAILS", ranks.rank());
-    if (!fault) return messages;
+    if (!fault) return transport;
     fault->found = fmt::format("{}: the messages of step {} failed", place.text(), fault->step);
   }
-  using Faulty = comm::FaultyMessages<StandInGpu>;
-  return std::make_unique<Faulty>(std::move(messages), dynamic_cast<StandInGpu&>(gpu), std::move(fault));
+  using Faulty = comm::FaultyTransport<StandInGpu>;
+  return std::make_unique<Faulty>(std::move(transport), dynamic_cast<StandInGpu&>(gpu), std::move(fault));
 }
 
 }  // namespace lockstep

@@ -73,12 +73,12 @@ struct Bench {
     graph = make(registry);
     executor = std::make_unique<Executor>(graph, Mode::training, cpu_device(), pool, 1);
     layout = make_gradient_layout(executor->program(), 4096);
-    comm::ExchangeLayout exchange_layout{.shards = kShards};
+    comm::BucketLayout bucket_layout{.shards = kShards};
     for (const auto& bucket : layout.buckets) {
-      exchange_layout.bucket_elements.push_back(bucket.elements);
-      exchange_layout.cuts.push_back(bucket.cuts);
+      bucket_layout.bucket_elements.push_back(bucket.elements);
+      bucket_layout.cuts.push_back(bucket.cuts);
     }
-    exchange = comm::make_exchange(*communicator, exchange_layout, {});
+    reducer = comm::make_reducer(*communicator, bucket_layout, {});
     parameters = TensorBlock(graph, graph.parameters);
     states = TensorBlock(graph, graph.states);
     executor->use({parameters, states});
@@ -86,10 +86,10 @@ struct Bench {
   }
   /// Returns the allocations made after begin_step, which may plan anew.
   Allocations step(std::uint64_t number) {
-    exchange->begin_step(number, assignment);
+    reducer->begin_step(number, assignment);
     const Allocations before = allocations();
-    (void)executor->train({assignment.shards_of_rank[0]}, number, source, layout, *exchange);
-    exchange->finish();
+    (void)executor->train({assignment.shards_of_rank[0]}, number, source, layout, *reducer);
+    reducer->finish();
     const Allocations after = allocations();
     return {.all = after.all - before.all, .large = after.large - before.large};
   }
@@ -99,9 +99,9 @@ struct Bench {
   std::unique_ptr<Communicator> communicator = make_single_communicator();
   std::unique_ptr<Executor> executor;
   GradientLayout layout;
-  std::unique_ptr<comm::Exchange> exchange;
+  std::unique_ptr<comm::GradientReducer> reducer;
   TensorBlock parameters, states;
-  comm::Assignment assignment;
+  comm::ShardAssignment assignment;
   FixedSource source;
 };
 
@@ -124,10 +124,10 @@ TEST(Executor, TensorsAreNeverAllocatedInAStep) {
 
 TEST(Executor, ScalarsAreSumsOverTheShard) {
   Bench bench(2);
-  bench.exchange->begin_step(0, bench.assignment);
+  bench.reducer->begin_step(0, bench.assignment);
   const auto& results =
-      bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.exchange);
-  bench.exchange->finish();
+      bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.reducer);
+  bench.reducer->finish();
   ASSERT_EQ(results.size(), 8u);
   for (const auto& shard : results) {
     EXPECT_EQ(shard.count, 4.0);
@@ -145,13 +145,13 @@ TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
     for (float& value : bench.parameters.at(i)) value = 0.01F * static_cast<float>(at++ % 13 - 6);
   }
   const auto reduced = [&](float scale) {
-    bench.exchange->begin_step(0, bench.assignment);
+    bench.reducer->begin_step(0, bench.assignment);
     const auto& results = bench.executor->train({bench.assignment.shards_of_rank[0], scale}, 0, bench.source,
-                                                bench.layout, *bench.exchange);
-    bench.exchange->finish();
+                                                bench.layout, *bench.reducer);
+    bench.reducer->finish();
     std::vector<std::vector<float>> slots;
     for (const SlotPlace& place : bench.layout.slots) {
-      const float* first = bench.exchange->reduced(place.bucket).data() + place.offset;
+      const float* first = bench.reducer->reduced(place.bucket).data() + place.offset;
       const auto& slot = bench.executor->program().slots[slots.size()];
       slots.emplace_back(first, first + slot.elements);
     }
@@ -174,9 +174,9 @@ TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
 TEST(Executor, AnErrorOfAWorkerArrives) {
   Bench bench(2);
   bench.source.fail_at = 5;
-  bench.exchange->begin_step(0, bench.assignment);
+  bench.reducer->begin_step(0, bench.assignment);
   EXPECT_THROW(
-      (void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.exchange),
+      (void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.reducer),
       std::runtime_error);
 }
 

@@ -149,7 +149,7 @@ struct GpuBench {
     }
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
-    const auto exchange = make_exchange(device, *communicator, exchange_layout(layout, kGpuShards));
+    const auto reducer = make_reducer(device, *communicator, bucket_layout(layout, kGpuShards));
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
     training.use({parameters, states});
     EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
@@ -157,14 +157,14 @@ struct GpuBench {
     RandomSource source;
     Results results;
     for (std::uint64_t step = 0; step < 3; ++step) {
-      exchange->begin_step(step, assignment);
-      for (const auto& shard : training.train({assignment.shards_of_rank[0]}, step, source, layout, *exchange)) {
+      reducer->begin_step(step, assignment);
+      for (const auto& shard : training.train({assignment.shards_of_rank[0]}, step, source, layout, *reducer)) {
         results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
       }
-      exchange->finish();
-      if (device.is_gpu()) fake->wait(dynamic_cast<comm::GpuExchange&>(*exchange).whole());
+      reducer->finish();
+      if (device.is_gpu()) fake->wait(dynamic_cast<comm::GpuAllReduce&>(*reducer).whole());
       for (std::size_t s = 0; s < layout.slots.size(); ++s) {
-        const auto sum = exchange->reduced(layout.slots[s].bucket)
+        const auto sum = reducer->reduced(layout.slots[s].bucket)
                              .subspan(static_cast<std::size_t>(layout.slots[s].offset),
                                       static_cast<std::size_t>(training.program().slots[s].elements));
         const FilterSizes order = order_of(training, training.program().slots[s]);
@@ -190,10 +190,10 @@ struct GpuBench {
     return value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
   }
 
-  std::unique_ptr<comm::Exchange> make_exchange(const Device& device, Communicator& communicator,
-                                                const comm::ExchangeLayout& layout) {
-    if (!device.is_gpu()) return comm::make_exchange(communicator, layout);
-    return std::make_unique<comm::GpuExchange>(communicator, layout, comm::ExchangeOptions{}, *fake, nullptr);
+  std::unique_ptr<comm::GradientReducer> make_reducer(const Device& device, Communicator& communicator,
+                                                      const comm::BucketLayout& layout) {
+    if (!device.is_gpu()) return comm::make_reducer(communicator, layout);
+    return std::make_unique<comm::GpuAllReduce>(communicator, layout, comm::ReducerOptions{}, *fake, nullptr);
   }
 
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {

@@ -72,12 +72,12 @@ class UpdaterBench {
   };
 
   Result on_host(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
-    const auto exchange = comm::make_exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards));
-    CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *exchange, pool_);
-    return run(updater, *exchange, scaling,
-               [](int /*bucket*/, const comm::Leaf& leaf, const std::vector<float>& values) {
+    const auto reducer = comm::make_reducer(*communicator_, exec::bucket_layout(layout_, kUpdaterShards));
+    CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *reducer, pool_);
+    return run(updater, *reducer, scaling,
+               [](int /*bucket*/, const comm::GradientBuffer& buffer, const std::vector<float>& values) {
                  for (std::size_t i = 0; i < values.size(); ++i)
-                   leaf.memory[i] = leaf.add ? leaf.memory[i] + values[i] : values[i];
+                   buffer.memory[i] = buffer.add ? buffer.memory[i] + values[i] : values[i];
                });
   }
 
@@ -86,18 +86,19 @@ class UpdaterBench {
   Result on_gpu(device::Gpu& gpu, std::unique_ptr<const UpdateKernels> kernels, const OptimizerOptions& options,
                 double clip_norm, const SumsScaling& scaling, const After& after) {
     const auto worker = gpu.make_stream();
-    comm::GpuExchange exchange(*communicator_, exec::exchange_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
-    GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, exchange, std::move(kernels));
+    comm::GpuAllReduce reducer(*communicator_, exec::bucket_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
+    GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, reducer, std::move(kernels));
     std::vector<device::PinnedBlock> sums;  // read until the last update has been fetched
-    auto result = run(updater, exchange, scaling, [&](int bucket, const comm::Leaf& leaf, std::vector<float> values) {
-      to_gpus_order(bucket, values);
-      const std::size_t bytes = values.size() * sizeof(float);
-      const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
-      gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
-      gpu.wait(worker, leaf.free);
-      gpu.copy_in(worker, reinterpret_cast<std::byte*>(leaf.memory), pinned, bytes);
-      gpu.record(leaf.written, worker);
-    });
+    auto result =
+        run(updater, reducer, scaling, [&](int bucket, const comm::GradientBuffer& buffer, std::vector<float> values) {
+          to_gpus_order(bucket, values);
+          const std::size_t bytes = values.size() * sizeof(float);
+          const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
+          gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
+          gpu.wait(worker, buffer.free);
+          gpu.copy_in(worker, reinterpret_cast<std::byte*>(buffer.memory), pinned, bytes);
+          gpu.record(buffer.written, worker);
+        });
     after(updater);
     return result;
   }
@@ -147,7 +148,7 @@ class UpdaterBench {
   }
 
   template <class Write>
-  Result run(Updater& updater, comm::Exchange& exchange, const SumsScaling& scaling, const Write& write) {
+  Result run(Updater& updater, comm::GradientReducer& reducer, const SumsScaling& scaling, const Write& write) {
     Model model = updater.make_model(7);
     updater.begin(model);
     Result result;
@@ -155,14 +156,14 @@ class UpdaterBench {
     std::int64_t made = 0;
     for (int step = 0; made < kUpdaterSteps; ++step) {
       const bool spoiled = step == scaling.spoiled;
-      exchange.begin_step(static_cast<std::uint64_t>(step), assignment);
+      reducer.begin_step(static_cast<std::uint64_t>(step), assignment);
       for (int shard = 0; shard < kUpdaterShards; ++shard) {
         for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
-          write(b, exchange.leaf(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
-          exchange.ready(shard, b);
+          write(b, reducer.buffer(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
+          reducer.ready(shard, b);
         }
       }
-      exchange.finish();
+      reducer.finish();
       result.updates.push_back(
           updater.update(model, 6, {.learning_rate = 0.1, .step = step, .update = made, .loss_scale = scaling.scale}));
       if (result.updates.back().left_out) continue;

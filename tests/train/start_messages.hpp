@@ -14,17 +14,17 @@
 
 namespace lockstep {
 
-/// Counts a rank's messages of the exchange apart. All others are collectives, which call their own send().
+/// Counts a rank's messages of the reducer apart. All others are collectives, which call their own send().
 class CountingCommunicator final : public Communicator {
  public:
   explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
-  [[nodiscard]] std::uint64_t messages_but_of_exchange() const { return inner_.traffic().messages - of_exchange_; }
+  [[nodiscard]] std::uint64_t messages_but_of_reduce() const { return inner_.traffic().messages - of_exchange_; }
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
   [[nodiscard]] const Topology& topology() const override { return inner_.topology(); }
   [[nodiscard]] std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
-    if (tag >= comm::kFirstExchangeTag && tag <= comm::kScalarTag) ++of_exchange_;
+    if (tag >= comm::kFirstReduceTag && tag <= comm::kScalarTag) ++of_exchange_;
     return inner_.send(bytes, to, tag);
   }
   [[nodiscard]] std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
@@ -53,13 +53,13 @@ class CountingCommunicator final : public Communicator {
   std::atomic<std::uint64_t> of_exchange_{0};
 };
 
-/// Asked once in each step, between its exchange and whatever else is sent.
+/// Asked once in each step, between its all-reduce and whatever else is sent.
 class FirstStepWatcher final : public RunWatcher {
  public:
   explicit FirstStepWatcher(const CountingCommunicator& communicator) : communicator_(communicator) {}
   void step_done(std::int64_t /*step*/) override {}
   [[nodiscard]] Wish wish() const override {
-    if (messages_ == 0) messages_ = communicator_.messages_but_of_exchange();
+    if (messages_ == 0) messages_ = communicator_.messages_but_of_reduce();
     return Wish::none;
   }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
@@ -72,7 +72,7 @@ class FirstStepWatcher final : public RunWatcher {
 /// Trains with a probe of the balancer and checkpoints; what this rank sent before its first step.
 inline std::uint64_t messages_before_the_first_step(Communicator& communicator, const std::string& directory,
                                                     std::int64_t stop_at) {
-  constexpr const char* kStartJob = R"(
+  constexpr const char* kStartJob = R(
 job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 40, first: 100000}}}
@@ -84,7 +84,7 @@ job:
   learning_rate: 0.01
   evaluate: never
   checkpoint: {every: 2 steps}
-)";
+);
   const Registries registries = Registries::built_in();
   const Job job =
       config::load_text(kStartJob, "job.yaml", {"run_directory=" + directory}, train::catalogue_of(registries), false);

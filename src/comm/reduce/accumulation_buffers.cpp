@@ -56,14 +56,15 @@ MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
   return std::move(builder.plan);
 }
 
-LocalSums::LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory& memory) : memory_(memory) {
+AccumulationBuffers::AccumulationBuffers(const std::vector<std::int64_t>& bucket_elements, BufferMemory& memory)
+    : memory_(memory) {
   for (const std::int64_t elements : bucket_elements) {
     buckets_.push_back(std::make_unique<Bucket>());
     buckets_.back()->elements = elements;
   }
 }
 
-void LocalSums::begin(std::function<float*(int root, int bucket)> root_memory) {
+void AccumulationBuffers::begin(std::function<float*(int root, int bucket)> root_memory) {
   root_memory_ = std::move(root_memory);
   for (const auto& bucket : buckets_) {
     bucket->memory.assign(plan_.nodes.size(), nullptr);
@@ -71,7 +72,7 @@ void LocalSums::begin(std::function<float*(int root, int bucket)> root_memory) {
   }
 }
 
-float* LocalSums::take(Bucket& bucket) {
+float* AccumulationBuffers::take(Bucket& bucket) {
   if (bucket.free.empty()) bucket.free.push_back(memory_.allocate(bucket.elements));
   float* memory = bucket.free.back();
   bucket.free.pop_back();
@@ -81,19 +82,19 @@ float* LocalSums::take(Bucket& bucket) {
   return memory;
 }
 
-void LocalSums::give_back(Bucket& bucket, float* memory) {
+void AccumulationBuffers::give_back(Bucket& bucket, float* memory) {
   bucket.free.push_back(memory);
   alive_ -= bucket.elements;
 }
 
-Leaf LocalSums::leaf(int shard, int bucket_index) {
+GradientBuffer AccumulationBuffers::buffer(int shard, int bucket_index) {
   const int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own shards");
   Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
-  LOCKSTEP_CHECK(memory == nullptr, "leaf() once for a shard and bucket");
+  LOCKSTEP_CHECK(memory == nullptr, "buffer() once for a shard and bucket");
   if (memory_.takes_more() && place.parent >= 0 && !place.is_left &&
       bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
     memory = bucket.memory[static_cast<std::size_t>(place.sibling)];
@@ -104,18 +105,18 @@ Leaf LocalSums::leaf(int shard, int bucket_index) {
   return {memory, false};
 }
 
-float* LocalSums::memory_of(int shard, int bucket_index) {
+float* AccumulationBuffers::memory_of(int shard, int bucket_index) {
   Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const std::lock_guard lock(bucket.mutex);
   return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_shard.at(static_cast<std::size_t>(shard)))];
 }
 
-std::optional<int> LocalSums::ready(int shard, int bucket_index) {
+std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
   Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   std::unique_lock lock(bucket.mutex);
   float* sum = node < 0 ? nullptr : bucket.memory[static_cast<std::size_t>(node)];
-  LOCKSTEP_CHECK(sum != nullptr, "ready() comes after leaf()");
+  LOCKSTEP_CHECK(sum != nullptr, "ready() comes after buffer()");
   LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a shard and bucket");
   while (true) {
     const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];

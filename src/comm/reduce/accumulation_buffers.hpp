@@ -40,12 +40,12 @@ struct MergePlan {
 [[nodiscard]] MergePlan chain_plan(int all_shards, const std::vector<int>& shards);
 
 /// Where sums stand, and who adds them: the host, or a GPU.
-class SumMemory {
+class BufferMemory {
  public:
-  SumMemory() = default;
-  SumMemory(const SumMemory&) = delete;
-  SumMemory& operator=(const SumMemory&) = delete;
-  virtual ~SumMemory() = default;
+  BufferMemory() = default;
+  BufferMemory(const BufferMemory&) = delete;
+  BufferMemory& operator=(const BufferMemory&) = delete;
+  virtual ~BufferMemory() = default;
   /// 64-byte aligned, not cleared; it lives as long as this does. By any thread.
   [[nodiscard]] virtual float* allocate(std::int64_t elements) = 0;
   /// left += right; `right` may be given away afterwards. By several threads, for other memory.
@@ -54,16 +54,16 @@ class SumMemory {
   [[nodiscard]] virtual bool takes_more() const = 0;
 };
 
-class LocalSums {
+class AccumulationBuffers {
  public:
   /// `memory` outlives it.
-  LocalSums(const std::vector<std::int64_t>& bucket_elements, SumMemory& memory);
+  AccumulationBuffers(const std::vector<std::int64_t>& bucket_elements, BufferMemory& memory);
   /// What is added from the next step on.
   void use(MergePlan plan) { plan_ = std::move(plan); }
-  /// Starts a step. `root_memory(root, bucket)` is called from leaf().
+  /// Starts a step. `root_memory(root, bucket)` is called from buffer().
   void begin(std::function<float*(int root, int bucket)> root_memory);
-  [[nodiscard]] Leaf leaf(int shard, int bucket);
-  /// What leaf() gave for them in this step.
+  [[nodiscard]] GradientBuffer buffer(int shard, int bucket);
+  /// What buffer() gave for them in this step.
   [[nodiscard]] float* memory_of(int shard, int bucket);
   /// The root that this gradient finished, if any: all its shards are in.
   [[nodiscard]] std::optional<int> ready(int shard, int bucket);
@@ -74,14 +74,14 @@ class LocalSums {
   struct Bucket {
     std::mutex mutex;
     std::int64_t elements = 0;
-    std::vector<float*> memory;  ///< by node; of leaves from leaf() on, of others once summed
+    std::vector<float*> memory;  ///< by node; of leaves from buffer() on, of others once summed
     std::vector<char> done;      ///< by node: its sum is complete
     std::vector<float*> free;
   };
   float* take(Bucket& bucket);
   void give_back(Bucket& bucket, float* memory);
 
-  SumMemory& memory_;
+  BufferMemory& memory_;
   MergePlan plan_;
   std::function<float*(int, int)> root_memory_;
   std::vector<std::unique_ptr<Bucket>> buckets_;

@@ -1,4 +1,4 @@
-// The exact exchange, as the caller's threads see it: plan of a step, publishing, waiting, errors.
+// The exact all-reduce, as the caller's threads see it: plan of a step, publishing, waiting, errors.
 #include "comm/reduce/all_reduce_cpu.hpp"
 
 #include <fmt/format.h>
@@ -24,14 +24,14 @@ constexpr milliseconds kCheckPeers{100};
 
 }  // namespace
 
-TreeExchange::TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options)
-    : RankExchange(communicator, std::move(layout), options) {
-  LOCKSTEP_CHECK(buckets() < kMostBuckets, "too many buckets; make them larger");
+CpuAllReduce::CpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options)
+    : RankReducer(communicator, std::move(layout), options) {
+  LOCKSTEP_CHECK(buckets() < kMaxBuckets, "too many buckets; make them larger");
   lay_out_slices();
   progress_thread_ = std::thread([this] { run_progress_thread(); });
 }
 
-void TreeExchange::lay_out_slices() {
+void CpuAllReduce::lay_out_slices() {
   for (int b = 0; b < buckets(); ++b) {
     auto& slices = slices_.emplace_back(slices_of(layout_, b, ranks()));
     slice_counts_.push_back(static_cast<int>(slices.size()));
@@ -57,7 +57,7 @@ void TreeExchange::lay_out_slices() {
   first_led_.push_back(led_.size());
 }
 
-TreeExchange::~TreeExchange() {
+CpuAllReduce::~CpuAllReduce() {
   {
     const std::lock_guard lock(progress_mutex_);
     running_ = false;
@@ -68,7 +68,7 @@ TreeExchange::~TreeExchange() {
   progress_thread_.join();
 }
 
-void TreeExchange::make_plan(const Assignment& assignment) {
+void CpuAllReduce::make_plan(const ShardAssignment& assignment) {
   measure(assignment);
   most_roots_ = 1;
   for (int r = 0; r < ranks(); ++r) {
@@ -82,7 +82,7 @@ void TreeExchange::make_plan(const Assignment& assignment) {
   plan_duties(assignment);
 }
 
-void TreeExchange::plan_operands(const Assignment& assignment) {
+void CpuAllReduce::plan_operands(const ShardAssignment& assignment) {
   operands_.clear();
   std::vector<TreeNode> nodes;
   for (int host = 0; host < hosts_.count(); ++host) {
@@ -106,7 +106,7 @@ void TreeExchange::plan_operands(const Assignment& assignment) {
   combiner_ = Combiner(tree_, tree_.root(), nodes);
 }
 
-void TreeExchange::plan_duties(const Assignment& assignment) {
+void CpuAllReduce::plan_duties(const ShardAssignment& assignment) {
   gathered_.clear();
   duties_.clear();
   for (HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(own_host()))) {
@@ -123,7 +123,7 @@ void TreeExchange::plan_duties(const Assignment& assignment) {
   }
 }
 
-void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
+void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignment) {
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) make_plan(assignment);
@@ -159,7 +159,7 @@ void TreeExchange::begin_step(std::uint64_t step, const Assignment& assignment) 
 }
 
 // My slices of the sums of other hosts.
-void TreeExchange::post_operands() {
+void CpuAllReduce::post_operands() {
   const Region& mine = own_region();
   for (Operand& operand : operands_) {
     if (local(operand.rank)) continue;
@@ -173,11 +173,11 @@ void TreeExchange::post_operands() {
   }
 }
 
-void TreeExchange::ready(int shard, int bucket) {
+void CpuAllReduce::ready(int shard, int bucket) {
   if (const auto root = sums_.ready(shard, bucket)) publish(*root, bucket);
 }
 
-void TreeExchange::publish(int root, int bucket) {
+void CpuAllReduce::publish(int root, int bucket) {
   if (trace_ != nullptr) {  // before others may see it: a sum can be whole a moment later
     const std::lock_guard lock(published_mutex_);
     published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
@@ -190,7 +190,7 @@ void TreeExchange::publish(int root, int bucket) {
   ++published_;
 }
 
-void TreeExchange::run_progress_thread() {
+void CpuAllReduce::run_progress_thread() {
   std::unique_lock lock(progress_mutex_);
   while (true) {
     parked_ = true;
@@ -213,19 +213,19 @@ void TreeExchange::run_progress_thread() {
   }
 }
 
-bool TreeExchange::advance_once() {
+bool CpuAllReduce::advance_once() {
   const std::lock_guard lock(progress_mutex_);
   return advance();
 }
 
 // Its region is about to be replaced.
-void TreeExchange::park_progress_thread() {
+void CpuAllReduce::park_progress_thread() {
   if (!regions_.empty()) own_region().doorbell().ring();
   std::unique_lock lock(progress_mutex_);
   progress_changed_.wait(lock, [&] { return parked_; });
 }
 
-void TreeExchange::finish() {
+void CpuAllReduce::finish() {
   LOCKSTEP_CHECK(published_ == own_roots_ * buckets(), "finish() comes after ready() of every shard and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
@@ -240,7 +240,7 @@ void TreeExchange::finish() {
   seconds_waited_ += seconds_since(start);
 }
 
-void TreeExchange::wait_for_slices() {
+void CpuAllReduce::wait_for_slices() {
   Doorbell& doorbell = own_region().doorbell();
   auto last_progress = Clock::now();
   while (true) {
@@ -269,7 +269,7 @@ void TreeExchange::wait_for_slices() {
   }
 }
 
-std::pair<int, std::string> TreeExchange::missing() const {
+std::pair<int, std::string> CpuAllReduce::missing() const {
   const std::lock_guard lock(progress_mutex_);
   for (int r = 0; r < ranks() && !sums_open_; ++r) {
     if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
@@ -298,13 +298,13 @@ std::pair<int, std::string> TreeExchange::missing() const {
   return {-1, ""};
 }
 
-std::span<const float> TreeExchange::reduced(int bucket) const {
+std::span<const float> CpuAllReduce::reduced(int bucket) const {
   return {regions_[0].sums(bucket), static_cast<std::size_t>(elements(bucket))};
 }
 
-ExchangeStatistics TreeExchange::statistics() const {
+ReducerStatistics CpuAllReduce::statistics() const {
   const std::lock_guard lock(progress_mutex_);
-  ExchangeStatistics result;
+  ReducerStatistics result;
   result.shared_memory_bytes = shared_bytes_;
   result.network_bytes = network_bytes_;
   result.partials_sent = partials_sent_;
@@ -314,9 +314,9 @@ ExchangeStatistics TreeExchange::statistics() const {
   return result;
 }
 
-std::unique_ptr<Exchange> make_tree_exchange(Communicator& communicator, ExchangeLayout layout,
-                                             ExchangeOptions options) {
-  return std::make_unique<TreeExchange>(communicator, std::move(layout), options);
+std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, BucketLayout layout,
+                                                     ReducerOptions options) {
+  return std::make_unique<CpuAllReduce>(communicator, std::move(layout), options);
 }
 
 }  // namespace lockstep::comm

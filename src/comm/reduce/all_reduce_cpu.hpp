@@ -1,4 +1,4 @@
-// The exact exchange between ranks.
+// The exact all-reduce on hosts: CpuAllReduce.
 //
 // A rank publishes each of its partial sums (the roots of its maximal subtrees), bucket by bucket: peers of its
 // host read it in its region. For an owner on another host the slice's leader here (comm/reduce/host_sums.hpp) adds its
@@ -10,7 +10,7 @@
 // Why no buffer is overwritten while somebody reads it:
 //  - A partial sum of step t is read by owners and leaders until all its slices are reduced. finish() of step t returns
 //    only when all slices of all buckets are reduced and all own messages have left, so from then on nobody reads this
-//    rank's partial sums, and leaf() of step t + 1 may write them. (What a leader sends of a peer's stands in its own
+//    rank's partial sums, and buffer() of step t + 1 may write them. (What a leader sends of a peer's stands in its own
 //    memory.)
 //  - `sums` of step t are read until each rank of the host begins step t + 1, which it says by `begun`. Slices
 //    of step t + 1 are written, and messages with slices are received, only after all ranks of the host have
@@ -46,17 +46,17 @@ namespace lockstep::comm {
   return (elements + 15) / 16 * 16;
 }
 
-class TreeExchange final : public RankExchange {
+class CpuAllReduce final : public RankReducer {
  public:
-  TreeExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options);
-  ~TreeExchange() override;
-  TreeExchange(const TreeExchange&) = delete;
-  TreeExchange& operator=(const TreeExchange&) = delete;
-  void begin_step(std::uint64_t step, const Assignment& assignment) override;
+  CpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options);
+  ~CpuAllReduce() override;
+  CpuAllReduce(const CpuAllReduce&) = delete;
+  CpuAllReduce& operator=(const CpuAllReduce&) = delete;
+  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override;
   void ready(int shard, int bucket) override;
   void finish() override;
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;
-  [[nodiscard]] ExchangeStatistics statistics() const override;
+  [[nodiscard]] ReducerStatistics statistics() const override;
   /// One pass of the progress thread over everything that this rank waits for. Returns whether anything had come.
   /// Between begin_step() and finish(); for who measures it.
   bool advance_once();
@@ -87,7 +87,7 @@ class TreeExchange final : public RankExchange {
     int number = 0;  ///< of the slice in its bucket
     Slice slice;
   };
-  /// Which of led_ have come. Apart from the exchange, since a message may come when that is gone.
+  /// Which of led_ have come. Apart from the reducer, since a message may come when that is gone.
   struct Arrivals {
     std::mutex mutex;
     std::vector<int> of_led;
@@ -114,9 +114,9 @@ class TreeExchange final : public RankExchange {
 
   // A step
   void lay_out_slices();
-  void make_plan(const Assignment& assignment);
-  void plan_operands(const Assignment& assignment);
-  void plan_duties(const Assignment& assignment);
+  void make_plan(const ShardAssignment& assignment);
+  void plan_operands(const ShardAssignment& assignment);
+  void plan_duties(const ShardAssignment& assignment);
   void post_operands();
   void publish(int root, int bucket);
   void run_progress_thread();

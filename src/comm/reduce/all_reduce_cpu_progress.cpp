@@ -1,4 +1,4 @@
-// The exact exchange as an owner or a leader sees it: wait for partial sums, add them, hand the sums out. All of this
+// The exact all-reduce as an owner or a leader sees it: wait for partial sums, add them, hand the sums out. All of this
 // runs under progress_mutex_, on the progress thread or, in finish(), on the main thread.
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace lockstep::comm {
 
-bool TreeExchange::advance() {
+bool CpuAllReduce::advance() {
   bool moved = do_duties();
   moved = open_sums() || moved;
   moved = reduce_buckets() || moved;
@@ -16,7 +16,7 @@ bool TreeExchange::advance() {
   return look_for_slices() || moved;
 }
 
-bool TreeExchange::open_sums() {
+bool CpuAllReduce::open_sums() {
   if (sums_open_) return false;
   for (const Region& region : regions_) {
     if (region.begun().load(std::memory_order_acquire) < epoch_) return false;
@@ -38,7 +38,7 @@ bool TreeExchange::open_sums() {
 }
 
 // As soon as all parts of a host's sum are here, while other shards and buckets are still computed.
-bool TreeExchange::do_duties() {
+bool CpuAllReduce::do_duties() {
   return std::erase_if(to_gather_, [&](int number) {
            const Duty& duty = duties_[static_cast<std::size_t>(number)];
            const auto& parts = gathered_[static_cast<std::size_t>(duty.sum)].parts;
@@ -50,7 +50,7 @@ bool TreeExchange::do_duties() {
          }) > 0;
 }
 
-void TreeExchange::gather(const Duty& duty) {
+void CpuAllReduce::gather(const Duty& duty) {
   Gathered& sum = gathered_[static_cast<std::size_t>(duty.sum)];
   float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
   for (const Led& led : led_of(duty.bucket)) {
@@ -71,17 +71,17 @@ void TreeExchange::gather(const Duty& duty) {
   }
 }
 
-void TreeExchange::send(std::span<const std::byte> slice, int to, int tag) {
+void CpuAllReduce::send(std::span<const std::byte> slice, int to, int tag) {
   sends_.push_back(communicator_.send(slice, to, tag));
   network_bytes_ += slice.size();
 }
 
-bool TreeExchange::here(const Operand& operand, int bucket) const {
+bool CpuAllReduce::here(const Operand& operand, int bucket) const {
   if (local(operand.rank)) return published(operand.rank, operand.root, bucket);
   return operand.transfers[static_cast<std::size_t>(bucket)]->done();
 }
 
-bool TreeExchange::reduce_buckets() {
+bool CpuAllReduce::reduce_buckets() {
   if (!sums_open_) return false;
   return std::erase_if(to_reduce_, [&](int bucket) {
            std::size_t& seen = seen_[static_cast<std::size_t>(bucket)];
@@ -92,7 +92,7 @@ bool TreeExchange::reduce_buckets() {
          }) > 0;
 }
 
-void TreeExchange::reduce(int bucket) {
+void CpuAllReduce::reduce(int bucket) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
   const auto b = static_cast<std::size_t>(bucket);
@@ -117,14 +117,14 @@ void TreeExchange::reduce(int bucket) {
 }
 
 // This slice of the bucket stands in the host's sums. Ranks are woken for the last one of a bucket alone.
-void TreeExchange::publish_slice(int bucket, int number) {
+void CpuAllReduce::publish_slice(int bucket, int number) {
   regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
   if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
     ring_peers();
   }
 }
 
-bool TreeExchange::take_received_slices() {
+bool CpuAllReduce::take_received_slices() {
   {
     const std::lock_guard lock(arrivals_->mutex);
     arrived_.insert(arrived_.end(), arrivals_->of_led.begin(), arrivals_->of_led.end());
@@ -140,7 +140,7 @@ bool TreeExchange::take_received_slices() {
   return published_now > 0;
 }
 
-bool TreeExchange::look_for_slices() {
+bool CpuAllReduce::look_for_slices() {
   return std::erase_if(to_see_, [&](int bucket) {
            if (regions_[0].slices_counted(bucket).load(std::memory_order_acquire) < slices_until_whole(bucket)) {
              return false;
@@ -151,7 +151,7 @@ bool TreeExchange::look_for_slices() {
 }
 
 // A bucket is under way from this rank's last partial sum of it until every slice of it is here.
-void TreeExchange::trace_whole_bucket(int bucket) {
+void CpuAllReduce::trace_whole_bucket(int bucket) {
   const std::lock_guard lock(published_mutex_);
   trace_->add({.name = "bucket",
                .lane = kBucketLane,

@@ -18,13 +18,13 @@ using std::chrono::milliseconds;
 constexpr microseconds kPoll{20};
 constexpr milliseconds kCheckGpuPeers{100};
 
-std::unique_ptr<GpuSums> gpu_sums(device::Gpu& gpu) {
+std::unique_ptr<GpuBufferMemory> gpu_buffer_memory(device::Gpu& gpu) {
   gpu.make_current();
-  return std::make_unique<GpuSums>(gpu, gpu.make_kernel_stream());
+  return std::make_unique<GpuBufferMemory>(gpu, gpu.make_kernel_stream());
 }
 
-GpuSums& as_gpu_sums(SumMemory& memory) {
-  return static_cast<GpuSums&>(memory);
+GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
+  return static_cast<GpuBufferMemory&>(memory);
 }
 
 }  // namespace
@@ -46,46 +46,46 @@ void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const SlicePlan::S
            static_cast<std::size_t>(sum.count) * sizeof(float));
 }
 
-GpuExchange::GpuExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options, device::Gpu& gpu,
-                         std::unique_ptr<GpuMessages> messages)
-    : RankExchange(communicator, std::move(layout), options, gpu_sums(gpu)),
+GpuAllReduce::GpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options, device::Gpu& gpu,
+                           std::unique_ptr<GpuTransport> transport)
+    : RankReducer(communicator, std::move(layout), options, gpu_buffer_memory(gpu)),
       gpu_(gpu),
-      messages_(std::move(messages)),
-      message_stream_(gpu.make_kernel_stream()),
+      transport_(std::move(transport)),
+      transport_stream_(gpu.make_kernel_stream()),
       whole_(gpu.make_event()),
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
       roots_(layout_.bucket_elements.size()),
       roots_left_(layout_.bucket_elements.size()) {
-  LOCKSTEP_CHECK(messages_ != nullptr || ranks() == 1, "several ranks have messages for each other");
+  LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
   for (int b = 0; b < buckets(); ++b) {
     summed_.push_back(gpu.make_event());
     bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
   }
-  if (messages_) message_thread_ = std::thread([this] { run_message_thread(); });
+  if (transport_) transport_thread_ = std::thread([this] { run_transport_thread(); });
 }
 
-GpuExchange::~GpuExchange() {
+GpuAllReduce::~GpuAllReduce() {
   // An error that finish() did not see: the other ranks may never send what this one's GPU waits for.
-  if (messages_ && std::uncaught_exceptions() > exceptions_) abort();
-  if (message_thread_.joinable()) {
+  if (transport_ && std::uncaught_exceptions() > exceptions_) abort();
+  if (transport_thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
     }
     changed_.notify_all();
-    message_thread_.join();
+    transport_thread_.join();
   }
   try {
     gpu_.make_current();
-    gpu_.record(begun_, as_gpu_sums(*sum_memory_).stream());
-    gpu_.record(whole_, message_stream_);  // an error may have come between two buckets
+    gpu_.record(begun_, as_gpu_memory(*buffer_memory_).stream());
+    gpu_.record(whole_, transport_stream_);  // an error may have come between two buckets
     for (const Event event : {begun_, whole_, released_}) gpu_.wait(event);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
   }
 }
 
-std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ranks, int workers) {
+std::size_t GpuAllReduce::bytes(const BucketLayout& layout, int shards, int ranks, int workers) {
   std::int64_t gradient = 0, largest = 0;
   for (const std::int64_t elements : layout.bucket_elements) {
     gradient += elements;
@@ -105,7 +105,7 @@ std::size_t GpuExchange::bytes(const ExchangeLayout& layout, int shards, int ran
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
-void GpuExchange::make_plan(const Assignment& assignment) {
+void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
   const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
   merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
   own_roots_ = merge_plan_.roots;
@@ -117,15 +117,15 @@ void GpuExchange::make_plan(const Assignment& assignment) {
 }
 
 // Grows only: what stands in it may be read until the step before is released.
-void GpuExchange::make_memory() {
+void GpuAllReduce::make_memory() {
   const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
   std::int64_t receive = 0;
   for (int b = 0; b < buckets(); ++b) {
     auto& memory = roots_[static_cast<std::size_t>(b)];
-    while (memory.size() < roots) memory.push_back(sum_memory_->allocate(elements(b)));
+    while (memory.size() < roots) memory.push_back(buffer_memory_->allocate(elements(b)));
     receive = std::max(receive, plans_[static_cast<std::size_t>(b)].receive_elements);
   }
-  if (!messages_ || !options_.exact) return;
+  if (!transport_ || !options_.exact) return;
   const auto block = [&](std::int64_t count) {
     return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
   };
@@ -136,25 +136,25 @@ void GpuExchange::make_memory() {
   received_elements_ = receive;
 }
 
-float* GpuExchange::root(int number, int bucket) const {
+float* GpuAllReduce::root(int number, int bucket) const {
   return roots_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(number)];
 }
 
-void GpuExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
+void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignment) {
   gpu_.make_current();
   step_ = step;
-  if (messages_) messages_->enter(step);
+  if (transport_) transport_->enter(step);
   if (assignment != assignment_) {
     measure(assignment);
     make_plan(assignment);
   }
   map_regions(0);
   begin_sums(step, assignment, [this](int number, int bucket) { return root(number, bucket); });
-  gpu_.wait(message_stream_, released_);
-  gpu_.record(begun_, message_stream_);
+  gpu_.wait(transport_stream_, released_);
+  gpu_.record(begun_, transport_stream_);
   if (own_roots_ == 0 && !options_.exact) {
     for (int b = 0; b < buckets(); ++b) {
-      gpu_.clear(message_stream_, reinterpret_cast<std::byte*>(root(0, b)),
+      gpu_.clear(transport_stream_, reinterpret_cast<std::byte*>(root(0, b)),
                  static_cast<std::size_t>(elements(b)) * sizeof(float));
     }
   }
@@ -167,14 +167,14 @@ void GpuExchange::begin_step(std::uint64_t step, const Assignment& assignment) {
   changed_.notify_all();
 }
 
-Leaf GpuExchange::leaf(int shard, int bucket) {
-  Leaf leaf = as_gpu_sums(*sum_memory_).leaf(sums_.leaf(shard, bucket).memory);
-  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(shard)] >= 0) leaf.free = begun_;
-  return leaf;
+GradientBuffer GpuAllReduce::buffer(int shard, int bucket) {
+  GradientBuffer buffer = as_gpu_memory(*buffer_memory_).buffer(sums_.buffer(shard, bucket).memory);
+  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(shard)] >= 0) buffer.free = begun_;
+  return buffer;
 }
 
-void GpuExchange::ready(int shard, int bucket) {
-  GpuSums& sums = as_gpu_sums(*sum_memory_);
+void GpuAllReduce::ready(int shard, int bucket) {
+  GpuBufferMemory& sums = as_gpu_memory(*buffer_memory_);
   sums.written(sums_.memory_of(shard, bucket));
   const auto finished = sums_.ready(shard, bucket);
   if (!finished) return;
@@ -186,7 +186,7 @@ void GpuExchange::ready(int shard, int bucket) {
   changed_.notify_all();
 }
 
-void GpuExchange::run_message_thread() {
+void GpuAllReduce::run_transport_thread() {
   std::unique_lock lock(mutex_);
   const auto complete = [&] {
     return running_ && next_ < buckets() && roots_left_[static_cast<std::size_t>(next_)] == 0;
@@ -213,44 +213,44 @@ void GpuExchange::run_message_thread() {
   }
 }
 
-void GpuExchange::send(int bucket) {
+void GpuAllReduce::send(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
   const TraceScope span(trace_, "messages", step_, kBucketLane, bucket);
   const std::uint64_t entry =
       recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(plans_[b].own.count) * sizeof(float));
   recorder_->start(entry);
-  if (own_roots_ > 0) gpu_.wait(message_stream_, summed_[b]);
+  if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
   if (options_.exact) {
     reduce(bucket);
-    messages_->all_gather(reduced_[b].as<float>(), bounds_[b], message_stream_);
+    transport_->all_gather(reduced_[b].as<float>(), bounds_[b], transport_stream_);
   } else {
-    messages_->all_reduce_sum(root(0, bucket), elements(bucket), message_stream_);
+    transport_->all_reduce_sum(root(0, bucket), elements(bucket), transport_stream_);
   }
   recorder_->finish(entry);
   count_traffic(bucket);
 }
 
-void GpuExchange::reduce(int bucket) {
+void GpuAllReduce::reduce(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
   const SlicePlan& plan = plans_[b];
   const SliceMemory memory{roots_[b], received_.as<float>()};
   const auto messages = [&](const std::vector<SlicePlan::Message>& planned) {
-    std::vector<GpuMessages::Message> found;
+    std::vector<GpuTransport::Message> found;
     for (const auto& message : planned) found.push_back({message.peer, memory.at(message.place), message.count});
     return found;
   };
-  const auto exchange = [&](const SlicePlan::Round& round) {
-    messages_->exchange(messages(round.sends), messages(round.receives), message_stream_);
+  const auto run_round = [&](const SlicePlan::Round& round) {
+    transport_->send_receive(messages(round.sends), messages(round.receives), transport_stream_);
   };
-  exchange(plan.inside);
-  for (const auto& sum : plan.gathered) add_slices(gpu_, message_stream_, sum, memory);
-  exchange(plan.between);
-  add_slices(gpu_, message_stream_, plan.own, memory, reduced_[b].as<float>() + plan.first);
+  run_round(plan.inside);
+  for (const auto& sum : plan.gathered) add_slices(gpu_, transport_stream_, sum, memory);
+  run_round(plan.between);
+  add_slices(gpu_, transport_stream_, plan.own, memory, reduced_[b].as<float>() + plan.first);
 }
 
 // Bytes that must leave this rank, by the formula that holds on hosts (comm/reduce/expected_bytes.hpp): NCCL may take
 // other ways with them.
-void GpuExchange::count_traffic(int bucket) {
+void GpuAllReduce::count_traffic(int bucket) {
   const std::lock_guard lock(mutex_);
   if (!options_.exact) {
     statistics_.network_bytes += static_cast<std::uint64_t>(elements(bucket)) * sizeof(float);
@@ -267,29 +267,29 @@ void GpuExchange::count_traffic(int bucket) {
   statistics_.network_bytes += own * static_cast<std::uint64_t>(hosts_.count() - 1);
 }
 
-void GpuExchange::abort() noexcept {
+void GpuAllReduce::abort() noexcept {
   if (std::exchange(aborted_, true)) return;
   try {
     if (before_abort_) before_abort_();
   } catch (...) {  // NOLINT(bugprone-empty-catch): it must not hide the error that led here
   }
-  messages_->abort();
+  transport_->abort();
 }
 
-void GpuExchange::finish() {
+void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "exchange", step_);
-  if (!messages_) {
+  if (!transport_) {
     for (int b = 0; b < buckets(); ++b) {
       LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
-      gpu_.wait(message_stream_, summed_[static_cast<std::size_t>(b)]);
+      gpu_.wait(transport_stream_, summed_[static_cast<std::size_t>(b)]);
     }
-    gpu_.record(whole_, message_stream_);
+    gpu_.record(whole_, transport_stream_);
     return;
   }
   const auto start = Clock::now();
   try {
     wait_until_issued();
-    gpu_.record(whole_, message_stream_);
+    gpu_.record(whole_, transport_stream_);
     wait_until_whole();
   } catch (...) {
     abort();
@@ -298,7 +298,7 @@ void GpuExchange::finish() {
   statistics_.seconds_waited += seconds_since(start);
 }
 
-void GpuExchange::wait_until_issued() {
+void GpuAllReduce::wait_until_issued() {
   std::unique_lock lock(mutex_);
   for (int b = next_; b < buckets(); ++b) {
     LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
@@ -311,11 +311,11 @@ void GpuExchange::wait_until_issued() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void GpuExchange::wait_until_whole() {
+void GpuAllReduce::wait_until_whole() {
   const auto start = Clock::now();
   const Operation operation = this->operation("exchange");
   while (!gpu_.done(whole_)) {
-    messages_->check(operation);
+    transport_->check(operation);
     communicator_.check_peers();
     if (Clock::now() - start >= options_.timeout) {
       recorder_->waits_for(-1, "slices of gradients on GPUs");
@@ -326,26 +326,26 @@ void GpuExchange::wait_until_whole() {
   }
 }
 
-std::span<const float> GpuExchange::reduced(int bucket) const {
-  const bool gathered = messages_ && options_.exact;
+std::span<const float> GpuAllReduce::reduced(int bucket) const {
+  const bool gathered = transport_ && options_.exact;
   const float* memory = gathered ? reduced_[static_cast<std::size_t>(bucket)].as<float>() : root(0, bucket);
   return {memory, static_cast<std::size_t>(elements(bucket))};
 }
 
-std::vector<float> GpuExchange::fetch(int bucket) const {
+std::vector<float> GpuAllReduce::fetch(int bucket) const {
   const auto sums = reduced(bucket);
   const device::PinnedBlock pinned(gpu_, sums.size_bytes());
-  gpu_.copy_out(message_stream_, pinned.get(), reinterpret_cast<const std::byte*>(sums.data()), sums.size_bytes());
+  gpu_.copy_out(transport_stream_, pinned.get(), reinterpret_cast<const std::byte*>(sums.data()), sums.size_bytes());
   const Event copied = gpu_.make_event();
-  gpu_.record(copied, message_stream_);
+  gpu_.record(copied, transport_stream_);
   gpu_.wait(copied);
   gpu_.reads(pinned.get(), sums.size_bytes());
   const auto* const first = pinned.as<float>();
   return {first, first + sums.size()};
 }
 
-ExchangeStatistics GpuExchange::statistics() const {
-  ExchangeStatistics result = statistics_;
+ReducerStatistics GpuAllReduce::statistics() const {
+  ReducerStatistics result = statistics_;
   result.seconds_waited += scalar_seconds_;
   result.peak_elements = sums_.peak_pool_elements() + std::max(own_roots_, 1) * all_elements();
   return result;

@@ -1,13 +1,13 @@
-// The exchange on GPUs: gradients, partial sums and the sum never leave them. Exact as the exchange of hosts is, by the
-// same tree and the same owners (comm/reduce/all_reduce_cpu.hpp); what was a flag in shared memory is an event here.
+// The all-reduce on GPUs: gradients, partial sums and the sum never leave them. Exact as the all-reduce on hosts is, by
+// the same tree and the same owners (comm/reduce/all_reduce_cpu.hpp); what was a flag in shared memory is an event
+// here.
 //
-//   worker's stream  kernels write a leaf                                                 (waits for the leaf's `free`)
-//   sums             additions of siblings on this rank                                   (waits for `written`)
-//   messages         bucket by bucket: slices to their leaders on the host, the leaders' additions, to their owners,
-//   the
-//                    owners' additions, everyone gets every slice
+//   worker's stream  kernels write a buffer                                                 (waits for the buffer's
+//   `free`) sums             additions of siblings on this rank                                   (waits for `written`)
+//   transport        bucket by bucket: slices to their leaders on the host, the leaders' additions, to their owners,
+//                    the owners' additions, everyone gets every slice
 //
-// Buckets go to `messages` in their order, on every rank, since libraries like NCCL match messages by order alone. A
+// Buckets go to `transport` in their order, on every rank, since libraries like NCCL match messages by order alone. A
 // thread puts them there, so that no worker waits for such a library; the thread that called finish() watches for what
 // went wrong until the last bucket is whole.
 //
@@ -30,29 +30,29 @@
 
 namespace lockstep::comm {
 
-class GpuExchange final : public RankExchange {
+class GpuAllReduce final : public RankReducer {
  public:
   using Event = device::Gpu::Event;
   using Stream = device::Gpu::Stream;
 
-  /// `messages`: null for a single rank. The Gpu and the communicator outlive it.
-  GpuExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options, device::Gpu& gpu,
-              std::unique_ptr<GpuMessages> messages);
-  GpuExchange(const GpuExchange&) = delete;
-  GpuExchange& operator=(const GpuExchange&) = delete;
-  ~GpuExchange() override;
+  /// `transport`: null for a single rank. The Gpu and the communicator outlive it.
+  GpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options, device::Gpu& gpu,
+               std::unique_ptr<GpuTransport> transport);
+  GpuAllReduce(const GpuAllReduce&) = delete;
+  GpuAllReduce& operator=(const GpuAllReduce&) = delete;
+  ~GpuAllReduce() override;
 
-  /// What is called once after an error, before the messages are aborted, which may take its time, or for ever.
+  /// What is called once after an error, before the transport is aborted, which may take long, or for ever.
   void before_abort(std::function<void()> call) { before_abort_ = std::move(call); }
 
-  void begin_step(std::uint64_t step, const Assignment& assignment) override;
-  [[nodiscard]] Leaf leaf(int shard, int bucket) override;
+  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override;
+  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
   void ready(int shard, int bucket) override;
   /// Returns when all work of the step is on streams; with several ranks, when it is done.
   void finish() override;
   /// On the GPU, for streams that have waited for whole().
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;
-  [[nodiscard]] ExchangeStatistics statistics() const override;
+  [[nodiscard]] ReducerStatistics statistics() const override;
 
   /// After finish(): all of reduced() is there.
   [[nodiscard]] Event whole() const { return whole_; }
@@ -64,16 +64,17 @@ class GpuExchange final : public RankExchange {
 
   /// The most bytes on the GPU of a rank with `shards` of the layout's shards, computed by `workers` at a time in their
   /// order.
-  [[nodiscard]] static std::size_t bytes(const ExchangeLayout& layout, int shards, int ranks, int workers);
+  [[nodiscard]] static std::size_t bytes(const BucketLayout& layout, int shards, int ranks, int workers);
 
  private:
-  void make_plan(const Assignment& assignment);
+  void make_plan(const ShardAssignment& assignment);
   void make_memory();
   [[nodiscard]] float* root(int number, int bucket) const;
-  void run_message_thread();
-  /// Puts a bucket that is complete on this rank on the stream of messages.
-  /// Once; what is on the GPU would else wait for ever, and whoever waits for the GPU.
+  void run_transport_thread();
+  /// Ends the transport, once: otherwise what is on the GPU would wait for ever, and so would whoever waits for the
+  /// GPU.
   void abort() noexcept;
+  /// Puts a bucket that is complete on this rank on the transport's stream.
   void send(int bucket);
   void reduce(int bucket);
   void count_traffic(int bucket);
@@ -81,8 +82,8 @@ class GpuExchange final : public RankExchange {
   void wait_until_whole();
 
   device::Gpu& gpu_;
-  std::unique_ptr<GpuMessages> messages_;
-  Stream message_stream_;
+  std::unique_ptr<GpuTransport> transport_;
+  Stream transport_stream_;
   Event whole_, released_, begun_;
   std::vector<Event> summed_;  ///< by bucket: this rank's partial sums are there
 
@@ -98,15 +99,15 @@ class GpuExchange final : public RankExchange {
   std::mutex mutex_;  ///< of what follows
   std::condition_variable changed_;
   std::vector<int> roots_left_;  ///< by bucket
-  int next_ = 0;                 ///< the bucket to be put on the stream of messages
+  int next_ = 0;                 ///< the bucket to be put on the transport's stream
   bool running_ = false, stop_ = false;
   std::exception_ptr error_;
 
-  ExchangeStatistics statistics_;
+  ReducerStatistics statistics_;
   int exceptions_ = std::uncaught_exceptions();  ///< when it was made
   std::function<void()> before_abort_;
   bool aborted_ = false;
-  std::thread message_thread_;
+  std::thread transport_thread_;
 };
 
 /// What the places of a plan stand for: a rank's partial sums of the bucket, by root, and plan.receive_elements floats.

@@ -5,7 +5,7 @@
 
 namespace lockstep::comm {
 
-ExpectedBytes expected_bytes(const ExchangeLayout& layout, const Assignment& assignment, const Topology& topology,
+ExpectedBytes expected_bytes(const BucketLayout& layout, const ShardAssignment& assignment, const Topology& topology,
                              int rank) {
   const Hosts hosts(topology);
   const Tree tree(layout.shards);

@@ -5,7 +5,7 @@
 
 namespace lockstep::comm {
 
-float* GpuSums::allocate(std::int64_t elements) {
+float* GpuBufferMemory::allocate(std::int64_t elements) {
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
   Block block{device::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
   auto* const memory = block.memory.as<float>();
@@ -18,12 +18,12 @@ float* GpuSums::allocate(std::int64_t elements) {
   return memory;
 }
 
-void GpuSums::add(float* left, float* right, std::int64_t elements) {
+void GpuBufferMemory::add(float* left, float* right, std::int64_t elements) {
   gpu_.add(stream_, left, right, left, elements);
-  gpu_.record(leaf(right).free, stream_);
+  gpu_.record(buffer(right).free, stream_);
 }
 
-Leaf GpuSums::leaf(float* memory) const {
+GradientBuffer GpuBufferMemory::buffer(float* memory) const {
   const std::lock_guard lock(mutex_);
   const Block& block = blocks_.at(memory);
   return {memory, false, block.free, block.written};

@@ -14,23 +14,23 @@
 
 namespace lockstep::comm {
 
-class GpuSums final : public SumMemory {
+class GpuBufferMemory final : public BufferMemory {
  public:
   using Event = device::Gpu::Event;
   using Stream = device::Gpu::Stream;
 
   /// Additions go to `stream`. The Gpu outlives it; what uses the sums is done before it ends.
-  GpuSums(device::Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
+  GpuBufferMemory(device::Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
 
   [[nodiscard]] float* allocate(std::int64_t elements) override;
   void add(float* left, float* right, std::int64_t elements) override;
   /// A sum is done for the host when its additions are on the stream, not when they have run.
   [[nodiscard]] bool takes_more() const override { return false; }
 
-  /// The leaf at this memory, which is of allocate().
-  [[nodiscard]] Leaf leaf(float* memory) const;
+  /// The buffer at this memory, which is of allocate().
+  [[nodiscard]] GradientBuffer buffer(float* memory) const;
   /// What is added to it from now on comes after its kernels.
-  void written(float* memory) { gpu_.wait(stream_, leaf(memory).written); }
+  void written(float* memory) { gpu_.wait(stream_, buffer(memory).written); }
   [[nodiscard]] Stream stream() const { return stream_; }
 
  private:

@@ -1,11 +1,11 @@
-// The exchange: turns the gradients of V shards, computed anywhere, into their one sum on every rank, with the
+// GradientReducer: turns the gradients of V shards, computed anywhere, into their one sum on every rank, with the
 // same bits for any placement (comm/reduce/tree.hpp), and moves the step's scalars.
 //
-// A step: begin_step -> workers fill leaf() and call ready() in any order -> finish() -> reduced(). A partial
+// A step: begin_step -> workers fill buffer() and call ready() in any order -> finish() -> reduced(). A partial
 // sum leaves as soon as its subtree is done, while other shards and buckets are still computed. The owner of a
 // slice of a bucket adds all partial sums of it in tree order; then every rank gets every slice.
 //
-// Memory of leaf() is the caller's from leaf() to ready(). What reduced() shows stands until this rank's next
+// Memory of buffer() is the caller's from buffer() to ready(). What reduced() shows stands until this rank's next
 // begin_step and must not be written. All ranks call begin_step, scalars and finish in the same order.
 #pragma once
 
@@ -26,14 +26,14 @@ class TraceRecorder;
 
 namespace lockstep::comm {
 
-struct ExchangeOptions {
+struct ReducerOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
   int scalars_per_shard = 64;  ///< the most that scalars() may be given
   int scalars_per_rank = 16;
 };
 
-struct ExchangeStatistics {
+struct ReducerStatistics {
   std::uint64_t shared_memory_bytes = 0;  ///< partial and reduced slices read by peers of this host
   std::uint64_t network_bytes = 0;        ///< the same, sent as messages to other hosts
   std::uint64_t partials_sent = 0;        ///< partial sums of a bucket published
@@ -49,38 +49,38 @@ struct Scalars {
 };
 
 /// Where a shard's gradient of a bucket goes: bucket_elements floats, 64-byte aligned, not cleared.
-struct Leaf {
+struct GradientBuffer {
   float* memory = nullptr;
   bool add = false;  ///< the sum of its sibling stands there, to be added to: saves a pass over the memory
-  /// On a GPU (GpuExchange), where `memory` is. The stream that writes it waits for `free` before, and records
+  /// On a GPU (GpuAllReduce), where `memory` is. The stream that writes it waits for `free` before, and records
   /// `written` after, before ready() is called.
   device::Gpu::Event free{}, written{};
 };
 
-class Exchange {
+class GradientReducer {
  public:
-  virtual ~Exchange() = default;
+  virtual ~GradientReducer() = default;
   /// By the main thread, before the workers start.
-  virtual void begin_step(std::uint64_t step, const Assignment& assignment) = 0;
+  virtual void begin_step(std::uint64_t step, const ShardAssignment& assignment) = 0;
   /// By any thread, once for a shard and bucket in a step.
-  [[nodiscard]] virtual Leaf leaf(int shard, int bucket) = 0;
-  /// The gradient stands in its leaf. By any thread, in any order; adds siblings, so it may take a while.
+  [[nodiscard]] virtual GradientBuffer buffer(int shard, int bucket) = 0;
+  /// The gradient stands in its buffer. By any thread, in any order; adds siblings, so it may take a while.
   virtual void ready(int shard, int bucket) = 0;
   /// Waits for every slice of every bucket. By the main thread, after its workers have called ready().
   virtual void finish() = 0;
-  /// The sum over all shards, after finish(). On a GPU it is there when GpuExchange::whole() is.
+  /// The sum over all shards, after finish(). On a GPU it is there when GpuAllReduce::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. `rank_values`: as
   /// many from each rank. By the main thread, between begin_step and the next one; as often as wanted.
   [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                         std::span<const double> rank_values = {}) = 0;
-  [[nodiscard]] virtual ExchangeStatistics statistics() const = 0;
+  [[nodiscard]] virtual ReducerStatistics statistics() const = 0;
   /// Where the spans of buckets go from the next begin_step on; null: nowhere. By the main thread, after finish().
   virtual void trace(TraceRecorder* recorder) = 0;
 };
 
-/// The communicator must outlive the exchange.
-[[nodiscard]] std::unique_ptr<Exchange> make_exchange(Communicator& communicator, ExchangeLayout layout,
-                                                      ExchangeOptions options = {});
+/// The communicator must outlive the reducer.
+[[nodiscard]] std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, BucketLayout layout,
+                                                            ReducerOptions options = {});
 
 }  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 
 namespace lockstep::comm {
 
-std::vector<Partial> partials_of(const Tree& tree, const Assignment& assignment, std::span<const int> ranks) {
+std::vector<Partial> partials_of(const Tree& tree, const ShardAssignment& assignment, std::span<const int> ranks) {
   std::vector<Partial> partials;
   for (const int rank : ranks) {
     int root = 0;
@@ -16,7 +16,7 @@ std::vector<Partial> partials_of(const Tree& tree, const Assignment& assignment,
   return partials;
 }
 
-std::vector<HostSum> sums_of_host(const Tree& tree, const Assignment& assignment, std::span<const int> ranks) {
+std::vector<HostSum> sums_of_host(const Tree& tree, const ShardAssignment& assignment, std::span<const int> ranks) {
   std::vector<int> shards;
   for (const int rank : ranks) {
     const auto& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank));

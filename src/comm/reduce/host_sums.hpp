@@ -24,7 +24,7 @@ struct Partial {
 };
 
 /// Of these ranks, by rank and root.
-[[nodiscard]] std::vector<Partial> partials_of(const Tree& tree, const Assignment& assignment,
+[[nodiscard]] std::vector<Partial> partials_of(const Tree& tree, const ShardAssignment& assignment,
                                                std::span<const int> ranks);
 
 /// The sum of one of the maximal subtrees of all shards of a host.
@@ -34,7 +34,7 @@ struct HostSum {
   std::vector<Addition> additions;  ///< of the parts; none: the one part is the sum
 };
 
-[[nodiscard]] std::vector<HostSum> sums_of_host(const Tree& tree, const Assignment& assignment,
+[[nodiscard]] std::vector<HostSum> sums_of_host(const Tree& tree, const ShardAssignment& assignment,
                                                 std::span<const int> ranks);
 
 /// The nodes of partial or host sums, in their order.

@@ -11,11 +11,11 @@ namespace lockstep::comm {
 
 namespace {
 
-class PlainExchange final : public RankExchange {
+class LibraryAllReduce final : public RankReducer {
  public:
-  using RankExchange::RankExchange;
+  using RankReducer::RankReducer;
 
-  void begin_step(std::uint64_t step, const Assignment& assignment) override {
+  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override {
     const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
     step_ = step;
     if (assignment != assignment_) {
@@ -51,8 +51,8 @@ class PlainExchange final : public RankExchange {
     return {own_region().partial(0, bucket), static_cast<std::size_t>(elements(bucket))};
   }
 
-  [[nodiscard]] ExchangeStatistics statistics() const override {
-    ExchangeStatistics result = statistics_;
+  [[nodiscard]] ReducerStatistics statistics() const override {
+    ReducerStatistics result = statistics_;
     result.seconds_waited += scalar_seconds_;
     result.peak_elements = sums_.peak_pool_elements() + all_elements();
     return result;
@@ -60,14 +60,14 @@ class PlainExchange final : public RankExchange {
 
  private:
   std::atomic<int> finished_{0};
-  ExchangeStatistics statistics_;
+  ReducerStatistics statistics_;
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_plain_exchange(Communicator& communicator, ExchangeLayout layout,
-                                              ExchangeOptions options) {
-  return std::make_unique<PlainExchange>(communicator, std::move(layout), options);
+std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, BucketLayout layout,
+                                                         ReducerOptions options) {
+  return std::make_unique<LibraryAllReduce>(communicator, std::move(layout), options);
 }
 
 }  // namespace lockstep::comm

@@ -14,7 +14,7 @@ namespace lockstep::comm {
 
 namespace {
 
-void check_assignment(const Assignment& assignment, int shards, int ranks) {
+void check_assignment(const ShardAssignment& assignment, int shards, int ranks) {
   LOCKSTEP_CHECK(static_cast<int>(assignment.shards_of_rank.size()) == ranks, "an assignment has a list for each rank");
   std::vector<int> seen(static_cast<std::size_t>(shards), 0);
   for (const auto& list : assignment.shards_of_rank) {
@@ -23,7 +23,7 @@ void check_assignment(const Assignment& assignment, int shards, int ranks) {
   LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
 }
 
-class HostSums final : public SumMemory {
+class HostBufferMemory final : public BufferMemory {
  public:
   float* allocate(std::int64_t elements) override {
     AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
@@ -41,8 +41,8 @@ class HostSums final : public SumMemory {
 
 }  // namespace
 
-RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options,
-                           std::unique_ptr<SumMemory> memory)
+RankReducer::RankReducer(Communicator& communicator, BucketLayout layout, ReducerOptions options,
+                         std::unique_ptr<BufferMemory> memory)
     : communicator_(communicator),
       recorder_(communicator.recorder() ? communicator.recorder() : std::make_shared<FlightRecorder>()),
       layout_(std::move(layout)),
@@ -50,23 +50,23 @@ RankExchange::RankExchange(Communicator& communicator, ExchangeLayout layout, Ex
       tree_(layout_.shards),
       hosts_(communicator.topology()),
       local_rank_(hosts_.local_rank(communicator.rank())),
-      sum_memory_(std::move(memory)),
-      sums_(layout_.bucket_elements, *sum_memory_),
-      scalar_exchange_(communicator, hosts_, *recorder_) {
+      buffer_memory_(std::move(memory)),
+      sums_(layout_.bucket_elements, *buffer_memory_),
+      scalar_gather_(communicator, hosts_, *recorder_) {
   layout_.cuts.resize(layout_.bucket_elements.size());
 }
 
-std::int64_t RankExchange::all_elements() const {
+std::int64_t RankReducer::all_elements() const {
   return std::accumulate(layout_.bucket_elements.begin(), layout_.bucket_elements.end(), std::int64_t{0});
 }
 
-void RankExchange::measure(const Assignment& assignment) {
+void RankReducer::measure(const ShardAssignment& assignment) {
   most_shards_ = 0;
   for (const auto& shards : assignment.shards_of_rank)
     most_shards_ = std::max(most_shards_, static_cast<int>(shards.size()));
 }
 
-void RankExchange::map_regions(int partials, const std::vector<int>& slices) {
+void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   if (!needs_room(partials)) return;
   room_ = std::max(room_, partials);
   shard_room_ = std::min(2 * most_shards_, layout_.shards);  // shares move: not for each shard more
@@ -86,16 +86,16 @@ void RankExchange::map_regions(int partials, const std::vector<int>& slices) {
   for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
 }
 
-std::unique_ptr<SumMemory> RankExchange::host_sums() {
-  return std::make_unique<HostSums>();
+std::unique_ptr<BufferMemory> RankReducer::host_buffer_memory() {
+  return std::make_unique<HostBufferMemory>();
 }
 
-void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment) {
+void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignment) {
   begin_sums(step, assignment, [this](int root, int bucket) { return own_region().partial(root, bucket); });
 }
 
-void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment,
-                              const std::function<float*(int root, int bucket)>& root_memory) {
+void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignment,
+                             const std::function<float*(int root, int bucket)>& root_memory) {
   step_ = step;
   recorder_->set_step(step);
   if (assignment != assignment_) {
@@ -105,22 +105,22 @@ void RankExchange::begin_sums(std::uint64_t step, const Assignment& assignment,
   sums_.begin(root_memory);
 }
 
-Scalars RankExchange::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
-                              std::span<const double> rank_values) {
-  LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ExchangeOptions says");
-  LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ExchangeOptions says");
+Scalars RankReducer::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
+                             std::span<const double> rank_values) {
+  LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ReducerOptions says");
+  LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ReducerOptions says");
   const auto start = Clock::now();
   const ActivityScope activity(recorder_.get(), "scalars", step_);
-  const ScalarExchange::Own own{rank_values, values, per_shard, flags};
-  Scalars all = scalar_exchange_.run(regions_, assignment_, own, operation("scalars"));
+  const ScalarGather::Own own{rank_values, values, per_shard, flags};
+  Scalars all = scalar_gather_.run(regions_, assignment_, own, operation("scalars"));
   scalar_seconds_ += seconds_since(start);
   return all;
 }
 
-std::unique_ptr<Exchange> make_exchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options) {
+std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, BucketLayout layout, ReducerOptions options) {
   const bool tree = options.exact && communicator.size() > 1;
-  return tree ? make_tree_exchange(communicator, std::move(layout), options)
-              : make_plain_exchange(communicator, std::move(layout), options);
+  return tree ? make_cpu_all_reduce(communicator, std::move(layout), options)
+              : make_library_all_reduce(communicator, std::move(layout), options);
 }
 
 }  // namespace lockstep::comm

@@ -1,4 +1,4 @@
-// What every kind of exchange has: the host's regions, the sums inside this rank, the scalars.
+// What every kind of reducer has: the host's regions, the sums inside this rank, the scalars.
 #pragma once
 
 #include <functional>
@@ -17,30 +17,30 @@
 
 namespace lockstep::comm {
 
-class RankExchange : public Exchange {
+class RankReducer : public GradientReducer {
  public:
-  RankExchange(Communicator& communicator, ExchangeLayout layout, ExchangeOptions options,
-               std::unique_ptr<SumMemory> memory = host_sums());
-  [[nodiscard]] Leaf leaf(int shard, int bucket) override { return sums_.leaf(shard, bucket); }
+  RankReducer(Communicator& communicator, BucketLayout layout, ReducerOptions options,
+              std::unique_ptr<BufferMemory> memory = host_buffer_memory());
+  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override { return sums_.buffer(shard, bucket); }
   [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
                                 std::span<const double> rank_values) override;
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
   /// The memory of this process, added to by the thread that asks for it.
-  [[nodiscard]] static std::unique_ptr<SumMemory> host_sums();
+  [[nodiscard]] static std::unique_ptr<BufferMemory> host_buffer_memory();
   /// To be called where an assignment is not the one before: what map_regions() has to know of it.
-  void measure(const Assignment& assignment);
+  void measure(const ShardAssignment& assignment);
   /// Whether map_regions() will map anew.
   [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || most_shards_ > shard_room_; }
   /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank. `slices`: by
   /// bucket; empty: without sums.
   void map_regions(int partials, const std::vector<int>& slices = {});
   /// sums_.use() has come before.
-  void begin_sums(std::uint64_t step, const Assignment& assignment,
+  void begin_sums(std::uint64_t step, const ShardAssignment& assignment,
                   const std::function<float*(int root, int bucket)>& root_memory);
   /// Roots in the own region.
-  void begin_sums(std::uint64_t step, const Assignment& assignment);
+  void begin_sums(std::uint64_t step, const ShardAssignment& assignment);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int ranks() const { return communicator_.size(); }
@@ -54,8 +54,8 @@ class RankExchange : public Exchange {
 
   Communicator& communicator_;
   std::shared_ptr<FlightRecorder> recorder_;  ///< never null
-  ExchangeLayout layout_;
-  ExchangeOptions options_;
+  BucketLayout layout_;
+  ReducerOptions options_;
   Tree tree_;
   Hosts hosts_;
   int local_rank_;
@@ -64,20 +64,20 @@ class RankExchange : public Exchange {
   int room_ = -1;                ///< partial sums that regions have room for
   int shard_room_ = 0;           ///< the same of shards, whose scalars a rank gives
   int most_shards_ = 0;          ///< that any rank has
-  std::unique_ptr<SumMemory> sum_memory_;
-  LocalSums sums_;
-  ScalarExchange scalar_exchange_;
-  Assignment assignment_;
+  std::unique_ptr<BufferMemory> buffer_memory_;
+  AccumulationBuffers sums_;
+  ScalarGather scalar_gather_;
+  ShardAssignment assignment_;
   std::uint64_t step_ = 0;
   double scalar_seconds_ = 0;
   TraceRecorder* trace_ = nullptr;
 };
 
 /// Exact, between ranks: partial sums go to the owners of their slices (tree_exchange.cpp).
-[[nodiscard]] std::unique_ptr<Exchange> make_tree_exchange(Communicator& communicator, ExchangeLayout layout,
-                                                           ExchangeOptions options);
+[[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, BucketLayout layout,
+                                                                   ReducerOptions options);
 /// One rank, or not exact: local sums, then the library's all-reduce (plain_exchange.cpp).
-[[nodiscard]] std::unique_ptr<Exchange> make_plain_exchange(Communicator& communicator, ExchangeLayout layout,
-                                                            ExchangeOptions options);
+[[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, BucketLayout layout,
+                                                                       ReducerOptions options);
 
 }  // namespace lockstep::comm

@@ -29,43 +29,43 @@ class SampledRank {
       : communicator_(communicator),
         topology_(communicator.topology()),
         load_(load),
-        layout_(layout_of(load.exchange, communicator.size())),
-        exchange_(communicator, layout_,
-                  {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
+        layout_(layout_of(load.reduce, communicator.size())),
+        reducer_(communicator, layout_,
+                 {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
         assignment_(place_shards(load.counts, {}, topology_.host_of)) {}
 
-  void first_step(ExchangeScale& found) {
-    exchange_.begin_step(++step_, assignment_);
+  void first_step(ReduceScale& found) {
+    reducer_.begin_step(++step_, assignment_);
     compute();
-    exchange_.finish();
+    reducer_.finish();
     check_sums();
     const TrafficCounters gradients = communicator_.traffic();
-    exchange_scalars();
+    gather_scalars();
     found.messages = gradients.messages;
     found.scalar_messages = communicator_.traffic().messages - gradients.messages;
     found.network_bytes = communicator_.traffic().network_bytes;
-    found.shared_memory_bytes = exchange_.statistics().shared_memory_bytes;
+    found.shared_memory_bytes = reducer_.statistics().shared_memory_bytes;
   }
 
   /// The first step with these shards maps memory anew, so that is not the one that is measured.
-  void moved_steps(ExchangeScale& found) {
+  void moved_steps(ReduceScale& found) {
     for (const auto* counts : {&load_.moved, &load_.counts}) {
       const double start = thread_seconds();
       assignment_ = place_shards(*counts, assignment_, topology_.host_of);
-      exchange_.begin_step(++step_, assignment_);
+      reducer_.begin_step(++step_, assignment_);
       found.plan_seconds = thread_seconds() - start;
       finish_step();
     }
   }
 
-  void unmoved_step(ExchangeScale& found) {
+  void unmoved_step(ReduceScale& found) {
     double start = thread_seconds();
-    exchange_.begin_step(++step_, assignment_);
+    reducer_.begin_step(++step_, assignment_);
     found.begin_seconds = thread_seconds() - start;
-    while (exchange_.advance_once()) {
+    while (reducer_.advance_once()) {
     }
     start = thread_seconds();
-    for (int i = 0; i < kPasses; ++i) (void)exchange_.advance_once();
+    for (int i = 0; i < kPasses; ++i) (void)reducer_.advance_once();
     found.advance_seconds = (thread_seconds() - start) / kPasses;
     finish_step();
   }
@@ -80,24 +80,24 @@ class SampledRank {
   void compute() {
     for (const int shard : own_shards()) {
       for (int b = 0; b < buckets(); ++b) {
-        const Leaf leaf = exchange_.leaf(shard, b);
+        const GradientBuffer buffer = reducer_.buffer(shard, b);
         const std::int64_t elements = layout_.bucket_elements[static_cast<std::size_t>(b)];
-        write_ones(leaf, elements);
-        exchange_.ready(shard, b);
+        write_ones(buffer, elements);
+        reducer_.ready(shard, b);
       }
     }
   }
 
-  void exchange_scalars() {
+  void gather_scalars() {
     const std::vector<double> values(own_shards().size() * static_cast<std::size_t>(load_.scalars_per_shard), 1.0);
     const std::vector<double> rank_values(static_cast<std::size_t>(load_.scalars_per_rank), 1.0);
-    (void)exchange_.scalars(values, load_.scalars_per_shard, 0, rank_values);
+    (void)reducer_.scalars(values, load_.scalars_per_shard, 0, rank_values);
   }
 
   void finish_step() {
     compute();
-    exchange_.finish();
-    exchange_scalars();
+    reducer_.finish();
+    gather_scalars();
   }
 
   // A slice of an owner on this host is the sum of this host's shards, since the others' are zeros. Slices of other
@@ -107,7 +107,7 @@ class SampledRank {
     for (const int rank : communicator_.beside())
       shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
     for (int b = 0; b < buckets(); ++b) {
-      const auto sums = exchange_.reduced(b);
+      const auto sums = reducer_.reduced(b);
       for (const Slice& slice : slices_of(layout_, b, communicator_.size())) {
         const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
         const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
@@ -119,14 +119,14 @@ class SampledRank {
   SampledCommunicator& communicator_;
   Topology topology_;  ///< as every process has one: it is counted with the others' memory
   const ScaleLoad& load_;
-  ExchangeLayout layout_;
-  TreeExchange exchange_;
-  Assignment assignment_;
+  BucketLayout layout_;
+  CpuAllReduce reducer_;
+  ShardAssignment assignment_;
   std::uint64_t step_ = 0;
 };
 
 /// Of each figure the larger one.
-ExchangeScale most_of(const ExchangeScale& a, const ExchangeScale& b) {
+ReduceScale most_of(const ReduceScale& a, const ReduceScale& b) {
   return {.messages = std::max(a.messages, b.messages),
           .scalar_messages = std::max(a.scalar_messages, b.scalar_messages),
           .network_bytes = std::max(a.network_bytes, b.network_bytes),
@@ -139,7 +139,7 @@ ExchangeScale most_of(const ExchangeScale& a, const ExchangeScale& b) {
 
 int busiest_host(const ScaleLoad& load) {
   const int ranks = static_cast<int>(load.topology.host_of.size());
-  const ExchangeLayout layout = layout_of(load.exchange, ranks);
+  const BucketLayout layout = layout_of(load.reduce, ranks);
   std::vector<std::int64_t> owned(load.topology.host_of.size());
   for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
     for (const Slice& slice : slices_of(layout, b, ranks)) owned[static_cast<std::size_t>(slice.owner)] += slice.size;
@@ -150,12 +150,12 @@ int busiest_host(const ScaleLoad& load) {
 
 }  // namespace
 
-ExchangeScale measure_exchange_scale(const ScaleLoad& load) {
+ReduceScale measure_reduce_scale(const ScaleLoad& load) {
   const int host = busiest_host(load);
-  ExchangeScale most;
+  ReduceScale most;
   std::mutex mutex;
   run_sampled_host(load.topology, host, [&](SampledCommunicator& communicator) {
-    ExchangeScale found;
+    ReduceScale found;
     communicator.barrier(kMeasuring);
     const std::uint64_t before = heap_in_use();
     communicator.barrier(kMeasuring);

@@ -1,4 +1,4 @@
-// What the exchange costs a rank of a large cluster, looked at on one machine: the ranks of one host are real
+// What reducing gradients costs a rank of a large cluster, looked at on one machine: the ranks of one host are real
 // (comm/reduce/sampled_host.hpp), all others are pretended.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace lockstep::comm {
 
 /// A step with shards by rank `counts`, then one with `moved`, as after a decision of the balancer.
 struct ScaleLoad {
-  ExchangeLoad exchange;
+  ReduceLoad reduce;
   Topology topology;
   std::vector<int> counts, moved;
   int scalars_per_shard = 2;  ///< a loss and a metric
@@ -20,7 +20,7 @@ struct ScaleLoad {
 };
 
 /// Of the rank of the host that has most of it. Seconds are the processor's, of that rank's own thread.
-struct ExchangeScale {
+struct ReduceScale {
   std::uint64_t messages = 0;         ///< with gradients, to other hosts, in the first step
   std::uint64_t scalar_messages = 0;  ///< the same, with the step's scalars
   std::uint64_t network_bytes = 0;    ///< of both
@@ -32,6 +32,6 @@ struct ExchangeScale {
 };
 
 /// On the host of the rank that owns most. Throws Error(internal) where a sum is wrong.
-[[nodiscard]] ExchangeScale measure_exchange_scale(const ScaleLoad& load);
+[[nodiscard]] ReduceScale measure_reduce_scale(const ScaleLoad& load);
 
 }  // namespace lockstep::comm

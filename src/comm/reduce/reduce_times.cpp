@@ -19,33 +19,33 @@ namespace {
 constexpr int kWarmUp = 2;
 const Operation kTiming{"bench", 0};
 
-/// A rank's exchange, and how a bench writes gradients and reads sums where they are.
+/// A rank's reducer, and how a bench writes gradients and reads sums where they are.
 class BenchSide {
  public:
   BenchSide() = default;
   BenchSide(const BenchSide&) = delete;
   BenchSide& operator=(const BenchSide&) = delete;
   virtual ~BenchSide() = default;
-  [[nodiscard]] virtual Exchange& exchange() = 0;
-  virtual void fill(const Leaf& leaf, std::int64_t elements) = 0;
+  [[nodiscard]] virtual GradientReducer& reducer() = 0;
+  virtual void fill(const GradientBuffer& buffer, std::int64_t elements) = 0;
   /// Returns when every sum is there.
-  virtual void finish() { exchange().finish(); }
+  virtual void finish() { reducer().finish(); }
   [[nodiscard]] virtual std::vector<float> sums(int bucket) = 0;
 };
 
 class HostSide final : public BenchSide {
  public:
-  HostSide(Communicator& communicator, const ExchangeLayout& layout, bool exact)
-      : exchange_(make_exchange(communicator, layout, {.exact = exact})) {}
-  Exchange& exchange() override { return *exchange_; }
-  void fill(const Leaf& leaf, std::int64_t elements) override { write_ones(leaf, elements); }
+  HostSide(Communicator& communicator, const BucketLayout& layout, bool exact)
+      : reducer_(make_reducer(communicator, layout, {.exact = exact})) {}
+  GradientReducer& reducer() override { return *reducer_; }
+  void fill(const GradientBuffer& buffer, std::int64_t elements) override { write_ones(buffer, elements); }
   std::vector<float> sums(int bucket) override {
-    const auto sums = exchange_->reduced(bucket);
+    const auto sums = reducer_->reduced(bucket);
     return {sums.begin(), sums.end()};
   }
 
  private:
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<GradientReducer> reducer_;
 };
 
 /// Ones in pinned memory, and a stream to copy them by.
@@ -76,37 +76,37 @@ class Ones {
   device::PinnedBlock pinned_;
 };
 
-std::unique_ptr<GpuMessages> messages_of(Communicator& communicator, const ExchangePlace& place) {
-  return communicator.size() > 1 ? place.make_messages() : nullptr;
+std::unique_ptr<GpuTransport> transport_of(Communicator& communicator, const ReduceDevice& place) {
+  return communicator.size() > 1 ? place.make_transport() : nullptr;
 }
 
 class GpuSide final : public BenchSide {
  public:
-  GpuSide(Communicator& communicator, const ExchangeLayout& layout, bool exact, const ExchangePlace& place)
+  GpuSide(Communicator& communicator, const BucketLayout& layout, bool exact, const ReduceDevice& place)
       : gpu_(*place.gpu),
-        exchange_(communicator, layout, {.exact = exact}, gpu_, messages_of(communicator, place)),
+        reducer_(communicator, layout, {.exact = exact}, gpu_, transport_of(communicator, place)),
         ones_(gpu_, *std::max_element(layout.bucket_elements.begin(), layout.bucket_elements.end())) {}
-  Exchange& exchange() override { return exchange_; }
-  void fill(const Leaf& leaf, std::int64_t elements) override {
-    gpu_.wait(ones_.stream(), leaf.free);
-    ones_.copy(leaf.memory, elements);
-    gpu_.record(leaf.written, ones_.stream());
+  GradientReducer& reducer() override { return reducer_; }
+  void fill(const GradientBuffer& buffer, std::int64_t elements) override {
+    gpu_.wait(ones_.stream(), buffer.free);
+    ones_.copy(buffer.memory, elements);
+    gpu_.record(buffer.written, ones_.stream());
     ones_.wait();
   }
   void finish() override {
-    exchange_.finish();
-    gpu_.wait(exchange_.whole());
+    reducer_.finish();
+    gpu_.wait(reducer_.whole());
   }
-  std::vector<float> sums(int bucket) override { return exchange_.fetch(bucket); }
+  std::vector<float> sums(int bucket) override { return reducer_.fetch(bucket); }
 
  private:
   device::Gpu& gpu_;
-  GpuExchange exchange_;
+  GpuAllReduce reducer_;
   Ones ones_;
 };
 
-std::unique_ptr<BenchSide> make_side(Communicator& communicator, const ExchangeLayout& layout, bool exact,
-                                     const ExchangePlace& place) {
+std::unique_ptr<BenchSide> make_side(Communicator& communicator, const BucketLayout& layout, bool exact,
+                                     const ReduceDevice& place) {
   if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
   return std::make_unique<GpuSide>(communicator, layout, exact, place);
 }
@@ -143,15 +143,15 @@ std::vector<double> timed_rounds(Communicator& communicator, int rounds, const s
   return slowest(communicator, seconds);
 }
 
-ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t elements, int rounds,
-                                      const ExchangePlace& place) {
+ReduceTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t elements, int rounds,
+                                    const ReduceDevice& place) {
   device::Gpu& gpu = *place.gpu;
   gpu.make_current();
   const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
-  const auto messages = messages_of(communicator, place);
+  const auto transport = transport_of(communicator, place);
   Ones ones(gpu, elements);
   const device::GpuBlock values(gpu, bytes);
-  ExchangeTimes times;
+  ReduceTimes times;
   times.seconds = timed_rounds(
       communicator, rounds,
       [&](int) {
@@ -159,7 +159,7 @@ ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t e
         ones.wait();
       },
       [&] {
-        if (messages) messages->all_reduce_sum(values.as<float>(), elements, ones.stream());
+        if (transport) transport->all_reduce_sum(values.as<float>(), elements, ones.stream());
         ones.wait();
       });
   const device::PinnedBlock found(gpu, bytes);
@@ -172,8 +172,8 @@ ExchangeTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t e
 
 }  // namespace
 
-ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
-  ExchangeLayout layout;
+BucketLayout layout_of(const ReduceLoad& load, int ranks) {
+  BucketLayout layout;
   layout.shards = load.shards_a_rank * ranks;
   layout.spread_owners = true;
   for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
@@ -184,8 +184,8 @@ ExchangeLayout layout_of(const ExchangeLoad& load, int ranks) {
   return layout;
 }
 
-void write_ones(const Leaf& leaf, std::int64_t elements) {
-  for (float& value : std::span(leaf.memory, static_cast<std::size_t>(elements))) value = leaf.add ? value + 1 : 1;
+void write_ones(const GradientBuffer& buffer, std::int64_t elements) {
+  for (float& value : std::span(buffer.memory, static_cast<std::size_t>(elements))) value = buffer.add ? value + 1 : 1;
 }
 
 void expect_sum(std::span<const float> found, float wanted) {
@@ -195,44 +195,43 @@ void expect_sum(std::span<const float> found, float wanted) {
                                               wrong - found.begin(), found.size(), wanted, *wrong));
 }
 
-ExchangeTimes time_exchange(Communicator& communicator, const ExchangeLoad& load, bool exact, int rounds,
-                            const ExchangePlace& place) {
-  const ExchangeLayout layout = layout_of(load, communicator.size());
+ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool exact, int rounds,
+                        const ReduceDevice& place) {
+  const BucketLayout layout = layout_of(load, communicator.size());
   const auto side = make_side(communicator, layout, exact, place);
-  const Assignment assignment =
+  const ShardAssignment assignment =
       place_shards(equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
   const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
   const int buckets = static_cast<int>(layout.bucket_elements.size());
   const auto ready = [&](int shard) {
-    for (int b = 0; b < buckets; ++b) side->exchange().ready(shard, b);
+    for (int b = 0; b < buckets; ++b) side->reducer().ready(shard, b);
   };
   const auto compute = [&](int round) {
-    side->exchange().begin_step(static_cast<std::uint64_t>(round), assignment);
+    side->reducer().begin_step(static_cast<std::uint64_t>(round), assignment);
     for (const int shard : mine) {
       for (int b = 0; b < buckets; ++b) {
-        side->fill(side->exchange().leaf(shard, b), layout.bucket_elements[static_cast<std::size_t>(b)]);
+        side->fill(side->reducer().buffer(shard, b), layout.bucket_elements[static_cast<std::size_t>(b)]);
       }
       if (shard != mine.back()) ready(shard);
     }
   };
-  ExchangeTimes times;
+  ReduceTimes times;
   times.seconds = timed_rounds(communicator, rounds, compute, [&] {
     ready(mine.back());
     side->finish();
   });
   for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(layout.shards));
-  const auto sent = side->exchange().statistics();
+  const auto sent = side->reducer().statistics();
   const auto all_rounds = static_cast<std::uint64_t>(rounds + kWarmUp);
   times.shared_memory_bytes = sum_over_ranks(communicator, sent.shared_memory_bytes) / all_rounds;
   times.network_bytes = sum_over_ranks(communicator, sent.network_bytes) / all_rounds;
   return times;
 }
 
-ExchangeTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
-                              const ExchangePlace& place) {
+ReduceTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds, const ReduceDevice& place) {
   if (place.gpu != nullptr) return time_all_reduce_on_gpus(communicator, elements, rounds, place);
   std::vector<float> values(static_cast<std::size_t>(elements));
-  ExchangeTimes times;
+  ReduceTimes times;
   times.seconds = timed_rounds(
       communicator, rounds, [&](int) { std::fill(values.begin(), values.end(), 1.0F); },
       [&] { communicator.all_reduce_sum(values, kTiming); });

@@ -1,4 +1,4 @@
-// The layout of a rank's block of host memory, as the exchange uses it. Peers of the same host find everything
+// The layout of a rank's block of host memory, as the reducers use it. Peers of the same host find everything
 // by the same shape.
 //
 //   doorbell | begun | own scalars | partial flags | partial sums
@@ -7,7 +7,7 @@
 //
 //   all scalars | slice counters | slice flags | sums
 //
-// Flags hold the number of the step (counted by the exchange, from 1) for which they were set last, and counters go on
+// Flags hold the number of the step (counted by the reducer, from 1) for which they were set last, and counters go on
 // from step to step, so nobody ever clears one.
 #pragma once
 
@@ -33,7 +33,7 @@ struct RegionShape {
 
 class Region {
  public:
-  /// Counter `ready` says which exchange of scalars the slot holds.
+  /// Counter `ready` says which gathering of scalars the slot holds.
   struct ScalarSlot {
     alignas(64) Flag ready{0};
     std::uint32_t flags = 0;

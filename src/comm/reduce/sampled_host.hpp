@@ -1,6 +1,6 @@
 // One host of a cluster that is not there: its ranks run as threads of this process, with their real code, and ranks of
 // all other hosts are pretended. What is sent to those is counted and dropped, and what is awaited from them has come
-// at once: zeros. So the exchange of 16,384 ranks can be looked at on a laptop.
+// at once: zeros. So the all-reduce of 16,384 ranks can be looked at on a laptop.
 #pragma once
 
 #include <atomic>

@@ -18,8 +18,8 @@ constexpr milliseconds kCheckScalarPeers{100};
 
 }  // namespace
 
-Scalars ScalarExchange::run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
-                            const Operation& operation) {
+Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment& assignment, const Own& own,
+                          const Operation& operation) {
   const Call call{regions, assignment, own.rank_values.size(), static_cast<std::size_t>(own.per_shard), operation};
   LOCKSTEP_CHECK(own.values.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
                  "scalars: per_shard values for each shard of this rank");
@@ -42,7 +42,7 @@ Scalars ScalarExchange::run(std::span<const Region> regions, const Assignment& a
   return all;
 }
 
-void ScalarExchange::publish(const Call& call, const Own& own) const {
+void ScalarGather::publish(const Call& call, const Own& own) const {
   const Region& mine = own_region(call);
   double* values = std::copy(own.rank_values.begin(), own.rank_values.end(), mine.scalars(number_));
   std::copy(own.values.begin(), own.values.end(), values);
@@ -54,11 +54,11 @@ void ScalarExchange::publish(const Call& call, const Own& own) const {
 }
 
 // For the other ranks of the host, which wait for the first one: it tells them whom it waits for itself.
-void ScalarExchange::note_wait(const Call& call, int peer) const {
+void ScalarGather::note_wait(const Call& call, int peer) const {
   if (hosts_.count() > 1) call.regions[0].all_scalar_slot(number_).waits_for = peer;
 }
 
-void ScalarExchange::wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const {
+void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const {
   Doorbell& doorbell = own_region(call).doorbell();
   const auto start = Clock::now(), end = start + call.operation.timeout;
   while (true) {
@@ -76,7 +76,7 @@ void ScalarExchange::wait_for(const Call& call, const Region::ScalarSlot& slot, 
 }
 
 // What a rank gave goes to its places in `all`.
-void ScalarExchange::place(const Call& call, int rank, const double* values, Scalars& all) const {
+void ScalarGather::place(const Call& call, int rank, const double* values, Scalars& all) const {
   std::copy_n(values, call.per_rank, all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank));
   values += call.per_rank;
   for (const int shard : call.shards_of(rank)) {
@@ -85,7 +85,7 @@ void ScalarExchange::place(const Call& call, int rank, const double* values, Sca
   }
 }
 
-void ScalarExchange::gather_host(const Call& call, Scalars& all) const {
+void ScalarGather::gather_host(const Call& call, Scalars& all) const {
   for (const int peer : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
     const Region& region = call.regions[static_cast<std::size_t>(hosts_.local_rank(peer))];
     const Region::ScalarSlot& slot = region.scalar_slot(number_);
@@ -97,13 +97,13 @@ void ScalarExchange::gather_host(const Call& call, Scalars& all) const {
 }
 
 // Of a host, as a message: the flags as a double, then of each rank its values and its shards'.
-std::size_t ScalarExchange::doubles_of_host(const Call& call, int host) const {
+std::size_t ScalarGather::doubles_of_host(const Call& call, int host) const {
   std::size_t doubles = 1;
   for (const int rank : hosts_.ranks(host)) doubles += call.per_rank + call.shards_of(rank).size() * call.per_shard;
   return doubles;
 }
 
-void ScalarExchange::pack(const Call& call, const Scalars& all, double* to) const {
+void ScalarGather::pack(const Call& call, const Scalars& all, double* to) const {
   *to++ = static_cast<double>(all.flags);
   for (const int rank : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
     to = std::copy_n(all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank), call.per_rank, to);
@@ -113,7 +113,7 @@ void ScalarExchange::pack(const Call& call, const Scalars& all, double* to) cons
   }
 }
 
-void ScalarExchange::unpack(const Call& call, int host, const double* values, Scalars& all) const {
+void ScalarGather::unpack(const Call& call, int host, const double* values, Scalars& all) const {
   all.flags |= static_cast<std::uint32_t>(*values++);
   for (const int rank : hosts_.ranks(host)) {
     place(call, rank, values, all);
@@ -123,7 +123,7 @@ void ScalarExchange::unpack(const Call& call, int host, const double* values, Sc
 
 // Bruck's algorithm, by the first ranks of the hosts: `held` has what hosts own, own + 1, ... gave, as many as were
 // heard of; each round hands on all of it, and doubles it.
-void ScalarExchange::all_gather_hosts(const Call& call, Scalars& all) const {
+void ScalarGather::all_gather_hosts(const Call& call, Scalars& all) const {
   const int hosts = hosts_.count(), own = hosts_.host_of(communicator_.rank());
   std::vector<std::size_t> begins = {0};
   for (int i = 0; i < hosts; ++i) begins.push_back(begins.back() + doubles_of_host(call, (own + i) % hosts));
@@ -148,7 +148,7 @@ void ScalarExchange::all_gather_hosts(const Call& call, Scalars& all) const {
     unpack(call, (own + i) % hosts, held.data() + begins[static_cast<std::size_t>(i)], all);
 }
 
-void ScalarExchange::broadcast_to_host(const Call& call, const Scalars& all) const {
+void ScalarGather::broadcast_to_host(const Call& call, const Scalars& all) const {
   const Region& mine = call.regions[0];
   double* values = std::copy(all.rank_values.begin(), all.rank_values.end(), mine.all_scalars(number_));
   std::copy(all.values.begin(), all.values.end(), values);
@@ -158,7 +158,7 @@ void ScalarExchange::broadcast_to_host(const Call& call, const Scalars& all) con
   for (const Region& peer : call.regions.subspan(1)) peer.doorbell().ring();
 }
 
-void ScalarExchange::receive_from_first_rank(const Call& call, Scalars& all) const {
+void ScalarGather::receive_from_first_rank(const Call& call, Scalars& all) const {
   const Region::ScalarSlot& slot = call.regions[0].all_scalar_slot(number_);
   wait_for(call, slot, hosts_.ranks(hosts_.host_of(communicator_.rank())).front());
   const double* values = call.regions[0].all_scalars(number_);

@@ -1,8 +1,8 @@
-// The exchange of a step's scalars (losses, counts, flags). Between ranks of one host it goes through host memory.
+// Gathers a step's scalars (losses, counts, flags). Between ranks of one host they go through host memory.
 // Where there are several hosts, the first rank of each gathers its host's, the first ranks pass all of them on among
 // themselves in log2(hosts) rounds (Bruck's all-gather), and each puts what came into its host's memory.
 //
-// Buffer reuse: exchange n writes slots n % 2. A rank starts n + 2 only after it has finished n + 1, for which every
+// Buffer reuse: gathering n writes slots n % 2. A rank starts n + 2 only after it has finished n + 1, for which every
 // peer of its host (or the host's first rank, which had to hear of every peer) had to finish reading n; so one slot
 // more than the one in use is enough.
 #pragma once
@@ -17,9 +17,9 @@
 
 namespace lockstep::comm {
 
-class ScalarExchange {
+class ScalarGather {
  public:
-  ScalarExchange(Communicator& communicator, const Hosts& hosts, FlightRecorder& recorder)
+  ScalarGather(Communicator& communicator, const Hosts& hosts, FlightRecorder& recorder)
       : communicator_(communicator), hosts_(hosts), recorder_(recorder) {}
   /// What a rank gives: as many rank_values as every other, then per_shard values for each of its shards.
   struct Own {
@@ -28,13 +28,13 @@ class ScalarExchange {
     std::uint32_t flags = 0;
   };
   /// `regions`: of this host's ranks, by local rank.
-  [[nodiscard]] Scalars run(std::span<const Region> regions, const Assignment& assignment, const Own& own,
+  [[nodiscard]] Scalars run(std::span<const Region> regions, const ShardAssignment& assignment, const Own& own,
                             const Operation& operation);
 
  private:
   struct Call {
     std::span<const Region> regions;
-    const Assignment& assignment;
+    const ShardAssignment& assignment;
     std::size_t per_rank, per_shard;
     const Operation& operation;
     [[nodiscard]] const std::vector<int>& shards_of(int rank) const {

@@ -84,7 +84,7 @@ Edge best_edge(std::span<const int> counts, int shards) {
 }
 
 // Who has each shard; -1: nobody yet.
-std::vector<int> owners(const Assignment& assignment, int shards) {
+std::vector<int> owners(const ShardAssignment& assignment, int shards) {
   std::vector<int> owner(static_cast<std::size_t>(shards), -1);
   for (std::size_t rank = 0; rank < assignment.shards_of_rank.size(); ++rank) {
     for (const int shard : assignment.shards_of_rank[rank]) {
@@ -252,7 +252,7 @@ bool alone_on_hosts(std::span<const int> host_of) {
 
 }  // namespace
 
-Assignment place_shards(std::span<const int> counts, const Assignment& before, std::span<const int> host_of) {
+ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment& before, std::span<const int> host_of) {
   const int shards = std::accumulate(counts.begin(), counts.end(), 0);
   LOCKSTEP_CHECK(shards >= 1 && std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; }),
                  "counts of shards must not be negative, nor all zero");
@@ -266,7 +266,7 @@ Assignment place_shards(std::span<const int> counts, const Assignment& before, s
   for (int v = 0; v < shards; ++v) {
     owned[static_cast<std::size_t>(owner[static_cast<std::size_t>(v)])].push_back(v);
   }
-  Assignment assignment;
+  ShardAssignment assignment;
   for (const auto& mine : owned) {
     auto& list = assignment.shards_of_rank.emplace_back();
     for (const TreeNode node : tree.maximal_subtrees(mine)) {
@@ -276,7 +276,7 @@ Assignment place_shards(std::span<const int> counts, const Assignment& before, s
   return assignment;
 }
 
-int shards_moved(const Assignment& before, const Assignment& after) {
+int shards_moved(const ShardAssignment& before, const ShardAssignment& after) {
   int shards = 0, moved = 0;
   for (const auto& list : after.shards_of_rank) shards += static_cast<int>(list.size());
   const auto from = owners(before, shards), to = owners(after, shards);

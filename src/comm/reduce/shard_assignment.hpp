@@ -12,19 +12,19 @@
 
 namespace lockstep::comm {
 
-struct Assignment {
+struct ShardAssignment {
   std::vector<std::vector<int>> shards_of_rank;  ///< each shard once; in the order to compute them
-  bool operator==(const Assignment&) const = default;
+  bool operator==(const ShardAssignment&) const = default;
 };
 
 /// Places counts[r] shards on rank r; the counts add up to the number of shards. Shards stay where they were `before`
 /// (of the same shards and ranks; empty: nowhere) as far as that sends no more partial sums. `host_of`: each rank's
 /// host (Topology); empty: of one. O((V + R) log V) for V shards on R ranks, besides sorting.
-[[nodiscard]] Assignment place_shards(std::span<const int> counts, const Assignment& before = {},
-                                      std::span<const int> host_of = {});
+[[nodiscard]] ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment& before = {},
+                                           std::span<const int> host_of = {});
 
 /// How many shards are on another rank than before.
-[[nodiscard]] int shards_moved(const Assignment& before, const Assignment& after);
+[[nodiscard]] int shards_moved(const ShardAssignment& before, const ShardAssignment& after);
 
 /// V shards over R ranks, as equal as they can be; the lower ranks get the rest.
 [[nodiscard]] std::vector<int> equal_counts(int shards, int ranks);

@@ -112,7 +112,7 @@ Place result_of(const SlicePlan::Sum& sum) {
   return places.back();
 }
 
-SumsOfHosts sums_of_hosts(const Tree& tree, const Assignment& assignment, const Hosts& hosts) {
+SumsOfHosts sums_of_hosts(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts) {
   SumsOfHosts sums;
   for (int host = 0; host < hosts.count(); ++host) sums.push_back(sums_of_host(tree, assignment, hosts.ranks(host)));
   return sums;

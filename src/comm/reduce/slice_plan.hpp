@@ -1,4 +1,4 @@
-// The exact exchange of one bucket as messages, for a library that has only send and receive (NCCL): who sends which
+// The exact all-reduce of one bucket as messages, for a library that has only send and receive (NCCL): who sends which
 // slice of which partial sum to whom, and which additions are made of them, first inside each host, then between hosts
 // (comm/reduce/host_sums.hpp). Pure: the bits depend on the tree.
 //
@@ -48,7 +48,7 @@ struct SlicePlan {
 
 /// What does not depend on the bucket: each host's sums.
 using SumsOfHosts = std::vector<std::vector<HostSum>>;
-[[nodiscard]] SumsOfHosts sums_of_hosts(const Tree& tree, const Assignment& assignment, const Hosts& hosts);
+[[nodiscard]] SumsOfHosts sums_of_hosts(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts);
 
 /// `bounds`: slice_bounds() of the bucket.
 [[nodiscard]] SlicePlan slice_plan(const Tree& tree, const Hosts& hosts, const SumsOfHosts& sums, int rank,

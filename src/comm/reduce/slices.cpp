@@ -58,7 +58,7 @@ std::vector<std::int64_t> slice_bounds(std::int64_t elements, std::span<const st
   return bounds;
 }
 
-std::vector<Slice> slices_of(const ExchangeLayout& layout, int bucket, int ranks) {
+std::vector<Slice> slices_of(const BucketLayout& layout, int bucket, int ranks) {
   const auto b = static_cast<std::size_t>(bucket);
   const std::int64_t elements = layout.bucket_elements[b];
   const Cuts allowed(elements, layout.cuts[b], ranks);

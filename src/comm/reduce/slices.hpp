@@ -10,7 +10,7 @@ namespace lockstep::comm {
 
 inline constexpr std::int64_t kChunkElements = 4096;
 
-struct ExchangeLayout {
+struct BucketLayout {
   std::vector<std::int64_t> bucket_elements;
   /// By bucket: elements where a slice may begin, ascending. 0 and the end are always allowed.
   std::vector<std::vector<std::int64_t>> cuts;
@@ -34,6 +34,6 @@ struct Slice {
 };
 
 /// The slices of slice_bounds() that are not empty, in order: as many as there are chunks, however many ranks.
-[[nodiscard]] std::vector<Slice> slices_of(const ExchangeLayout& layout, int bucket, int ranks);
+[[nodiscard]] std::vector<Slice> slices_of(const BucketLayout& layout, int bucket, int ranks);
 
 }  // namespace lockstep::comm

@@ -4,17 +4,18 @@
 
 namespace lockstep::comm {
 
-std::unique_ptr<GpuMessages> make_gpu_messages(const device::CudaModule& module, Communicator& ranks, device::Gpu& gpu,
-                                               const device::GpuPlace& place, std::chrono::milliseconds timeout) {
-  using Make = GpuMessages*(Communicator&, device::Gpu&, const device::GpuPlace&, std::chrono::milliseconds);
-  auto* const make = module.library.find<Make>(kModuleMakeMessages);
+std::unique_ptr<GpuTransport> make_gpu_transport(const device::CudaModule& module, Communicator& ranks,
+                                                 device::Gpu& gpu, const device::GpuPlace& place,
+                                                 std::chrono::milliseconds timeout) {
+  using Make = GpuTransport*(Communicator&, device::Gpu&, const device::GpuPlace&, std::chrono::milliseconds);
+  auto* const make = module.library.find<Make>(kModuleMakeTransport);
   LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build moves bytes between GPUs");
-  return std::unique_ptr<GpuMessages>(make(ranks, gpu, place, timeout));
+  return std::unique_ptr<GpuTransport>(make(ranks, gpu, place, timeout));
 }
 
-std::string messages_library(const device::CudaModule& module) {
-  auto* const tell = module.library.find<void(std::string&)>(kModuleMessagesLibrary);
-  LOCKSTEP_CHECK(tell != nullptr, "a CUDA module of this build says by what its GPUs exchange");
+std::string transport_library(const device::CudaModule& module) {
+  auto* const tell = module.library.find<void(std::string&)>(kModuleTransportLibrary);
+  LOCKSTEP_CHECK(tell != nullptr, "a CUDA module of this build says what moves bytes between its GPUs");
   std::string text;
   tell(text);
   return text;

@@ -1,4 +1,4 @@
-// GpuMessages: what moves bytes between GPUs. NcclGroup (in the CUDA module) does it; a stand-in for tests sends them
+// GpuTransport: what moves bytes between GPUs. NcclGroup (in the CUDA module) does it; a stand-in for tests sends them
 // over the Communicator. Not a Communicator itself: what it moves lies on GPUs, and a call only puts work on a stream.
 //
 // Every rank makes the same calls in the same order.
@@ -17,14 +17,14 @@
 
 namespace lockstep::comm {
 
-class GpuMessages {
+class GpuTransport {
  public:
   using Stream = device::Gpu::Stream;
 
-  GpuMessages() = default;
-  GpuMessages(const GpuMessages&) = delete;
-  GpuMessages& operator=(const GpuMessages&) = delete;
-  virtual ~GpuMessages() = default;
+  GpuTransport() = default;
+  GpuTransport(const GpuTransport&) = delete;
+  GpuTransport& operator=(const GpuTransport&) = delete;
+  virtual ~GpuTransport() = default;
 
   struct Message {
     int peer = 0;
@@ -36,7 +36,7 @@ class GpuMessages {
   virtual void enter(std::uint64_t step) = 0;
 
   /// All of them at once. Between two ranks they are in one order on both sides.
-  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
+  virtual void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
   virtual void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) = 0;
   /// Not exact: the association is the library's.
@@ -49,19 +49,19 @@ class GpuMessages {
   virtual void abort() noexcept = 0;
 };
 
-/// The function of the module that makes them: GpuMessages*(Communicator&, device::Gpu&, const device::GpuPlace&,
+/// The function of the module that makes them: GpuTransport*(Communicator&, device::Gpu&, const device::GpuPlace&,
 /// std::chrono::milliseconds).
-inline constexpr const char* kModuleMakeMessages = "lockstep_cuda_make_messages";
+inline constexpr const char* kModuleMakeTransport = "lockstep_cuda_make_transport";
 /// That which says by what: void(std::string&).
-inline constexpr const char* kModuleMessagesLibrary = "lockstep_cuda_messages_library";
+inline constexpr const char* kModuleTransportLibrary = "lockstep_cuda_transport_library";
 
 /// By NCCL. Every rank calls it, each with its own GPU; rank 0's unique id goes over `ranks`. Throws
 /// Error(infrastructure) on all of them where it fails on one, or is not done by the deadline.
-[[nodiscard]] std::unique_ptr<GpuMessages> make_gpu_messages(const device::CudaModule& module, Communicator& ranks,
-                                                             device::Gpu& gpu, const device::GpuPlace& place,
-                                                             std::chrono::milliseconds timeout);
+[[nodiscard]] std::unique_ptr<GpuTransport> make_gpu_transport(const device::CudaModule& module, Communicator& ranks,
+                                                               device::Gpu& gpu, const device::GpuPlace& place,
+                                                               std::chrono::milliseconds timeout);
 
 /// "NCCL 2.28.3". Not among CudaModule::libraries: where sums are exact no bit depends on it.
-[[nodiscard]] std::string messages_library(const device::CudaModule& module);
+[[nodiscard]] std::string transport_library(const device::CudaModule& module);
 
 }  // namespace lockstep::comm

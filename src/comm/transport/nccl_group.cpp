@@ -174,7 +174,7 @@ void NcclGroup::put(const char* what, const Calls& calls) {
   settle(what);
 }
 
-void NcclGroup::exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) {
+void NcclGroup::send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) {
   if (sends.empty() && receives.empty()) return;
   put("the exchange of slices", [&] {
     for (const Message& send : sends) {
@@ -233,13 +233,13 @@ void NcclGroup::check(const Operation& operation) {
 }  // namespace lockstep::comm
 
 /// The caller owns them.
-extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuMessages* lockstep_cuda_make_messages(
+extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuTransport* lockstep_cuda_make_transport(
     lockstep::Communicator& ranks, lockstep::device::Gpu& gpu, const lockstep::device::GpuPlace& place,
     std::chrono::milliseconds timeout) {
   return new lockstep::comm::NcclGroup(ranks, gpu, place, timeout);
 }
 
-extern "C" __attribute__((visibility("default"))) void lockstep_cuda_messages_library(std::string& text) {
+extern "C" __attribute__((visibility("default"))) void lockstep_cuda_transport_library(std::string& text) {
   int version = 0;  // of the library that was loaded: 22803 is 2.28.3
   if (ncclGetVersion(&version) != ncclSuccess) return;
   text = fmt::format("NCCL {}.{}.{}", version / 10'000, version / 100 % 100, version % 100);

@@ -19,16 +19,16 @@
 
 namespace lockstep::comm {
 
-class NcclGroup final : public GpuMessages {
+class NcclGroup final : public GpuTransport {
  public:
-  /// As make_gpu_messages(). The calling thread's GPU is the rank's; it outlives the group.
+  /// As make_gpu_transport(). The calling thread's GPU is the rank's; it outlives the group.
   NcclGroup(Communicator& ranks, device::Gpu& gpu, device::GpuPlace place, std::chrono::milliseconds timeout);
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
   ~NcclGroup() override;
 
   void enter(std::uint64_t step) override;
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override;
+  void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override;
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override;
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override;
   void check(const Operation& operation) override;
