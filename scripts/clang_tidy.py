@@ -17,8 +17,8 @@ import sys
 from check_includes import includes_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DATABASE = ROOT / "build" / "lint"
-STAMPS = DATABASE / "clean"
+DATABASE = ROOT / "build" / "lint" / "database"
+STAMPS = ROOT / "build" / "lint" / "clean"
 GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at a flag that it does not know
 
 
@@ -53,7 +53,8 @@ def main():
     commands = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     base = version + (ROOT / ".clang-tidy").read_bytes()
-    STAMPS.mkdir(parents=True, exist_ok=True)
+    for folder in (STAMPS, DATABASE):
+        folder.mkdir(parents=True, exist_ok=True)
     for command in commands:
         command["command"] = " ".join(word for word in command["command"].split(" ") if not word.startswith(GCC_ONLY))
     (DATABASE / "compile_commands.json").write_text(json.dumps(commands))
