@@ -14,10 +14,10 @@ check() {
   printf '   %s: %d s\n' "$name" $((SECONDS - start))
 }
 
-tidy() {
-  { [ -f "$build/build.ninja" ] || cmake --preset lint >/dev/null; } &&
-    cmake --build "$build" --target generated/messages/tensorboard.pb.h >/dev/null && scripts/clang_tidy.py "$build"
-}
+prepare() {
+  { [ -f "$build/build.ninja" ] || cmake --preset lint; } &&
+    cmake --build "$build" --target generated/messages/tensorboard.pb.h generated/build_id.cpp
+} >/dev/null
 
 check includes scripts/check_includes.py
 check format scripts/format.sh --check
@@ -26,5 +26,7 @@ if command -v shellcheck >/dev/null; then
 else
   echo "== shellcheck is not installed: left out"
 fi
-check clang-tidy tidy
+prepare || exit 1
+check units scripts/check_units.py "$build"
+check clang-tidy scripts/clang_tidy.py "$build"
 exit $failed

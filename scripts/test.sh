@@ -38,7 +38,6 @@ configured() {
 }
 
 build_all() {
-  toolkit
   { configured || cmake --preset "$preset" ${LOCKSTEP_CUDA:+-D LOCKSTEP_CUDA="$LOCKSTEP_CUDA"}; } && cmake --build "$build" -j "$jobs"
 }
 
@@ -62,12 +61,14 @@ else
   sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 64
 fi
 
+layer toolkit toolkit
 if layer build build_all; then
   rm -rf "$reports"
   mkdir -p "$reports"
   for name in "${layers[@]}"; do
     case $name in
       units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes)$' ;;
+      script | outside) layer "$name" tests "$name" "$jobs" -L "^$name\$" ;;
       *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
     esac
   done

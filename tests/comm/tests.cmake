@@ -9,4 +9,4 @@ lockstep_script_test(comm.mpi COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/mpi_reduce_
 add_library(stop_at_mapping SHARED ${CMAKE_CURRENT_LIST_DIR}/stop_at_mapping.cpp)
 target_link_libraries(stop_at_mapping PRIVATE lockstep_flags ${CMAKE_DL_LIBS})
 set_target_properties(stop_at_mapping PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-lockstep_script_test(comm.killed_ranks COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/killed_ranks_test.py)
+lockstep_script_test(comm.killed_ranks ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/killed_ranks_test.py)

@@ -34,7 +34,7 @@ lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu
   $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
 lockstep_script_test(cuda.launch COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_launch_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
-lockstep_script_test(cuda.real_gpu TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)
+lockstep_script_test(cuda.real_gpu ALONE TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)
 set(TOOLKIT_BIN none)
 if(LOCKSTEP_CUDA_FOUND)
   set(TOOLKIT_BIN ${CUDAToolkit_BIN_DIR})
