@@ -1,5 +1,5 @@
-// Attributes: the typed settings of an op, a model or an augmentation step, declared once and used
-// by the job file's parser, the JSON Schema, `lockstep show` and the op itself.
+// Attributes: the typed settings of an op, a model or an augmentation step. They are declared once, and used by the
+// parser of job files, the JSON Schema, `lockstep show` and the op itself.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ struct AttributeSpec {
   AttributeKind kind = AttributeKind::integer;
   std::string doc;
   std::optional<Attribute> default_value = {};       ///< absent: the attribute is required, unless `optional`
-  bool optional = false;                             ///< may be absent and then is not in Attributes
+  bool optional = false;                             ///< may be absent, and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
   bool below_maximum = false;                        ///< the maximum itself is out of range
   std::vector<std::string> choices = {};             ///< for text
 };
 
-/// Checked and complete: every attribute of the spec is present with its kind, but for absent optional ones.
+/// Values by name. What an op or a model is given is checked and complete: every declared attribute is there, with its
+/// kind, except optional ones. The accessors throw where an attribute is absent or of another kind, which is a bug.
 class Attributes {
  public:
   Attributes() = default;
@@ -49,8 +50,8 @@ class Attributes {
   std::map<std::string, Attribute> values_;
 };
 
-/// Adds the defaults that are missing; throws Error(configuration) for an unknown name, a wrong kind or a
-/// value out of range (`what` names the owner: "op 'conv'"). For code that builds graphs in C++.
+/// Adds the defaults that are missing, for code that builds graphs in C++. Throws Error(configuration) for an unknown
+/// name, a wrong kind or a value out of range. `what` names the owner in messages: "op 'conv'".
 [[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what);
 
 [[nodiscard]] std::string to_string(const Attribute& value);

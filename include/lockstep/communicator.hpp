@@ -16,8 +16,6 @@
 
 namespace lockstep {
 
-class FlightRecorder;
-
 /// Who sits where. Hosts are numbered in order of their lowest rank.
 struct Topology {
   std::vector<int> host_of;             ///< by rank
@@ -81,8 +79,6 @@ class Communicator {
   virtual void all_reduce_sum(std::span<float> values, const Operation& operation) = 0;
 
   [[nodiscard]] virtual TrafficCounters traffic() const = 0;
-  /// What this rank was doing last (src/core/flight_recorder.hpp); null where nobody records.
-  [[nodiscard]] virtual std::shared_ptr<FlightRecorder> recorder() const { return {}; }
   /// Ends every rank of the job at once with this exit code; for errors that only one rank sees.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };

@@ -1,10 +1,11 @@
+// What a job computes on.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-/// What computes. All ranks of a job are of one kind.
+/// All ranks of a job have one kind.
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
 }  // namespace lockstep

@@ -1,8 +1,7 @@
-// Errors and exit codes: one type, one table.
+// Errors: one type, and one table of exit codes.
 //
-// What a person did wrong is `usage`, `data` or `configuration`: the message holds the place, what was
-// expected, what was found and what to try. What the machine did wrong is `infrastructure`: the message
-// names host, rank, step and operation.
+// A person's mistake is `usage`, `data` or `configuration`; the message says where, what was expected, what was found
+// and what to try. A machine's failure is `infrastructure`; the message names host, rank, step and operation.
 #pragma once
 
 #include <stdexcept>
@@ -37,6 +36,6 @@ class Error : public std::runtime_error {
 
 }  // namespace lockstep
 
-/// An invariant of lockstep itself; a user's mistake is never reported through this.
+/// Checks an invariant of lockstep itself. A user's mistake is an Error that is thrown directly.
 #define LOCKSTEP_CHECK(expression, detail) \
   ((expression) ? void(0) : ::lockstep::check_failed(#expression, __FILE__, __LINE__, detail))

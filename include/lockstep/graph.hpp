@@ -1,7 +1,7 @@
 // The graph: values and the nodes that make them, for one shard of the global batch.
 //
 // Dimension 0 of every input and activation is the shard's batch `b`. Activations of images are NHWC.
-// Values are never overwritten: a graph is in single-assignment form and its nodes are in execution order.
+// Values are never overwritten (single-assignment form), and nodes are in execution order.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class OpDef;
 
 using ValueId = std::int32_t;
 
-/// How a parameter gets its first values. Every element is a function of (job seed, parameter name, index).
+/// The first values of a parameter. Each element is a function of (job seed, parameter name, index).
 struct Initializer {
   enum class Kind { zeros, ones, constant, normal, uniform, truncated_normal } kind = Kind::zeros;
   double scale = 0;  ///< constant: the value; normal: the standard deviation; uniform: the bound
@@ -38,14 +38,15 @@ enum class Role : std::uint8_t {
 };
 
 struct Value {
-  std::string name;  ///< inputs, parameters, states: unique ("stem.weight"); activations: "<node>" or "<node>:<i>"
+  /// Unique. Inputs, parameters and states: "stem.weight"; activations: "<node>" or "<node>:<output>".
+  std::string name;
   Role role = Role::activation;
   TensorSpec spec;
-  std::int32_t producer = -1;  ///< index of the node, for activations
+  std::int32_t producer = -1;  ///< activations: the index of the node that makes it
   Initializer initializer;     ///< parameters and states
   bool decay = true;           ///< parameters: weight decay applies by default (not for norms and biases)
   bool frozen = false;         ///< parameters: no gradient, no update
-  bool channels_last = false;  ///< parameters [f, c, h, w]: the device keeps them, and their gradients, as [f, h, w, c]
+  bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
   double momentum = 0;         ///< states: new = (1 - momentum) * old + momentum * mean over shards
 };
 
@@ -57,10 +58,10 @@ struct Node {
   std::vector<ValueId> parameters;  ///< in the order of the op's signature; may be shared (tied)
   std::vector<ValueId> states;
   std::vector<ValueId> outputs;
-  std::vector<TensorSpec> saved;       ///< scratch kept from forward to backward
-  DType compute_type = DType::f32;     ///< what enters a product of matrices is rounded to this
-  bool tf32 = false;                   ///< a GPU's libraries may round what enters a product to TF32
-  bool low_precision_weights = false;  ///< those that enter a product are read as copies in that type
+  std::vector<TensorSpec> saved;       ///< what forward leaves for backward
+  DType compute_type = DType::f32;     ///< operands of matrix multiplications are rounded to this type
+  bool fast_float32 = false;           ///< libraries may round operands in float32, where that makes them faster
+  bool low_precision_weights = false;  ///< weights are read from copies that are already in the compute type
   const OpDef* epilogue = nullptr;     ///< set by lowering: the node's own kernel also applies this op to its output
 };
 

@@ -1,4 +1,4 @@
-// GraphBuilder: makes a graph node by node; models are functions over it (ModelDef).
+// GraphBuilder makes a graph node by node. A model (ModelDef) is a function that calls it.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@ class GraphBuilder {
   /// `batch`: samples of a shard, dimension 0 of every input.
   GraphBuilder(const OpRegistry& ops, std::int64_t batch) : ops_(ops), batch_(batch) {}
 
-  /// Declares an input; `sample` is its spec without the batch dimension.
+  /// Declares an input. `sample`: its type and shape without the batch dimension.
   ValueId input(const std::string& name, const TensorSpec& sample);
 
-  /// Appends a node and returns its first output. Attributes are completed from the op's declaration. An empty
-  /// name becomes "<op><n>", n counting that op's nodes from 1. An attribute `tied: <node>` shares that node's
-  /// weight. Throws Error(configuration) with the node's name, what was expected and what was found.
+  /// Appends a node and returns its first output. Missing attributes get the op's defaults. An empty name becomes
+  /// "<op><n>", the nodes of an op being counted from 1. The attribute `tied: <node>` shares that node's weight.
+  /// Throws Error(configuration) with the node's name, what was expected and what was found.
   ValueId apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes = {},
                 const std::string& name = "");
 
-  /// The same, returning the index of the node (for losses and metrics, which have two outputs).
-  std::int32_t add_node(const std::string& op_name, const std::vector<ValueId>& inputs, Attributes attributes,
-                        const std::string& wanted);
+  /// The same, but returns the index of the node: losses and metrics have two outputs.
+  std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
+                        const std::string& name);
 
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
   [[nodiscard]] std::int64_t batch() const { return batch_; }
@@ -48,27 +48,27 @@ class GraphBuilder {
   std::map<std::string, std::int32_t> nodes_;  // by name
 };
 
-/// What a model may look at besides its parameters.
+/// What a model may know of the data.
 struct ModelContext {
-  std::vector<std::pair<std::string, ValueId>> inputs;  ///< data inputs but the target, in the data set's order
+  std::vector<std::pair<std::string, ValueId>> inputs;  ///< all but the target, in the data set's order
   std::int64_t classes = 0;                             ///< 0: not a classification set
   std::int64_t vocabulary = 0;                          ///< 0: not a token set
-  std::int64_t context = 0;                             ///< token sets: length of a window
+  std::int64_t context = 0;                             ///< token sets: tokens of a sample
 };
 
 struct ModelDef {
   std::string name;
   std::string doc;
   std::vector<AttributeSpec> attributes;
-  std::string shorthand;
+  std::string shorthand;          ///< the attribute that a bare value sets, as in `resnet: 50`; empty: none
   bool batch_statistics = false;  ///< has batch norm: shards should hold 16 samples or more
   std::function<ValueId(GraphBuilder&, const Attributes&, const ModelContext&)> build;  ///< returns the prediction
 };
 
 class ModelRegistry {
  public:
-  void add(ModelDef model);  ///< throws Error(usage) if the name is taken
-  [[nodiscard]] const ModelDef& at(const std::string& name) const;
+  void add(ModelDef model);                                         ///< throws Error(usage) if the name is taken
+  [[nodiscard]] const ModelDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
   [[nodiscard]] const std::map<std::string, ModelDef>& all() const { return models_; }
 
  private:

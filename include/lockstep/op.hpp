@@ -1,9 +1,9 @@
-// Ops: what an op is (OpDef), what it computes with (Kernel), and where ops are listed (OpRegistry).
+// Ops: what an op is (OpDef), the code that computes it (Kernel), and the list of ops (OpRegistry).
 //
-// Gradient contract: backward *overwrites* each gradient it is given, but for those of `add_to`; the compiler adds the
-// gradients of a value that is used several times, in graph order. Gradients are of the *sum* of the loss over samples
-// (or tokens): the division by the global count happens once, at the update. A null pointer in `input_gradients` or
-// `parameter_gradients` means that this gradient is not wanted; backward is not called when none is.
+// Gradients are those of the loss summed over samples (or tokens): the division by the global count happens once, at
+// the update. backward() overwrites every gradient it is given, except those named by `add_to`; where a value is used
+// several times, the compiler adds its gradients in graph order. A null pointer in `input_gradients` or
+// `parameter_gradients` means that this gradient is not wanted. If none is, backward() is not called.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-class GpuStream;  // of the CUDA module
+struct GpuKernelOptions;  // for lockstep's own kernels for GPUs
 
 enum class Mode : std::uint8_t { training, inference };
 
@@ -30,11 +30,11 @@ struct ParameterSpec {
   std::string name;  ///< "weight", "bias"; the parameter is called "<node>.<name>"
   Shape shape;
   Initializer initializer;
-  bool decay = true;
+  bool decay = true;  ///< weight decay applies by default
 };
 
-/// A state is fed by statistics that forward writes per shard in training; they are averaged over the shards
-/// by the same tree as the gradients, then new = (1 - momentum) * old + momentum * average.
+/// In training, forward() writes a statistic of this shape for each shard. These are averaged over the shards, by the
+/// same tree as the gradients; then new = (1 - momentum) * old + momentum * average.
 struct StateSpec {
   std::string name;
   Shape shape;
@@ -42,14 +42,15 @@ struct StateSpec {
   double momentum = 0.1;
 };
 
-/// What an op makes of its inputs' shapes.
+/// What an op makes of the shapes of its inputs.
 struct Signature {
   std::vector<TensorSpec> outputs;
   std::vector<ParameterSpec> parameters;
   std::vector<StateSpec> states;
-  std::vector<TensorSpec> saved;
+  std::vector<TensorSpec> saved;  ///< what forward() leaves for backward()
 };
 
+/// Floating-point operations for one shard; a multiply-add counts as two.
 struct Cost {
   double forward_flops = 0;
   double backward_flops = 0;
@@ -59,85 +60,89 @@ struct Cost {
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
-  std::int64_t first_position = 0;       ///< position of the shard's sample 0 in the global batch
+  std::int64_t first_position = 0;       ///< position of the shard's first sample in the global batch
   std::uint64_t parameters_version = 0;  ///< changes with every update; a kernel may cache packed weights by it
 };
 
+/// What a kernel is made for. The pointers are valid only while it is made.
 struct KernelRequest {
-  std::string node;  ///< its name
-  const Attributes* attributes = nullptr;
+  std::string node;
+  const Attributes* attributes = nullptr;  ///< complete: every attribute that the op declares is there
   Mode mode = Mode::training;
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
-  std::string epilogue;             ///< one of OpDef::epilogues, or empty: the kernel's output is this op's
-  DType compute_type = DType::f32;  ///< of Node
-  bool tf32 = false;                ///< of Node
-  bool channels_last = false;  ///< of parameter 0, and so of its gradient (Value); `parameters` has the model's shape
-  /// Of a GPU: algorithms() of the first rank's kernel: to be taken here, too, or refused by Error(usage). Empty: any.
-  std::string algorithms;
-  /// That of the calls to come. A GPU's kernel chooses its libraries' algorithms with it; without, it uses none.
-  GpuStream* stream = nullptr;
+  std::string epilogue;  ///< an op of OpDef::epilogues that the kernel applies to its output; empty: none
+  /// Operands of matrix multiplications are rounded to this type (Node::compute_type).
+  DType compute_type = DType::f32;
+  /// Parameter 0 and its gradient have channels last in memory (Value::channels_last). `parameters` still has the
+  /// model's shape.
+  bool channels_last = false;
+  const GpuKernelOptions* gpu = nullptr;  ///< null on the CPU
 };
 
+/// Tensors are in the order of the KernelRequest, row-major, without overlap except where OpDef::in_place allows it.
 struct ForwardCall {
   std::span<const void*const> inputs, parameters, states;
-  std::span<float* const> statistics;  ///< one per state, this shard's values; empty in inference
+  std::span<float* const> statistics;  ///< written: one for each state, of this shard; empty in inference
   std::span<void*const> outputs, saved;
-  void* workspace = nullptr;
-  const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
-  GpuStream* stream = nullptr;        ///< where a GPU's kernel is put, after those before it; null on the CPU
+  void* workspace = nullptr;          ///< Kernel::workspace_bytes() of scratch memory
+  const StepContext* step = nullptr;  ///< on a GPU: in its memory, read by the kernel when it runs
+  void* stream = nullptr;             ///< on a GPU: the stream to launch on; null on the CPU
 };
 
 struct BackwardCall {
   std::span<const void*const> inputs, parameters, states, outputs, saved;
-  std::span<const void* const> output_gradients;  ///< output 0's alone; empty for a loss, whose gradient is 1
+  std::span<const void* const> output_gradients;  ///< of output 0 alone; empty for a loss, whose gradient is 1
   std::span<void* const> input_gradients;         ///< null where not wanted
-  std::span<float* const> parameter_gradients;    ///< null where not wanted
-  std::uint64_t add_to = 0;  ///< bit i: parameter gradient i is added to what stands there; see adds_gradient()
-  void* workspace = nullptr;
-  const StepContext* step = nullptr;  ///< on a GPU, in its memory: a kernel reads it when it runs, not when it is put
-  GpuStream* stream = nullptr;        ///< where a GPU's kernel is put, after those before it; null on the CPU
+  std::span<float* const> parameter_gradients;    ///< null where not wanted; always float32
+  /// Bit i: add the gradient of parameter i to what the memory holds, instead of overwriting it. Only set where
+  /// Kernel::adds_gradient(i) is true.
+  std::uint64_t add_to = 0;
+  void* workspace = nullptr;          ///< as in ForwardCall
+  const StepContext* step = nullptr;  ///< as in ForwardCall
+  void* stream = nullptr;             ///< as in ForwardCall
 };
 
-/// One node's code on one worker, made once for fixed shapes; called for shard after shard, never by two
-/// threads at once. Single-threaded. No allocation in forward or backward after the first call.
+/// The code of one node on one worker, made once for fixed shapes and called for one shard after the other, never by
+/// two threads at once. Single-threaded. forward() and backward() allocate nothing after their first call.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
-  /// What it chose of a library's algorithms, for the record of a run; empty: there was nothing to choose.
+  /// Which algorithms of a library the kernel uses, for the record of a run; empty if there was nothing to choose.
   [[nodiscard]] virtual std::string algorithms() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
-  virtual void backward(const BackwardCall& call);  ///< default: throws (not differentiable)
-  /// Makes output 0 again, with forward's bits, from the inputs and what forward saved; there are no statistics. So it
-  /// need not be kept for backward.
-  virtual void recompute(const ForwardCall& call);  ///< default: throws
-  /// Whether it can, and for less than the memory is worth: no products of matrices, no second look at all samples.
+  virtual void backward(const BackwardCall& call);  ///< by default an error: not differentiable
+  /// Computes output 0 again, with the bits of forward(), from the inputs and what forward() saved, and writes no
+  /// statistics. With it the output need not stay in memory until backward().
+  virtual void recompute(const ForwardCall& call);  ///< by default an error
+  /// Whether recompute() exists and is cheap: no matrix multiplication, no second pass over all samples.
   [[nodiscard]] virtual bool can_recompute() const { return false; }
-  /// Whether backward can add the gradient of parameter i to what stands in its place, with the bits of writing it
-  /// elsewhere and adding it after: each element is rounded to float32 before it is added, once.
+  /// Whether backward() can add the gradient of this parameter to what the memory holds (BackwardCall::add_to). The
+  /// bits must be those of writing it elsewhere and adding it afterwards: each element is rounded to float32 once,
+  /// before it is added.
   [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 
-/// What backward reads: decides how long forward's tensors stay in memory. `saved` is always kept.
+/// What backward() reads. All else of forward() is freed or overwritten before; `saved` is always kept.
 struct BackwardReads {
   bool inputs = false;
   bool outputs = false;
 };
 
-/// Where kernels may write over what they read: an element is read for the last time before its place is written.
+/// Where a kernel may write over what it reads: it reads each element for the last time before it writes there.
 struct InPlace {
-  bool forward = false;        ///< output 0 over input 0; where there are two inputs, over either
-  bool over_gradient = false;  ///< input gradient 0 over the output's gradient
-  bool over_input = false;     ///< input gradient 0 over input 0
+  bool forward = false;        ///< output 0 over input 0; with two inputs, over either
+  bool over_gradient = false;  ///< the gradient of input 0 over that of the output
+  bool over_input = false;     ///< the gradient of input 0 over input 0
 };
 
 enum class OpKind : std::uint8_t {
-  layer,   ///< one tensor or several in, tensors out; may stand in a `layers:` list
-  loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), sums per sample
-  metric,  ///< the same shape, no gradient: (value [b], count [b]); reported as sum / sum
-  fused,   ///< a layer that lowering alone makes, of several others: no model names it
+  layer,   ///< tensors in, tensors out; may be an entry of a `layers:` list
+  loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), both sums over a sample
+  metric,  ///< inputs and outputs as a loss, without a gradient; reported as sum of values / sum of counts
+  fused,   ///< a layer that only lowering makes, of several others; no model can name it
 };
 
 class OpDef {
@@ -146,50 +151,47 @@ class OpDef {
   std::string doc;   ///< one line
   OpKind kind = OpKind::layer;
   std::vector<AttributeSpec> attributes;
-  std::string shorthand;  ///< the attribute that a bare value sets: `dropout: 0.2`; empty: none
+  std::string shorthand;  ///< the attribute that a bare value sets, as in `dropout: 0.2`; empty: none
   int min_inputs = 1;
-  int max_inputs = 1;  ///< -1: any number
-  bool view = false;   ///< output 0 has input 0's bytes in another shape: no kernel runs
-  bool differentiable = true;
-  bool passes_gradient =
-      false;                ///< the gradient of every input is the output's gradient (add): no kernel runs backward
-  bool multiplies = false;  ///< it is made of products of matrices, whose operands may be rounded (linear, conv)
-  /// Input i never gets a gradient (indices, labels).
-  std::vector<int> constant_inputs;
+  int max_inputs = 1;            ///< -1: any number
+  bool view = false;             ///< output 0 is input 0 with another shape: no kernel runs
+  bool differentiable = true;    ///< has a gradient
+  bool passes_gradient = false;  ///< the gradient of every input is that of the output (add): no kernel runs backward
+  bool multiplies = false;       ///< computes by matrix multiplications, whose operands may be rounded (linear, conv)
+  std::vector<int> constant_inputs;  ///< these inputs never get a gradient (indices, labels)
   BackwardReads backward_reads;
   InPlace in_place;
   bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
-  /// Shape rule. Throws Error(configuration) that says what was expected and found; the builder adds the
-  /// node's name and place. Inputs' dimension 0 is the shard's batch.
+  /// The shapes, for inputs whose dimension 0 is the shard's batch. Throws Error(configuration) that says what was
+  /// expected and what was found; the builder adds the name of the node and its place in the job file.
   std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
-  /// Per shard, for these shapes.
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 
   std::map<DeviceKind, KernelFactory> kernels;
-  /// Whose factories are given requests with low-precision tensors (bf16, f16), too, and return null for those that
-  /// they have no kernel for. All others are given float32 only, and what is in low precision is cast before and after.
+  /// On these devices the factory is also given requests with low-precision tensors (bf16, f16), and returns null for
+  /// those it has no kernel for. Everywhere else kernels see float32 only: low-precision tensors are cast around them.
   std::set<DeviceKind> takes_low_precision;
-  /// Whose kernels would rather have parameter 0, a weight [f, c, h, w], and its gradient with channels last, and take
-  /// both ways.
+  /// On these devices the kernel is faster if parameter 0, a weight [f, c, h, w], and its gradient have channels last.
+  /// It works with both orders.
   std::set<DeviceKind> channels_last;
-  /// Names of ops that the kernels can apply to output 0 on the way, with the bits of both run one after the other.
-  /// backward then gets the gradient of what the epilogue made, and sees that as output 0. Where the op
-  /// `passes_gradient`, its kernel's backward makes the gradient of input 0, which is that of all inputs.
+  /// Names of ops that the kernel can apply to output 0 while it writes it, with the bits of both kernels run one after
+  /// the other. backward() then gets the epilogue's output as output 0, and the gradient of that. If the op also
+  /// `passes_gradient`, its backward() does run, and makes the gradient of input 0, which is that of all inputs.
   std::map<DeviceKind, std::vector<std::string>> epilogues;
 };
 
-/// The ops of a program: built-in ones plus what the embedding program adds. Addresses are stable.
+/// The ops of a program: the built-in ones and those that the embedding program adds. Addresses are stable.
 class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
-  /// Instead of the op's own for that device, if it has one: with no epilogues, and weights in the model's order.
-  /// `takes_low_precision`: see OpDef. Throws as at().
+  /// Adds a kernel for a device, or replaces the op's own. It gets no epilogues, and weights in the model's order.
+  /// `takes_low_precision`: as OpDef's. Throws as at() does.
   void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false);
-  [[nodiscard]] const OpDef* find(const std::string& name) const;
-  [[nodiscard]] const OpDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
-  [[nodiscard]] std::vector<const OpDef*> all() const;           ///< by name
+  [[nodiscard]] const OpDef* find(const std::string& name) const;  ///< null if absent
+  [[nodiscard]] const OpDef& at(const std::string& name) const;    ///< throws Error(internal) if absent
+  [[nodiscard]] std::vector<const OpDef*> all() const;             ///< by name
 
  private:
   std::map<std::string, std::unique_ptr<OpDef>> ops_;

@@ -1,5 +1,5 @@
-// Random numbers: Philox 4x32-10, a counter-based generator. The same (key, counter) gives the same four words
-// everywhere, so nothing depends on who draws, or in which order.
+// Random numbers: Philox 4x32-10, a counter-based generator. The same key and counter give the same four words
+// everywhere, so no number depends on who draws it, or in which order.
 // Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
@@ -46,12 +46,12 @@ using PhiloxWords = std::array<std::uint32_t, 4>;
   return static_cast<float>(word >> 8) * 0x1p-24F;
 }
 
-/// A stream of words from one key and a 96-bit counter prefix; for code that draws an unknown number of values
-/// for one thing (one sample's augmentation).
+/// As many words as are drawn for one thing, such as a sample's augmentation. Streams of different key, id or substream
+/// are independent.
 class RandomStream {
  public:
-  RandomStream(std::uint64_t key, std::uint64_t id, std::uint32_t lane = 0)
-      : key_(key), counter_{0, lane, static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32)} {}
+  RandomStream(std::uint64_t key, std::uint64_t id, std::uint32_t substream = 0)
+      : key_(key), counter_{0, substream, static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32)} {}
 
   std::uint32_t word() {
     if (used_ == 4) {
@@ -61,9 +61,9 @@ class RandomStream {
     }
     return words_[used_++];
   }
-  float unit() { return to_unit(word()); }
+  float unit() { return to_unit(word()); }  ///< uniform in [0, 1)
   float between(float low, float high) { return low + (high - low) * unit(); }
-  /// Uniform in 0 ... bound - 1, by multiplication (bias below 2^-32 * bound).
+  /// Uniform in 0 ... bound - 1, up to a bias below 2^-32 * bound.
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>((std::uint64_t{word()} * bound) >> 32); }
 
  private:

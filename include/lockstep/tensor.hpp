@@ -13,15 +13,15 @@ namespace lockstep {
 
 enum class DType : std::uint8_t { f32, bf16, f16, f64, i64, i32, u16, u8 };
 
-[[nodiscard]] std::size_t size_of(DType dtype);
-[[nodiscard]] std::string_view name_of(DType dtype);
+[[nodiscard]] std::size_t size_of(DType dtype);       ///< bytes
+[[nodiscard]] std::string_view name_of(DType dtype);  ///< "bf16"
 
 using Shape = std::vector<std::int64_t>;
 
 [[nodiscard]] std::int64_t elements(const Shape& shape);  ///< 1 for a scalar (empty shape)
 [[nodiscard]] std::string to_string(const Shape& shape);  ///< "[16, 32, 32, 3]"
 
-/// What a tensor is, without its data. Images are [height, width, channels] (NHWC once batched).
+/// Type and shape of a tensor. Images are [height, width, channels], batches of them [batch, height, width, channels].
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
@@ -56,6 +56,7 @@ class Tensor {
   [[nodiscard]] DType dtype() const { return spec_.dtype; }
   [[nodiscard]] std::int64_t elements() const { return spec_.elements(); }
   [[nodiscard]] std::byte* bytes() const { return bytes_.data(); }
+  /// All elements; T has the size of the dtype.
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     return {reinterpret_cast<T*>(bytes_.data()), static_cast<std::size_t>(elements())};

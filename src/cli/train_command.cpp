@@ -11,6 +11,7 @@
 #include "cli/profile_steps.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
+#include "comm/transport/recorded.hpp"
 #include "core/digest.hpp"
 #include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"
@@ -74,7 +75,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   }
   options.watcher = agent;
   options.restarts = launch::restarts_of_launch();
-  if (agent != nullptr) agent->watch(communicator.recorder());
+  if (agent != nullptr) agent->watch(comm::recorder_of(communicator));
   const TrainResult result = train_job(job, communicator, registries, options);
   // 75 promises a checkpoint. Where none is ever written, another run begins anew.
   const ExitCode stopped = job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted;

@@ -7,6 +7,7 @@
 #include "core/low_precision.hpp"
 #include "core/spans.hpp"
 #include "core/vectorize.hpp"
+#include "device/gpu/kernel_options.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "ops/upcast.hpp"
@@ -157,10 +158,9 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, std::s
     request.saved = node.saved;
     if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
     request.compute_type = node.compute_type;
-    request.tf32 = node.tf32;
     request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
-    request.stream = stream;
-    request.algorithms = algorithms_of(algorithms, labels_.back());
+    const GpuKernelOptions options{stream, node.fast_float32, algorithms_of(algorithms, labels_.back())};
+    if (device.is_gpu()) request.gpu = &options;
     kernels_.push_back(ops::make_kernel(maker_of(*node.op, device, labels_.back()), request, casts));
   }
 }

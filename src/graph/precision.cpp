@@ -83,7 +83,7 @@ void use_low_precision_weights(Graph& graph) {
 }
 
 void allow_tf32(Graph& graph) {
-  for (Node& node : graph.nodes) node.tf32 = node.op->multiplies;
+  for (Node& node : graph.nodes) node.fast_float32 = node.op->multiplies;
 }
 
 void set_precision(Graph& graph, DType precision) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "comm/transport/recorded.hpp"
+
 namespace lockstep::observe {
 
 Observers::Observers(const RankContext& run, const ProfileSteps& profile)
     : run_(run),
-      recorder_(run.communicator.recorder()),
+      recorder_(comm::recorder_of(run.communicator)),
       tracing_(run, profile),
       gpu_(rank_gpu(run)),
       metrics_(RunMetrics::make(run)) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/transport/hosts.hpp"
+#include "comm/transport/recorded.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
 #include "device/peak_flops.hpp"
@@ -45,7 +46,7 @@ RunMetrics::RunMetrics(const RankContext& run)
     : run_(run),
       metrics_(std::make_shared<telemetry::RankMetrics>()),
       events_(*metrics_),
-      recorder_(run.communicator.recorder()) {
+      recorder_(comm::recorder_of(run.communicator)) {
   for (const auto& metric : telemetry::metric_list()) {
     const bool counts = metric.kind != telemetry::MetricKind::gauge;
     const bool own =

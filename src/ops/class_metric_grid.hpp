@@ -58,8 +58,8 @@ class ClassMetricGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const ClassTarget target(rows_, call.inputs[1]);
     auto* right = static_cast<float*>(call.workspace);
-    Grid::rows(call.stream, rows_.rows(), ClassMetricFunctor{target, input(call), right, best_});
-    Grid::rows(call.stream, rows_.batch,
+    Grid::rows(stream_of(call), rows_.rows(), ClassMetricFunctor{target, input(call), right, best_});
+    Grid::rows(stream_of(call), rows_.batch,
                SampleSumFunctor{target, right, output(call, 0), output(call, 1), rows_.per_sample});
   }
 

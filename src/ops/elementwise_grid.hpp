@@ -39,12 +39,13 @@ class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(call.stream, n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
+    Grid::each(stream_of(call), n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const T* seen = kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
-    Grid::each(call.stream, n_, MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
+    Grid::each(stream_of(call), n_,
+               MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
   }
 
  private:

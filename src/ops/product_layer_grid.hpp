@@ -104,7 +104,7 @@ class ProductLayer : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    const void* x = x_.read(call.stream, call.inputs[0], call.workspace);
+    const void* x = x_.read(stream_of(call), call.inputs[0], call.workspace);
     make_output(rest(call), call, x, bias);
   }
 
@@ -115,7 +115,7 @@ class ProductLayer : public Kernel {
     float* const db = bias_ ? call.parameter_gradients[1] : nullptr;
     if (dw == nullptr && db != nullptr) products_->bias_gradient(rest(call), dy, db);
     if (dw == nullptr) return;
-    const void* x = x_.read(call.stream, call.inputs[0], call.workspace);
+    const void* x = x_.read(stream_of(call), call.inputs[0], call.workspace);
     if (db == nullptr) return products_->weight_gradient(rest(call), x, dy, dw);
     products_->weight_and_bias_gradients(rest(call), x, dy, dw, db);
   }
@@ -124,7 +124,7 @@ class ProductLayer : public Kernel {
   [[nodiscard]] Products& products() { return *products_; }
   /// The gradient of what the products made, as their operand. Where there is an epilogue, `dy` is a place for it.
   virtual const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) {
-    return dy.read(call.stream, call.output_gradients[0], call.workspace);
+    return dy.read(stream_of(call), call.output_gradients[0], call.workspace);
   }
 
  private:
@@ -137,7 +137,7 @@ class ProductLayer : public Kernel {
   }
   template <class Call>
   [[nodiscard]] ProductCall rest(const Call& call) const {
-    return {call.stream, static_cast<std::byte*>(call.workspace) + copies_};
+    return {stream_of(call), static_cast<std::byte*>(call.workspace) + copies_};
   }
 
   std::unique_ptr<Products> products_;

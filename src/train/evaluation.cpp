@@ -6,6 +6,7 @@
 #include <span>
 
 #include "comm/reduce/shard_assignment.hpp"
+#include "comm/transport/recorded.hpp"
 #include "exec/thread_counts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
@@ -86,7 +87,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       shards_(shards_for(set.size(), options.shard_samples)),
       executor_(make_executor(graph, communicator, device, pool, options)),
       loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
-      source_(loader_, graph, communicator.recorder()) {
+      source_(loader_, graph, comm::recorder_of(communicator)) {
   executor_->fill_inputs(options.filler);
   use_counts(comm::equal_counts(shards_, communicator.size()));
 }

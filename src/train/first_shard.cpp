@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/transport/recorded.hpp"
 #include "core/spans.hpp"
 #include "input/loader_source.hpp"
 #include "optim/loss_scaling.hpp"
@@ -28,7 +29,7 @@ std::string hash_of_first_shard(const RunContext& run, const input::PreparedData
   const Job& job = run.job;
   data::Loader loader(*data.train, data.pipeline(job, *data.train, true), first_step_of(job));
   loader.assign(0, {0});
-  input::LoaderSource source(loader, graph, run.communicator.recorder());
+  input::LoaderSource source(loader, graph, comm::recorder_of(run.communicator));
   // An executor of its own: the run's keeps what its GPU fills inputs with from its first use on.
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
@@ -43,7 +44,7 @@ double compare_first_shard(const RunContext& run, const input::PreparedData& dat
                            const exec::ExecutorOptions& how, checkpoint::Progress& progress) {
   if (run.job.exact == Exactness::never || run.device.is_gpu()) return 0;
   const auto start = Clock::now();
-  const ActivityScope activity(run.communicator.recorder().get(), "first shard", 0);
+  const ActivityScope activity(comm::recorder_of(run.communicator).get(), "first shard", 0);
   const std::string hash = hash_of_first_shard(run, data, graph, how);
   const double seconds = seconds_since(start);
   progress.fingerprint += ", first shard " + hash;

@@ -8,6 +8,7 @@
 #include "checkpoint/initialize.hpp"
 #include "comm/reduce/expected_bytes.hpp"
 #include "comm/transport/host_leader.hpp"
+#include "comm/transport/recorded.hpp"
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "exec/thread_counts.hpp"
@@ -166,7 +167,7 @@ void Training::make_loader() {
   options.drawn = gpu_data_.train != nullptr;
   loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(job_, *data_.train, true), options);
   use_shares(options.first_step);
-  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, communicator_.recorder());
+  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, comm::recorder_of(communicator_));
 }
 
 void Training::use_shares(std::uint64_t from_step) {

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "comm/reduce_run.hpp"
+#include "comm/transport/recorded.hpp"
 #include "cuda/checked_transport.hpp"
 #include "cuda/faulty_transport.hpp"
 #include "device/fake_gpu.hpp"
@@ -148,7 +149,7 @@ struct FaultyStep {
         code = error.code();
       }
       seconds = seconds_since(start);
-      activity = communicator.recorder()->activity();
+      activity = recorder_of(communicator)->activity();
     };
     try {
       run_in_threads(2, body);

@@ -89,7 +89,8 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
       const auto layout = ops::convolution_layout(shape);
       if (!seen.emplace(layout.weight.sizes, layout.image.sizes).second) continue;
       const auto ask = [&](Direction direction, bool bias, DType result, const char* what, bool relu = false) {
-        all.push_back({node.name + what, {direction, bias, {node.compute_type, result, node.tf32}, relu}, layout});
+        all.push_back(
+            {node.name + what, {direction, bias, {node.compute_type, result, node.fast_float32}, relu}, layout});
       };
       ask(Direction::output, shape.bias, out.dtype, ": output");
       if (node.epilogue != nullptr) ask(Direction::output, shape.bias, out.dtype, ": output, relu", true);

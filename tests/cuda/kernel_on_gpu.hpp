@@ -19,7 +19,9 @@ class KernelOnGpu final : public Kernel {
   /// The Gpu outlives it.
   KernelOnGpu(KernelRequest request, const KernelFactory& make, device::Gpu& gpu, device::Gpu::Stream stream)
       : request_(std::move(request)), gpu_(gpu), stream_(stream), done_(gpu.make_event()) {
-    request_.stream = gpu.kernel_stream(stream);
+    if (request_.gpu != nullptr) options_ = *request_.gpu;
+    options_.stream = gpu.kernel_stream(stream);
+    request_.gpu = &options_;
     kernel_ = make(request_);
   }
 
@@ -45,7 +47,7 @@ class KernelOnGpu final : public Kernel {
                       .saved = saved,
                       .workspace = workspace.get(),
                       .step = static_cast<const StepContext*>(step[0]),
-                      .stream = request_.stream});
+                      .stream = options_.stream});
     fetch(copies);
   }
 
@@ -72,7 +74,7 @@ class KernelOnGpu final : public Kernel {
                        .add_to = call.add_to,
                        .workspace = workspace.get(),
                        .step = static_cast<const StepContext*>(step[0]),
-                       .stream = request_.stream});
+                       .stream = options_.stream});
     fetch(copies);
   }
 
@@ -151,6 +153,7 @@ class KernelOnGpu final : public Kernel {
   }
 
   KernelRequest request_;
+  GpuKernelOptions options_;
   device::Gpu& gpu_;
   device::Gpu::Stream stream_;
   device::Gpu::Event done_;

@@ -224,12 +224,14 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     if (own) return;
     // Another rank takes the algorithms by their names.
     const auto told = problem.make_kernel([&](KernelRequest request) {
-      request.algorithms = on_gpu->algorithms();
+      const GpuKernelOptions options{.algorithms = on_gpu->algorithms()};
+      request.gpu = &options;
       return gpu.make(*made, request);
     });
     EXPECT_EQ(difference(first, compute(problem, *told), 0), "") << title(problem) << ", " << one.name << ", told";
     const auto rounding = problem.make_kernel([&](KernelRequest request) {
-      request.tf32 = true;
+      const GpuKernelOptions options{.tf32 = true};
+      request.gpu = &options;
       return gpu.make(*made, request);
     });
     EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *rounding), kTf32), "")

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "device/fake_gpu.hpp"
+#include "device/gpu/kernel_options.hpp"
 #include "lockstep/op.hpp"
 #include "ops/relu_after.hpp"
 #include "ops/reordered.hpp"
@@ -16,7 +17,7 @@ namespace lockstep::exec {
 class CheckedKernel final : public Kernel {
  public:
   CheckedKernel(KernelRequest request, std::unique_ptr<Kernel> kernel)
-      : request_(std::move(request)), kernel_(std::move(kernel)) {}
+      : request_(std::move(request)), wanted_(request_.gpu->algorithms), kernel_(std::move(kernel)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
@@ -25,8 +26,7 @@ class CheckedKernel final : public Kernel {
   /// STAND_IN_ALGORITHMS_TAKEN it is the one that was asked for, if any; and evaluations must then compute by rank 0's.
   [[nodiscard]] std::string algorithms() const override {
     const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    return !request_.algorithms.empty() && takes_algorithms() ? request_.algorithms
-                                                              : algorithms_of(rank == nullptr ? "0" : rank);
+    return !wanted_.empty() && takes_algorithms() ? wanted_ : algorithms_of(rank == nullptr ? "0" : rank);
   }
 
   void forward(const ForwardCall& call) override {
@@ -52,26 +52,26 @@ class CheckedKernel final : public Kernel {
   }
 
   void check_forward(const ForwardCall& call, void (Kernel::*run)(const ForwardCall&)) {
-    read(call.stream, call.inputs, request_.inputs);
-    read(call.stream, call.parameters, request_.parameters);
-    read(call.stream, call.states, request_.states);
-    write(call.stream, call.statistics, request_.states);
-    write(call.stream, call.outputs, request_.outputs);
-    write(call.stream, call.saved, request_.saved);
-    write(call.stream, call.workspace, workspace_bytes());
-    read(call.stream, call.step, sizeof(StepContext));
+    read(stream_of(call), call.inputs, request_.inputs);
+    read(stream_of(call), call.parameters, request_.parameters);
+    read(stream_of(call), call.states, request_.states);
+    write(stream_of(call), call.statistics, request_.states);
+    write(stream_of(call), call.outputs, request_.outputs);
+    write(stream_of(call), call.saved, request_.saved);
+    write(stream_of(call), call.workspace, workspace_bytes());
+    read(stream_of(call), call.step, sizeof(StepContext));
     (kernel_.get()->*run)(call);
   }
   void check_backward(const BackwardCall& call) {
-    read(call.stream, call.inputs, request_.inputs);
-    read(call.stream, call.parameters, request_.parameters);
-    read(call.stream, call.outputs, request_.outputs);
-    read(call.stream, call.saved, request_.saved);
-    read(call.stream, call.output_gradients, request_.outputs);
-    write(call.stream, call.input_gradients, request_.inputs);
-    write(call.stream, call.parameter_gradients, request_.parameters);
-    write(call.stream, call.workspace, workspace_bytes());
-    read(call.stream, call.step, sizeof(StepContext));
+    read(stream_of(call), call.inputs, request_.inputs);
+    read(stream_of(call), call.parameters, request_.parameters);
+    read(stream_of(call), call.outputs, request_.outputs);
+    read(stream_of(call), call.saved, request_.saved);
+    read(stream_of(call), call.output_gradients, request_.outputs);
+    write(stream_of(call), call.input_gradients, request_.inputs);
+    write(stream_of(call), call.parameter_gradients, request_.parameters);
+    write(stream_of(call), call.workspace, workspace_bytes());
+    read(stream_of(call), call.step, sizeof(StepContext));
     kernel_->backward(call);
   }
 
@@ -101,7 +101,7 @@ class CheckedKernel final : public Kernel {
     Lists lists;
     Call held = call;
     hold(held, lists);
-    fake(call.stream).enqueue(call.stream->handle, [held, lists, check] { check(held); });
+    fake(stream_of(call)).enqueue(stream_of(call)->handle, [held, lists, check] { check(held); });
   }
 
   using Specs = std::vector<TensorSpec>;
@@ -128,6 +128,7 @@ class CheckedKernel final : public Kernel {
   static device::FakeGpu& fake(GpuStream* stream) { return dynamic_cast<device::FakeGpu&>(stream->gpu); }
 
   KernelRequest request_;
+  std::string wanted_;  ///< GpuKernelOptions::algorithms
   std::unique_ptr<Kernel> kernel_;
 };
 

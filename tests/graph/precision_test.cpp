@@ -108,8 +108,8 @@ TEST_F(Precision, Float16IsKeptWhereBfloat16Is) {
 TEST_F(Precision, Tf32IsForProductsOnly) {
   const ValueId a = add("product", {x_}), b = add("act", {a});
   allow_tf32(builder_.graph());
-  EXPECT_TRUE(builder_.graph().nodes[0].tf32);
-  EXPECT_FALSE(builder_.graph().nodes[1].tf32);
+  EXPECT_TRUE(builder_.graph().nodes[0].fast_float32);
+  EXPECT_FALSE(builder_.graph().nodes[1].fast_float32);
   EXPECT_EQ(builder_.graph().at(b).spec.dtype, DType::f32);
 }
 

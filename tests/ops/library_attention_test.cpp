@@ -64,7 +64,7 @@ class LibraryAttentions : public testing::Test {
                             .output_gradients = one,
                             .input_gradients = wanted,
                             .workspace = workspace,
-                            .stream = reinterpret_cast<GpuStream*>(&stream_)});
+                            .stream = &stream_});
     return calls_.empty() ? NotedAttention::Operands{} : calls_.front();
   }
 

@@ -84,8 +84,8 @@ class LibraryLinears : public testing::Test {
   std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem, const std::string& wanted = "") {
     return problem.make_kernel([&](KernelRequest request) {
       complete(request, setting, problem);
-      request.algorithms = wanted;
-      request.stream = &stream_;
+      const GpuKernelOptions options{&stream_, setting.tf32, wanted};
+      request.gpu = &options;
       return make_played(setting.op, request);
     });
   }
@@ -97,7 +97,6 @@ class LibraryLinears : public testing::Test {
   }
   static void complete(KernelRequest& request, const Setting& setting, const Problem& problem) {
     request.compute_type = setting.type;
-    request.tf32 = setting.tf32;
     for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();
   }
 

@@ -67,8 +67,8 @@ struct RunOptions {
   std::byte junk{0xff};                ///< what fresh memory holds: 0xff makes NaNs
   std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
   std::vector<bool> want_parameters = {};
-  std::uint64_t add_to = 0;     ///< of BackwardCall
-  GpuStream* stream = nullptr;  ///< of all calls
+  std::uint64_t add_to = 0;  ///< of BackwardCall
+  void* stream = nullptr;    ///< of all calls
 };
 
 /// One run of a kernel. What backward does not declare to read is a null pointer to it; its workspace is junk

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/reduce/add.hpp"
+#include "comm/transport/recorded.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/tensor.hpp"
@@ -44,7 +45,7 @@ class HostBufferMemory final : public BufferMemory {
 RankReducer::RankReducer(Communicator& communicator, BucketLayout layout, ReducerOptions options,
                          std::unique_ptr<BufferMemory> memory)
     : communicator_(communicator),
-      recorder_(communicator.recorder() ? communicator.recorder() : std::make_shared<FlightRecorder>()),
+      recorder_(recorder_of(communicator) ? recorder_of(communicator) : std::make_shared<FlightRecorder>()),
       layout_(std::move(layout)),
       options_(options),
       tree_(layout_.shards),

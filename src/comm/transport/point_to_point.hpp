@@ -2,15 +2,14 @@
 // rank that was waited for. Meant for small data: start-up, agreement, parameters' digests.
 #pragma once
 
-#include "core/flight_recorder.hpp"
-#include "lockstep/communicator.hpp"
+#include "comm/transport/recorded.hpp"
 
 namespace lockstep::comm {
 
 /// Tags from here on are the collectives' own.
 inline constexpr int kFirstInternalTag = 1 << 20;
 
-class PointToPointCommunicator : public Communicator {
+class PointToPointCommunicator : public Communicator, public Recorded {
  public:
   void barrier(const Operation& operation) override;
   void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) override;

@@ -1,15 +1,15 @@
 // One rank, alone: collectives are copies, messages to others do not exist.
 #include <algorithm>
 
+#include "comm/transport/recorded.hpp"
 #include "comm/transport/topology.hpp"
-#include "core/flight_recorder.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
 
 namespace {
 
-class SingleCommunicator final : public Communicator {
+class SingleCommunicator final : public Communicator, public comm::Recorded {
  public:
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }

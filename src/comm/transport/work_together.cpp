@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <future>
 
+#include "comm/transport/recorded.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -73,9 +74,9 @@ void WorkProgress::advance() {
 
 std::vector<bool> work_together(Communicator& communicator, const Operation& operation,
                                 const std::function<bool(WorkProgress&)>& work, milliseconds stalled) {
-  WorkProgress progress(communicator.recorder());
+  WorkProgress progress(recorder_of(communicator));
   if (communicator.size() == 1) return {work(progress)};
-  const ActivityScope activity(communicator.recorder().get(), operation.name, operation.step);
+  const ActivityScope activity(recorder_of(communicator).get(), operation.name, operation.step);
   Operation round = operation;
   round.timeout = std::max(operation.timeout, kShortestDeadline);
   const milliseconds patience = std::min(round.timeout / 3, stalled / 2);

@@ -14,12 +14,9 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "device/gpu/kernel_options.hpp"
 
-namespace lockstep {
-
-class GpuStream;
-
-namespace device {
+namespace lockstep::device {
 
 inline constexpr int kBlockThreads = 256;
 inline constexpr int kGroupLanes = 16;
@@ -179,5 +176,4 @@ struct HostGrid {
   }
 };
 
-}  // namespace device
-}  // namespace lockstep
+}  // namespace lockstep::device

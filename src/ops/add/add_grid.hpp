@@ -19,9 +19,9 @@ class AddGrid final : public Kernel {
     const T* sum = input<T>(call, 0);
     for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output<T>(call)) {
       if (relu_ && i + 1 == call.inputs.size()) {
-        Grid::each(call.stream, n_, MapPairFunctor<AddRelu, T>{sum, input<T>(call, i), output<T>(call)});
+        Grid::each(stream_of(call), n_, MapPairFunctor<AddRelu, T>{sum, input<T>(call, i), output<T>(call)});
       } else {
-        Grid::each(call.stream, n_, device::AddFunctor<T>{sum, input<T>(call, i), output<T>(call)});
+        Grid::each(stream_of(call), n_, device::AddFunctor<T>{sum, input<T>(call, i), output<T>(call)});
       }
     }
   }
@@ -29,12 +29,12 @@ class AddGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     if (relu_) {
       const auto* y = static_cast<const T*>(call.outputs[0]);
-      return Grid::each(call.stream, n_,
+      return Grid::each(stream_of(call), n_,
                         MapPairFunctor<ReluGradient, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
     }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
-      if (dx != nullptr) Grid::each(call.stream, n_, device::CopyFunctor<T>{output_gradient<T>(call), dx});
+      if (dx != nullptr) Grid::each(stream_of(call), n_, device::CopyFunctor<T>{output_gradient<T>(call), dx});
     }
   }
 

@@ -18,10 +18,10 @@ std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const
   const auto layout = attention_layout(sizes, *common_element(request));
   const bool training = request.mode == Mode::training;
   if (training && !library_gradients_hold(sizes)) return nullptr;
-  const auto wanted = device::LayerAlgorithms::of(request.algorithms);
+  const auto wanted = device::LayerAlgorithms::of(request.gpu->algorithms);
   const auto plan = [&](CudnnAttention::Direction direction, const std::string& name) {
-    return CudnnAttention::make(request.stream->cudnn_target(), request.stream->place(), direction, layout, training,
-                                {request.node, name});
+    return CudnnAttention::make(request.gpu->stream->cudnn_target(), request.gpu->stream->place(), direction, layout,
+                                training, {request.node, name});
   };
   auto output = plan(CudnnAttention::Direction::output, wanted.output);
   auto gradients = training && output ? plan(CudnnAttention::Direction::gradients, wanted.input_gradient)
@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const
 
 std::unique_ptr<Kernel> make_attention_cuda(const KernelRequest& request) {
   const auto element = common_element(request);
-  if (request.stream != nullptr && element && is_low_precision(*element)) {
+  if (request.gpu != nullptr && element && is_low_precision(*element)) {
     const AttentionSizes sizes(*request.attributes, request.inputs);
     return sizes.batch == 0 || sizes.queries == 0 ? nullptr : make_cudnn_attention(request, sizes);
   }

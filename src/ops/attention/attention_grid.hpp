@@ -273,7 +273,7 @@ class AttentionGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     auto* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
-    Grid::rows(call.stream, query_rows(),
+    Grid::rows(stream_of(call), query_rows(),
                AttentionForwardFunctor{heads_of_inputs<const float>(call.inputs, sizes_),
                                        heads_of_output(output(call), sizes_), log_sums,
                                        static_cast<float*>(call.workspace), sizes_, scale_});
@@ -289,12 +289,12 @@ class AttentionGrid final : public Kernel {
                              sizes_,
                              scale_};
     const auto gradients = heads_of_inputs<float>(call.input_gradients, sizes_);
-    Grid::rows(call.stream, query_rows(), AttentionDotsFunctor{seen, dots});
+    Grid::rows(stream_of(call), query_rows(), AttentionDotsFunctor{seen, dots});
     if (gradients.q.data != nullptr) {
-      Grid::rows(call.stream, query_rows(), AttentionQueryGradientFunctor{seen, dots, gradients.q, scores});
+      Grid::rows(stream_of(call), query_rows(), AttentionQueryGradientFunctor{seen, dots, gradients.q, scores});
     }
     if (gradients.k.data == nullptr && gradients.v.data == nullptr) return;
-    Grid::rows(call.stream, key_rows(), AttentionKeyGradientFunctor{seen, dots, gradients.k, gradients.v, scores});
+    Grid::rows(stream_of(call), key_rows(), AttentionKeyGradientFunctor{seen, dots, gradients.k, gradients.v, scores});
   }
 
  private:

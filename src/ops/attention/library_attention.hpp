@@ -60,7 +60,7 @@ class LibraryAttention final : public Kernel {
   void forward(const ForwardCall& call) override {
     const auto in = heads_of_inputs<const Half>(call.inputs, sizes_);
     auto* log_sums = gradients_ ? static_cast<float*>(call.saved[0]) : nullptr;
-    output_.run(*call.stream,
+    output_.run(*stream_of(call),
                 {.q = in.q.data, .k = in.k.data, .v = in.v.data, .out = call.outputs[0], .log_sums = log_sums},
                 call.workspace);
   }
@@ -71,7 +71,7 @@ class LibraryAttention final : public Kernel {
     if (wanted.q.data == nullptr && wanted.k.data == nullptr && wanted.v.data == nullptr) return;
     const GradientPlaces to =
         gradient_places(sizes_, wanted, static_cast<std::byte*>(call.workspace) + library_bytes());
-    gradients_->run(*call.stream,
+    gradients_->run(*stream_of(call),
                     {.q = in.q.data,
                      .k = in.k.data,
                      .v = in.v.data,

@@ -73,12 +73,12 @@ class AvgPoolGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const WindowShape& image = shape_.pool.image;
-    Grid::each(call.stream, outputs_,
+    Grid::each(stream_of(call), outputs_,
                AvgPoolFunctor<T>{input<T>(call), output<T>(call), shape_,
                                  ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
   void backward(const BackwardCall& call) override {
-    Grid::each(call.stream, inputs_,
+    Grid::each(stream_of(call), inputs_,
                AvgPoolGradientFunctor<T>{output_gradient<T>(call), input_gradient<T>(call), shape_,
                                          CoveringWindows(shape_.pool.window, shape_.pool.image)});
   }

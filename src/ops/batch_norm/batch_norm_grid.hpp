@@ -240,16 +240,16 @@ class BatchNormGrid final : public Kernel {
     const auto *weight = parameter(call, 0), *mean = static_cast<const float*>(call.states[0]);
     if (training_) {
       auto *saved_mean = static_cast<float*>(call.saved[0]), *inverse = static_cast<float*>(call.saved[1]);
-      Grid::each(call.stream, sums(),
+      Grid::each(stream_of(call), sums(),
                  BlockMomentsFunctor<T>{input<T>(call), first, second, blocks_, Divisor(channels_)});
       const auto* moments = add<Moments>(call, BlockMoments{first, second, blocks_, channels_});
-      Grid::each(call.stream, channels_,
+      Grid::each(stream_of(call), channels_,
                  MomentsFunctor{moments, weight, saved_mean, inverse, scale, call.statistics[0], call.statistics[1],
                                 blocks_.rows, epsilon_});
       mean = saved_mean;
     } else {
       const auto* variance = static_cast<const float*>(call.states[1]);
-      Grid::each(call.stream, channels_, InferenceScaleFunctor{variance, weight, scale, epsilon_});
+      Grid::each(stream_of(call), channels_, InferenceScaleFunctor{variance, weight, scale, epsilon_});
     }
     normalize(call, mean, scale);
   }
@@ -258,7 +258,7 @@ class BatchNormGrid final : public Kernel {
   void recompute(const ForwardCall& call) override {
     float* const scale = scratch(call.workspace).a;
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
-    Grid::each(call.stream, channels_, TrainingScaleFunctor{inverse, parameter(call, 0), scale});
+    Grid::each(stream_of(call), channels_, TrainingScaleFunctor{inverse, parameter(call, 0), scale});
     normalize(call, mean, scale);
   }
 
@@ -269,14 +269,14 @@ class BatchNormGrid final : public Kernel {
     const T* x = input<T>(call);
     const NormalizedGradient<T> gradient{output_gradient<T>(call),
                                          relu_ ? static_cast<const T*>(call.outputs[0]) : nullptr};
-    Grid::each(call.stream, sums(),
+    Grid::each(stream_of(call), sums(),
                BlockGradientSumsFunctor<T>{x, gradient, mean, first, second, blocks_, Divisor(channels_)});
     const auto* totals = add<GradientTotals>(call, BlockGradients{first, second, channels_});
-    Grid::each(call.stream, channels_,
+    Grid::each(stream_of(call), channels_,
                ChannelGradientFunctor{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
                                       call.parameter_gradients[1], factors, blocks_.rows});
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
-      Grid::each(call.stream, elements(),
+      Grid::each(stream_of(call), elements(),
                  NormalizeGradientFunctor<T>{x, gradient, mean, factors, dx, Divisor(channels_)});
     }
   }
@@ -290,7 +290,7 @@ class BatchNormGrid final : public Kernel {
   template <class Total, class Call, class Terms>
   [[nodiscard]] const Total* add(const Call& call, const Terms& terms) const {
     auto* const totals = static_cast<Total*>(call.workspace);
-    launch_row_sums<Grid>(call.stream, terms, blocks_.count(), channels_, totals, totals + channels_);
+    launch_row_sums<Grid>(stream_of(call), terms, blocks_.count(), channels_, totals, totals + channels_);
     return totals;
   }
   /// Two sums of each block and channel, three values of each channel.
@@ -303,7 +303,7 @@ class BatchNormGrid final : public Kernel {
     return {first, first + sums(), a, a + channels_, a + 2 * channels_};
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
-    Grid::each(call.stream, elements(),
+    Grid::each(stream_of(call), elements(),
                NormalizeFunctor<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), Divisor(channels_),
                                    relu_});
   }

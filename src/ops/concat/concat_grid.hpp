@@ -36,7 +36,7 @@ class ConcatGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(call.stream, outer_ * places_[i].run.value(),
+      Grid::each(stream_of(call), outer_ * places_[i].run.value(),
                  ScatterFunctor<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
     }
   }
@@ -44,7 +44,7 @@ class ConcatGrid final : public Kernel {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
       if (dx == nullptr) continue;
-      Grid::each(call.stream, outer_ * places_[i].run.value(),
+      Grid::each(stream_of(call), outer_ * places_[i].run.value(),
                  GatherFunctor<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
     }
   }

@@ -46,12 +46,12 @@ class CudnnConv final : public LayerProducts {
         output_type_(request.outputs[0].dtype),
         filter_(filter_of(shape)) {
     const device::ConvolutionLayout layout = convolution_layout(shape);
-    const auto wanted = device::LayerAlgorithms::of(request.algorithms);
+    const auto wanted = device::LayerAlgorithms::of(request.gpu->algorithms);
     const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
                           bool relu = false) {
       const bool bias = shape.bias && direction == Direction::output,
-                 tf32 = request.tf32 || is_low_precision(compute_type_);
-      return CudnnConvolution::make(request.stream->cudnn_target(), request.stream->place(),
+                 tf32 = request.gpu->tf32 || is_low_precision(compute_type_);
+      return CudnnConvolution::make(request.gpu->stream->cudnn_target(), request.gpu->stream->place(),
                                     {direction, bias, {factors, result, tf32}, relu}, layout, {request.node, name});
     };
     std::string of_output = wanted.output;
@@ -158,7 +158,7 @@ class CudnnConv final : public LayerProducts {
 
 std::unique_ptr<Kernel> make_conv_cuda(const KernelRequest& request) {
   auto products = make_conv_products<CudaGrid>(request);
-  if (products != nullptr && request.stream != nullptr && request.outputs[0].elements() > 0) {
+  if (products != nullptr && request.gpu != nullptr && request.outputs[0].elements() > 0) {
     ConvShape shape = conv_shape(*request.attributes, request.inputs[0]);
     shape.channels_last = request.channels_last;
     products = std::make_unique<CudnnConv>(request, shape, std::move(products));

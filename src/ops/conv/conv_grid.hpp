@@ -183,7 +183,7 @@ class ConvLayer final : public ProductLayer<Grid> {
   template <class T, class To>
   void launch(const BackwardCall& call, void* to) const {
     const auto *y = static_cast<const T*>(call.outputs[0]), *dy = static_cast<const T*>(call.output_gradients[0]);
-    Grid::each(call.stream, output_.elements(), ReluGradientFunctor<T, To>{y, dy, static_cast<To*>(to)});
+    Grid::each(stream_of(call), output_.elements(), ReluGradientFunctor<T, To>{y, dy, static_cast<To*>(to)});
   }
 
   bool relu_;

@@ -122,8 +122,8 @@ class LogLossGrid final : public Kernel {
     auto* losses = static_cast<float*>(call.workspace);
     RowNormalizers saved{};
     if (!call.saved.empty()) saved = {static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1])};
-    Grid::rows(call.stream, rows_.rows(), LogLossFunctor{rows, losses, saved});
-    Grid::rows(call.stream, rows_.batch,
+    Grid::rows(stream_of(call), rows_.rows(), LogLossFunctor{rows, losses, saved});
+    Grid::rows(stream_of(call), rows_.batch,
                SampleSumFunctor{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
   void backward(const BackwardCall& call) override {
@@ -131,9 +131,11 @@ class LogLossGrid final : public Kernel {
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     const auto *maximum = static_cast<const float*>(call.saved[0]), *log_sum = static_cast<const float*>(call.saved[1]);
     float* const dx = input_gradient(call);
-    if (rows_.soft) return Grid::rows(call.stream, rows_.rows(), WeightsGradientFunctor{rows, maximum, log_sum, dx});
+    if (rows_.soft)
+      return Grid::rows(stream_of(call), rows_.rows(), WeightsGradientFunctor{rows, maximum, log_sum, dx});
     const Divisor classes(rows_.classes);
-    Grid::each(call.stream, rows_.rows() * rows_.classes, LabelGradientFunctor{rows, classes, maximum, log_sum, dx});
+    Grid::each(stream_of(call), rows_.rows() * rows_.classes,
+               LabelGradientFunctor{rows, classes, maximum, log_sum, dx});
   }
 
  private:

@@ -39,10 +39,10 @@ class DropoutGrid final : public Kernel {
         threshold_(dropout_threshold(rate)),
         scale_(static_cast<float>(1 / (1 - rate))) {}
 
-  void forward(const ForwardCall& call) override { apply(call.stream, call.step, input<T>(call), output<T>(call)); }
+  void forward(const ForwardCall& call) override { apply(stream_of(call), call.step, input<T>(call), output<T>(call)); }
   void backward(const BackwardCall& call) override {
     T* dx = input_gradient<T>(call);
-    if (dx != nullptr) apply(call.stream, call.step, output_gradient<T>(call), dx);
+    if (dx != nullptr) apply(stream_of(call), call.step, output_gradient<T>(call), dx);
   }
 
  private:

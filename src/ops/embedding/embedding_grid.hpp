@@ -91,7 +91,7 @@ class EmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.stream, positions_ * width_,
+    Grid::each(stream_of(call), positions_ * width_,
                EmbeddingFunctor<T>{ids(call), weight, output<T>(call), vocabulary_, width_});
   }
 
@@ -99,9 +99,9 @@ class EmbeddingGrid final : public Kernel {
     float* dw = call.parameter_gradients[0];
     if (dw == nullptr) return;
     const PositionLinks links{static_cast<std::int32_t*>(call.workspace), vocabulary_};
-    Grid::each(call.stream, vocabulary_ + positions_, ClearLinksFunctor{links});
-    Grid::rows(call.stream, positions_, LinkPositionsFunctor{ids(call), links});
-    Grid::each(call.stream, vocabulary_ * width_,
+    Grid::each(stream_of(call), vocabulary_ + positions_, ClearLinksFunctor{links});
+    Grid::rows(stream_of(call), positions_, LinkPositionsFunctor{ids(call), links});
+    Grid::each(stream_of(call), vocabulary_ * width_,
                EmbeddingGradientFunctor<T>{output_gradient<T>(call), links, dw, width_});
   }
 

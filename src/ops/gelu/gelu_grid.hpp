@@ -73,16 +73,16 @@ class GeluGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     if (training_) {
-      Grid::each(call.stream, n_,
+      Grid::each(stream_of(call), n_,
                  GeluTraining<Phi, T>{input<T>(call), output<T>(call), static_cast<float*>(call.saved[0])});
     } else {
-      Grid::each(call.stream, n_, MapFunctor<GeluForward<Phi>, T>{input<T>(call), output<T>(call)});
+      Grid::each(stream_of(call), n_, MapFunctor<GeluForward<Phi>, T>{input<T>(call), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const auto* slope = static_cast<const float*>(call.saved[0]);
-    Grid::each(call.stream, n_,
+    Grid::each(stream_of(call), n_,
                MapPairFunctor<Product, T, float>{output_gradient<T>(call), slope, input_gradient<T>(call)});
   }
 

@@ -92,9 +92,9 @@ class GlobalPoolGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     if (maximum_) {
       auto* winner = training_ ? static_cast<std::int32_t*>(call.saved[0]) : nullptr;
-      Grid::each(call.stream, outputs_, LargestOfPixelsFunctor<T>{input<T>(call), output<T>(call), winner, shape_});
+      Grid::each(stream_of(call), outputs_, LargestOfPixelsFunctor<T>{input<T>(call), output<T>(call), winner, shape_});
     } else {
-      Grid::each(call.stream, outputs_, MeanOfPixelsFunctor<T>{input<T>(call), output<T>(call), shape_});
+      Grid::each(stream_of(call), outputs_, MeanOfPixelsFunctor<T>{input<T>(call), output<T>(call), shape_});
     }
   }
 
@@ -103,9 +103,9 @@ class GlobalPoolGrid final : public Kernel {
     T* dx = input_gradient<T>(call);
     if (maximum_) {
       const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
-      Grid::each(call.stream, outputs_, LargestGradientFunctor<T>{dy, winner, dx, shape_});
+      Grid::each(stream_of(call), outputs_, LargestGradientFunctor<T>{dy, winner, dx, shape_});
     } else {
-      Grid::each(call.stream, outputs_, MeanGradientFunctor<T>{dy, dx, shape_});
+      Grid::each(stream_of(call), outputs_, MeanGradientFunctor<T>{dy, dx, shape_});
     }
   }
 

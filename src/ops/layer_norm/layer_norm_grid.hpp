@@ -74,7 +74,7 @@ class LayerNormGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    Grid::rows(call.stream, rows_.count,
+    Grid::rows(stream_of(call), rows_.count,
                LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
                                    save ? static_cast<float*>(call.saved[0]) : nullptr,
                                    save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
@@ -96,14 +96,15 @@ class LayerNormGrid final : public Kernel {
     // Last, since it may be written over x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.stream, rows_.count, LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, dx, rows_.size});
+      Grid::rows(stream_of(call), rows_.count,
+                 LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, dx, rows_.size});
     }
   }
 
  private:
   template <class Terms>
   void sum(const BackwardCall& call, const Terms& terms, float* total) const {
-    launch_row_sums<Grid>(call.stream, terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
+    launch_row_sums<Grid>(stream_of(call), terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
   }
 
   Rows rows_;

@@ -22,10 +22,12 @@ class LibraryLinear final : public GeluProducts {
       : own_(std::move(own)), in_(request.inputs[0]), out_(request.outputs[0]), features_(out_.shape.back()) {
     const LinearSizes sizes = linear_sizes(request);
     const bool bias = request.parameters.size() > 1;
-    const auto types = [&](DType result) { return device::ProductTypes{request.compute_type, result, request.tf32}; };
-    const auto wanted = device::LayerAlgorithms::of(request.algorithms);
+    const auto types = [&](DType result) {
+      return device::ProductTypes{request.compute_type, result, request.gpu->tf32};
+    };
+    const auto wanted = device::LayerAlgorithms::of(request.gpu->algorithms);
     const auto make = [&](const device::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
-      return Product::make(*request.stream, product, forms, {request.node, name});
+      return Product::make(*request.gpu->stream, product, forms, {request.node, name});
     };
     output_ = make(output_product(sizes), output_forms(sizes, types(out_.dtype), bias, gelu), wanted.output);
     if (request.mode != Mode::training) return;

@@ -11,7 +11,7 @@ using device::CudaGrid;
 
 std::unique_ptr<GeluProducts> make_lt_linear(const KernelRequest& request, GeluAt gelu) {
   auto own = make_linear_products<CudaGrid>(request);
-  if (own == nullptr || request.stream == nullptr) return own;
+  if (own == nullptr || request.gpu == nullptr) return own;
   return std::make_unique<LibraryLinear<CudaGrid, device::LtProduct>>(request, gelu, std::move(own));
 }
 

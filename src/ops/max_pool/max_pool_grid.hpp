@@ -66,14 +66,14 @@ class MaxPoolGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     auto* winner = training_ ? static_cast<std::uint8_t*>(call.saved[0]) : nullptr;
     const WindowShape& image = shape_.image;
-    Grid::each(call.stream, outputs_,
+    Grid::each(stream_of(call), outputs_,
                MaxPoolFunctor<T>{input<T>(call), output<T>(call), winner, shape_,
                                  ImageDivisors(image.out_height, image.out_width, image.channels)});
   }
 
   void backward(const BackwardCall& call) override {
     const auto* winner = static_cast<const std::uint8_t*>(call.saved[0]);
-    Grid::each(call.stream, inputs_,
+    Grid::each(stream_of(call), inputs_,
                MaxPoolGradientFunctor<T>{output_gradient<T>(call), winner, input_gradient<T>(call),
                                          CoveringWindows(shape_.window, shape_.image)});
   }

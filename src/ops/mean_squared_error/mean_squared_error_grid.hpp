@@ -32,12 +32,12 @@ class MeanSquaredErrorGrid final : public Kernel {
   MeanSquaredErrorGrid(std::int64_t batch, std::int64_t size) : batch_(batch), size_(size) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::rows(call.stream, batch_,
+    Grid::rows(stream_of(call), batch_,
                SquaredErrorFunctor{input(call, 0), input(call, 1), output(call, 0), output(call, 1), size_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.stream, batch_ * size_,
+    Grid::each(stream_of(call), batch_ * size_,
                MapPairFunctor<SquaredErrorGradient, float>{input(call, 0), input(call, 1), input_gradient(call)});
   }
 

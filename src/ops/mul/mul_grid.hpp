@@ -13,7 +13,7 @@ class MulGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const T* product = input<T>(call, 0);
     for (std::size_t i = 1; i < call.inputs.size(); ++i, product = output<T>(call)) {
-      Grid::each(call.stream, n_, MapPairFunctor<Product, T>{product, input<T>(call, i), output<T>(call)});
+      Grid::each(stream_of(call), n_, MapPairFunctor<Product, T>{product, input<T>(call, i), output<T>(call)});
     }
   }
   void backward(const BackwardCall& call) override {
@@ -28,7 +28,7 @@ class MulGrid final : public Kernel {
     const T* product = output_gradient<T>(call);
     for (std::size_t other = 0; other < call.inputs.size(); ++other) {
       if (other == wanted) continue;
-      Grid::each(call.stream, n_, MapPairFunctor<Product, T>{product, input<T>(call, other), dx});
+      Grid::each(stream_of(call), n_, MapPairFunctor<Product, T>{product, input<T>(call, other), dx});
       product = dx;
     }
   }

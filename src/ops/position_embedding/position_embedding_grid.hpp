@@ -37,16 +37,16 @@ class PositionEmbeddingGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    Grid::each(call.stream, batch_ * used_,
+    Grid::each(stream_of(call), batch_ * used_,
                PositionEmbeddingFunctor<T>{input<T>(call), weight, output<T>(call), used_});
   }
 
   void backward(const BackwardCall& call) override {
     const T* dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr)
-      Grid::each(call.stream, batch_ * used_, device::CopyFunctor<T>{dy, dx});
+      Grid::each(stream_of(call), batch_ * used_, device::CopyFunctor<T>{dy, dx});
     float* dw = call.parameter_gradients[0];
-    if (dw != nullptr) Grid::each(call.stream, size_, PositionEmbeddingGradientFunctor<T>{dy, dw, batch_, used_});
+    if (dw != nullptr) Grid::each(stream_of(call), size_, PositionEmbeddingGradientFunctor<T>{dy, dw, batch_, used_});
   }
 
  private:

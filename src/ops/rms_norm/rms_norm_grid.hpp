@@ -60,7 +60,7 @@ class RmsNormGrid final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     Grid::rows(
-        call.stream, rows_.count,
+        stream_of(call), rows_.count,
         RmsNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
@@ -73,11 +73,11 @@ class RmsNormGrid final : public Kernel {
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(call.stream, rows_.count, RmsNormGradientFunctor<T>{x, dy, saved, weight, dx, rows_.size});
+      Grid::rows(stream_of(call), rows_.count, RmsNormGradientFunctor<T>{x, dy, saved, weight, dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      launch_row_sums<Grid>(call.stream, ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count, rows_.size,
-                            dw, static_cast<float*>(call.workspace));
+      launch_row_sums<Grid>(stream_of(call), ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count,
+                            rows_.size, dw, static_cast<float*>(call.workspace));
     }
   }
 

@@ -24,11 +24,11 @@ class ScaleGrid final : public Kernel {
   ScaleGrid(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.stream, n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_});
+    Grid::each(stream_of(call), n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_});
   }
   void backward(const BackwardCall& call) override {
     T* dx = input_gradient<T>(call);
-    if (dx != nullptr) Grid::each(call.stream, n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_});
+    if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_});
   }
 
  private:

@@ -46,12 +46,12 @@ class SoftmaxGrid final : public Kernel {
  public:
   explicit SoftmaxGrid(Rows rows) : rows_(rows) {}
   void forward(const ForwardCall& call) override {
-    Grid::rows(call.stream, rows_.count, SoftmaxFunctor<T>{input<T>(call), output<T>(call), rows_.size});
+    Grid::rows(stream_of(call), rows_.count, SoftmaxFunctor<T>{input<T>(call), output<T>(call), rows_.size});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const auto* y = static_cast<const T*>(call.outputs[0]);
-    Grid::rows(call.stream, rows_.count,
+    Grid::rows(stream_of(call), rows_.count,
                SoftmaxGradientFunctor<T>{y, output_gradient<T>(call), input_gradient<T>(call), rows_.size});
   }
 

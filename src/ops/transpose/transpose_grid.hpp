@@ -42,11 +42,11 @@ class TransposeGrid final : public Kernel {
   explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(call.stream, n_, GatherFunctor<TransposePlace, T>{input<T>(call), output<T>(call), place_});
+    Grid::each(stream_of(call), n_, GatherFunctor<TransposePlace, T>{input<T>(call), output<T>(call), place_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    Grid::each(call.stream, n_,
+    Grid::each(stream_of(call), n_,
                ScatterFunctor<TransposePlace, T>{output_gradient<T>(call), input_gradient<T>(call), place_});
   }
 
