@@ -35,7 +35,8 @@ set_target_properties(lockstep_cuda PROPERTIES
 # constexpr in a public header, which knows nothing of GPUs.
 target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror,-ffp-contract=off>")
-target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src
+  ${LOCKSTEP_OPTIM_HEADERS})
 target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
 target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm_transport
   CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)

@@ -1,8 +1,9 @@
-// Attributes: the typed settings of an op, a model or an augmentation step. They are declared once, and used by the
+// Attributes: the typed settings of an op, a model, an optimizer and so on. They are declared once, and used by the
 // parser of job files, the JSON Schema, `lockstep show` and the op itself.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,10 +12,18 @@
 
 namespace lockstep {
 
-using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+/// A length of time in a training: "3 epochs" or "200 steps".
+struct Span {
+  double amount = 0;
+  bool epochs = false;
+  [[nodiscard]] std::int64_t steps(std::int64_t steps_per_epoch) const;  ///< rounded to the nearest
+  bool operator==(const Span&) const = default;
+};
 
-/// integers: one integer, a list of them, or one of the spec's `choices`.
-enum class AttributeKind { boolean, integer, number, text, integers };
+using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<Span>>;
+
+/// integers: one integer, a list of them, or one of the spec's `choices`. spans: a list of them, none of length 0.
+enum class AttributeKind { boolean, integer, number, text, integers, spans };
 
 struct AttributeSpec {
   std::string name;
@@ -23,6 +32,7 @@ struct AttributeSpec {
   std::optional<Attribute> default_value = {};       ///< absent: the attribute is required, unless `optional`
   bool optional = false;                             ///< may be absent, and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
+  bool above_minimum = false;                        ///< the minimum itself is out of range
   bool below_maximum = false;                        ///< the maximum itself is out of range
   std::vector<std::string> choices = {};             ///< for text
 };
@@ -42,6 +52,7 @@ class Attributes {
   [[nodiscard]] double number(const std::string& name) const;  ///< an integer is a number too
   [[nodiscard]] const std::string& text(const std::string& name) const { return std::get<std::string>(at(name)); }
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;
+  [[nodiscard]] const std::vector<Span>& spans(const std::string& name) const;
   [[nodiscard]] const std::map<std::string, Attribute>& all() const { return values_; }
   bool operator==(const Attributes&) const = default;
 
@@ -50,10 +61,19 @@ class Attributes {
   std::map<std::string, Attribute> values_;
 };
 
-/// Adds the defaults that are missing, for code that builds graphs in C++. Throws Error(configuration) for an unknown
-/// name, a wrong kind or a value out of range. `what` names the owner in messages: "op 'conv'".
-[[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what);
+/// A rule that one attribute alone cannot state.
+struct AttributeCheck {
+  std::vector<std::string> attributes;  ///< that it reads; a problem is reported at the first
+  /// "expected ..., found ..."; empty: all is well.
+  std::function<std::string(const Attributes&)> problem;
+};
 
+/// Adds the defaults that are missing, for code that builds jobs and graphs in C++. Throws Error(configuration) for an
+/// unknown name, a wrong kind, a value out of range or a check that fails. `what` names the owner in messages: "op 'conv'".
+[[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what,
+                                  const std::vector<AttributeCheck>& checks = {});
+
+[[nodiscard]] std::string to_string(const Span& span);
 [[nodiscard]] std::string to_string(const Attribute& value);
 
 }  // namespace lockstep

@@ -81,27 +81,21 @@ struct DataOptions {
 };
 
 struct OptimizerOptions {
-  std::string kind = "sgd";  ///< sgd | adam | adamw
-  double momentum = 0;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0;
-  bool decay_all = false;  ///< also norms and biases
+  std::string kind = "sgd";  ///< sgd, adam, adamw, or a user's own
+  Attributes attributes;
 };
 
-struct Span {  ///< "3 epochs" or "200 steps"
-  double amount = 0;
-  bool epochs = false;
+/// What the learning rate does after the warm-up.
+struct ScheduleOptions {
+  std::string kind = "constant";  ///< constant, steps, linear, cosine, or a user's own
+  Attributes attributes;
 };
 
 struct LearningRateOptions {
   double peak = 0.01;
-  Span warmup;                        ///< linear from peak / (steps of warm-up)
-  std::string schedule = "constant";  ///< constant | steps | linear | cosine
-  double final = 0;                   ///< linear, cosine: the rate at the end
-  std::vector<Span> milestones;       ///< steps
-  double factor = 0.1;                ///< steps
-  std::int64_t reference_batch = 0;   ///< linear scaling: peak is multiplied by batch_size / reference_batch; 0: off
+  Span warmup;  ///< linear from peak / (steps of warm-up)
+  ScheduleOptions schedule;
+  std::int64_t reference_batch = 0;  ///< linear scaling: peak is multiplied by batch_size / reference_batch; 0: off
 };
 
 struct LossOptions {

@@ -14,7 +14,9 @@
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/op.hpp"
+#include "lockstep/optimizer.hpp"
 #include "lockstep/run_watcher.hpp"
+#include "lockstep/schedule.hpp"
 
 namespace lockstep {
 
@@ -22,6 +24,8 @@ namespace lockstep {
 struct Registries {
   OpRegistry ops;
   ModelRegistry models;
+  OptimizerRegistry optimizers;
+  ScheduleRegistry schedules;
   AugmentRegistry augmentations;
   static Registries built_in();
 };

@@ -14,7 +14,9 @@ namespace {
 
 Number limited(const AttributeSpec& spec) {
   Number limits = number();
-  if (spec.minimum) limits = std::move(limits).at_least(*spec.minimum);
+  if (spec.minimum) {
+    limits = spec.above_minimum ? std::move(limits).above(*spec.minimum) : std::move(limits).at_least(*spec.minimum);
+  }
   if (spec.maximum) {
     limits = spec.below_maximum ? std::move(limits).below(*spec.maximum) : std::move(limits).at_most(*spec.maximum);
   }
@@ -102,6 +104,8 @@ Is<Attributes> attribute(const AttributeSpec& spec) {
       return rule_for<double>(spec, limited(spec));
     case AttributeKind::text:
       return rule_for<std::string>(spec, text().one_of(spec.choices));
+    case AttributeKind::spans:
+      return rule_for<std::vector<Span>>(spec, list_of(span(false)));
     case AttributeKind::integers:
       break;
   }

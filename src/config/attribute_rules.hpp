@@ -1,4 +1,4 @@
-// Rules for what the catalogue declares: the settings of ops, zoo models, losses and augmentation.
+// Rules for what the catalogue declares: the settings of ops, zoo models, losses, optimizers and augmentation.
 #pragma once
 
 #include <functional>
@@ -19,6 +19,11 @@ void set_defaults(const NamedAttributes& declared, Attributes& attributes);
 template <class T>
 [[nodiscard]] Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*attributes);
 
+/// Alternatives, of which a map holds one: the entries' names, each with its settings.
+template <class T>
+void add_options(Section<T>& section, const std::vector<NamedAttributes>& entries, std::string T::*kind,
+                 Attributes T::*attributes);
+
 }  // namespace lockstep::config
 
 #include "config/list_rules.hpp"
@@ -37,7 +42,19 @@ Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*at
     if (!spec.default_value && !spec.optional) section.required();
   }
   if (!declared.shorthand.empty()) section.shorthand(declared.shorthand);
+  for (const auto& check : declared.checks) {
+    section.check(check.attributes, [check, attributes](const T& whole, const Scope& scope) {
+      const std::string problem = check.problem(whole.*attributes);
+      if (!problem.empty()) scope.problem(check.attributes.front(), problem);
+    });
+  }
   return section;
+}
+
+template <class T>
+void add_options(Section<T>& section, const std::vector<NamedAttributes>& entries, std::string T::*kind,
+                 Attributes T::*attributes) {
+  for (const auto& entry : entries) section.option(entry.name, kind, attributes_section(entry, attributes), entry.doc);
 }
 
 }  // namespace lockstep::config

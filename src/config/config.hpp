@@ -1,7 +1,7 @@
 // config: YAML job files to lockstep::Job, and everything else that follows from the same declarations: the
 // JSON Schema, the reference page, overrides from the command line, the canonical form and its digest.
 //
-// config knows no op, zoo model, loss or metric by name: the caller hands in a Catalogue of them.
+// config knows no op, zoo model, loss, metric or optimizer by name: the caller hands in a Catalogue of them.
 // All mistakes of a job are thrown together, as one Problems.
 #pragma once
 
@@ -16,12 +16,13 @@
 
 namespace lockstep::config {
 
-/// Something that a job file may name: an op, a zoo model, a loss, a step of augmentation.
+/// Something that a job file may name: an op, a zoo model, an optimizer, a step of augmentation.
 struct NamedAttributes {
   std::string name;
   std::string doc;
   std::string shorthand;  ///< the attribute that a bare value sets (`dropout: 0.2`); empty: none
   std::vector<AttributeSpec> attributes;
+  std::vector<AttributeCheck> checks;
   bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
   bool batch_statistics = false;  ///< layers, models: has batch norm, so that tiny shards cost accuracy
 };
@@ -31,6 +32,8 @@ struct Catalogue {
   std::vector<NamedAttributes> models;  ///< the zoo
   std::vector<NamedAttributes> losses;
   std::vector<std::string> metrics;
+  std::vector<NamedAttributes> optimizers;
+  std::vector<NamedAttributes> schedules;      ///< of the learning rate
   std::vector<NamedAttributes> augmentations;  ///< `augment:`, training only
   std::vector<NamedAttributes> preparations;   ///< `prepare:`, every sample
 };

@@ -87,8 +87,8 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
       .field("metrics", &Job::metrics,
              list_of<std::string>(text().one_of(catalogue.metrics), {.least = 0, .single = true, .unique = true}),
              "what evaluations report beside the loss")
-      .field("optimizer", &Job::optimizer, optimizer_section(), "how parameters follow their gradients")
-      .field("learning_rate", &Job::learning_rate, learning_rate_section(), "a number, or its course")
+      .field("optimizer", &Job::optimizer, optimizer_section(catalogue), "how parameters follow their gradients")
+      .field("learning_rate", &Job::learning_rate, learning_rate_section(catalogue), "a number, or its course")
       .field("clip_norm", &Job::clip_norm, number().above(0).word("never", 0),
              "longest gradient, as the norm over all parameters");
 }
@@ -141,9 +141,14 @@ void add_running(Section<Job>& section, const Catalogue& catalogue) {
 void set_defaults(Job& job, const Catalogue& catalogue) {
   job.name.clear();  // the file's
   job.batch_size = 64;
-  for (const auto& loss : catalogue.losses) {
-    if (loss.name == job.loss.kind) set_defaults(loss, job.loss.attributes);
-  }
+  const auto set = [](const std::vector<NamedAttributes>& entries, const std::string& name, Attributes& attributes) {
+    for (const auto& entry : entries) {
+      if (entry.name == name) set_defaults(entry, attributes);
+    }
+  };
+  set(catalogue.losses, job.loss.kind, job.loss.attributes);
+  set(catalogue.optimizers, job.optimizer.kind, job.optimizer.attributes);
+  set(catalogue.schedules, job.learning_rate.schedule.kind, job.learning_rate.schedule.attributes);
 }
 
 }  // namespace

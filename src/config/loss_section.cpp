@@ -7,9 +7,7 @@ namespace lockstep::config {
 
 Is<LossOptions> loss_section(const Catalogue& catalogue) {
   Section<LossOptions> section;
-  for (const auto& loss : catalogue.losses) {
-    section.option(loss.name, &LossOptions::kind, attributes_section(loss, &LossOptions::attributes), loss.doc);
-  }
+  add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
   section.alternatives_optional();  // cross_entropy
   section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
   return section;

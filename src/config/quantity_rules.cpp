@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "config/scalar_rules.hpp"
 
@@ -51,7 +49,7 @@ class SpanRule : public Rule {
     if (!zero_allowed_ && quantity->amount == 0) return at.expected("more than 0");
     *static_cast<Span*>(into) = {quantity->amount, epochs};
   }
-  Json write(const void* value) const override { return span_text(*static_cast<const Span*>(value)); }
+  Json write(const void* value) const override { return to_string(*static_cast<const Span*>(value)); }
   Json schema() const override {
     const std::string pattern = zero_allowed_ ? "^([0-9]+ steps?|([0-9]+\\.?[0-9]*|\\.[0-9]+) epochs?)$"
                                               : fmt::format("^([0-9]*[1-9][0-9]* steps?|({}) epochs?)$", kAboveZero);
@@ -93,14 +91,6 @@ class BytesRule : public Rule {
 };
 
 }  // namespace
-
-std::string span_text(const Span& span) {
-  const char* unit = span.epochs ? "epoch" : "step";
-  // Without an exponent, which a span may not have.
-  std::array<char, 400> digits{};
-  const auto end = std::to_chars(digits.begin(), digits.end(), span.amount, std::chars_format::fixed).ptr;
-  return fmt::format("{} {}{}", std::string_view(digits.data(), end), unit, span.amount == 1 ? "" : "s");
-}
 
 Is<Span> span(bool zero_allowed) {
   return {std::make_shared<SpanRule>(zero_allowed)};

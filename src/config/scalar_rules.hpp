@@ -110,7 +110,6 @@ requires(sizeof(Choice) == 1)
 [[nodiscard]] Is<bool> boolean();
 [[nodiscard]] Is<Span> span(bool zero_allowed);  ///< "3 epochs", "200 steps"
 [[nodiscard]] Is<std::int64_t> bytes();          ///< 1048576, "512 MiB"
-[[nodiscard]] std::string span_text(const Span& span);
 
 /// A file that must exist when data are needed.
 [[nodiscard]] Is<std::string> existing_file();

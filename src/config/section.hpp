@@ -1,7 +1,7 @@
 // Section: a map of the job file bound to a struct.
 //
-//   Section<OptimizerOptions>()
-//       .field("momentum", &OptimizerOptions::momentum, number().at_least(0).below(1), "share of the last update kept")
+//   Section<EarlyStopOptions>()
+//       .field("patience", &EarlyStopOptions::patience, number().at_least(1), "evaluations without a better value")
 //
 // A section may also have alternatives, of which a map holds exactly one (`{sgd: {...}}`); words that stand for a
 // whole section (`never`); and a shorthand, the field that any other bare value sets (`learning_rate: 0.1`).

@@ -10,8 +10,8 @@ namespace lockstep::config {
 [[nodiscard]] Is<ModelOptions> model_section(const Catalogue& catalogue);
 [[nodiscard]] Is<DataOptions> data_section(const Catalogue& catalogue);
 [[nodiscard]] Is<LossOptions> loss_section(const Catalogue& catalogue);
-[[nodiscard]] Is<OptimizerOptions> optimizer_section();
-[[nodiscard]] Is<LearningRateOptions> learning_rate_section();
+[[nodiscard]] Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue);
+[[nodiscard]] Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue);
 [[nodiscard]] Is<EvaluateOptions> evaluate_section();
 [[nodiscard]] Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue);
 [[nodiscard]] Is<InitializeOptions> initialize_section();

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "lockstep/error.hpp"
 
@@ -24,6 +27,8 @@ const char* kind_name(AttributeKind kind) {
       return "a text";
     case AttributeKind::integers:
       return "an integer or a list of integers";
+    case AttributeKind::spans:
+      return "a list of spans";
   }
   return "?";
 }
@@ -41,6 +46,8 @@ bool fits(const AttributeSpec& spec, const Attribute& value) {
     case AttributeKind::integers:
       return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<std::vector<std::int64_t>>(value) ||
              (std::holds_alternative<std::string>(value) && !spec.choices.empty());
+    case AttributeKind::spans:
+      return std::holds_alternative<std::vector<Span>>(value);
   }
   return false;
 }
@@ -59,7 +66,8 @@ void check_value(const AttributeSpec& spec, const Attribute& value, const std::s
   }
   for (const double number : numbers(value)) {
     const bool above = spec.maximum && (number > *spec.maximum || (spec.below_maximum && number == *spec.maximum));
-    if ((spec.minimum && number < *spec.minimum) || above || std::isnan(number)) {
+    const bool below = spec.minimum && (number < *spec.minimum || (spec.above_minimum && number == *spec.minimum));
+    if (below || above || std::isnan(number)) {
       throw Error(ExitCode::configuration, fmt::format("{}: {}: {} is out of range", what, spec.name, number));
     }
   }
@@ -72,6 +80,10 @@ void check_value(const AttributeSpec& spec, const Attribute& value, const std::s
 }
 
 }  // namespace
+
+std::int64_t Span::steps(std::int64_t steps_per_epoch) const {
+  return std::llround(epochs ? amount * static_cast<double>(steps_per_epoch) : amount);
+}
 
 const Attribute& Attributes::at(const std::string& name) const {
   const auto found = values_.find(name);
@@ -91,7 +103,12 @@ std::vector<std::int64_t> Attributes::integers(const std::string& name) const {
   return std::get<std::vector<std::int64_t>>(value);
 }
 
-Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what) {
+const std::vector<Span>& Attributes::spans(const std::string& name) const {
+  return std::get<std::vector<Span>>(at(name));
+}
+
+Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what,
+                    const std::vector<AttributeCheck>& checks) {
   for (const auto& given_one : given.all()) {
     const auto& name = given_one.first;  // clang 14 cannot capture a structured binding
     const auto& value = given_one.second;
@@ -106,7 +123,20 @@ Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, c
     if (!spec.default_value) throw Error(ExitCode::configuration, fmt::format("{}: {} is missing", what, spec.name));
     given.set(spec.name, *spec.default_value);
   }
+  for (const auto& check : checks) {
+    if (const std::string problem = check.problem(given); !problem.empty()) {
+      throw Error(ExitCode::configuration, fmt::format("{}: {}: {}", what, check.attributes.front(), problem));
+    }
+  }
   return given;
+}
+
+std::string to_string(const Span& span) {
+  // Without an exponent, which a job file's spans may not have.
+  std::array<char, 400> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), span.amount, std::chars_format::fixed).ptr;
+  return fmt::format("{} {}{}", std::string_view(digits.data(), end), span.epochs ? "epoch" : "step",
+                     span.amount == 1 ? "" : "s");
 }
 
 std::string to_string(const Attribute& value) {
@@ -116,6 +146,11 @@ std::string to_string(const Attribute& value) {
     std::string operator()(double v) const { return fmt::format("{}", v); }
     std::string operator()(const std::string& v) const { return v; }
     std::string operator()(const std::vector<std::int64_t>& v) const { return fmt::format("[{}]", fmt::join(v, ", ")); }
+    std::string operator()(const std::vector<Span>& v) const {
+      std::vector<std::string> texts;
+      for (const Span& span : v) texts.push_back(to_string(span));
+      return fmt::format("[{}]", fmt::join(texts, ", "));
+    }
   };
   return std::visit(Printer{}, value);
 }

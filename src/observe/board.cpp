@@ -8,7 +8,6 @@
 
 #include "data/contact_sheet.hpp"
 #include "observe/board_pictures.hpp"
-#include "optim/schedule.hpp"
 
 namespace lockstep::observe {
 
@@ -38,7 +37,7 @@ void flatten(const Json& value, const std::string& path, std::vector<telemetry::
 void Board::start(std::int64_t steps, std::int64_t steps_per_epoch) {
   const TensorboardOptions& options = run_.job.telemetry.tensorboard;
   if (options.histograms.amount > 0) {
-    histogram_period_ = std::max<std::int64_t>(1, optim::to_steps(options.histograms, steps_per_epoch));
+    histogram_period_ = std::max<std::int64_t>(1, options.histograms.steps(steps_per_epoch));
   }
   board_ = std::make_unique<telemetry::TensorBoard>(run_.job.run_directory + "/tensorboard", steps);
   if (!board_->is_new()) return;

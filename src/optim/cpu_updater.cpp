@@ -91,7 +91,7 @@ bool CpuUpdater::overflowed() const {
 }
 
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
-  optimizer_->begin_step(scalars);
+  const ParameterUpdate follow = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
   const auto for_each_piece = [&](const auto& functor) {
     pool_.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
       const std::size_t first = static_cast<std::size_t>(task) * kPiecesPerTask;
@@ -101,11 +101,13 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
   const auto apply = [&](std::size_t index) {
     const Piece& piece = pieces_[index];
     const auto at = [&](const exec::TensorBlock& block) { return block.at(piece.parameter).data() + piece.first; };
-    std::array<float*, 2> states{};
+    std::array<float*, kMaxOptimizerStates> states{};
     for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
     const auto n = static_cast<std::size_t>(piece.elements);
-    optimizer_->update({at(model.parameters), n}, {at(gradient_), n}, {states.data(), model.optimizer.size()},
-                       decays(piece.parameter));
+    follow({{at(model.parameters), n},
+            {at(gradient_), n},
+            {states.data(), model.optimizer.size()},
+            decays(piece.parameter)});
   };
   const auto divisor = static_cast<float>(count * scalars.loss_scale);
   UpdateResult result;

@@ -30,7 +30,12 @@ void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t in
 
 GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
                        std::unique_ptr<const UpdateKernels> kernels)
-    : Updater(setup), gpu_(gpu), reducer_(reducer), kernels_(std::move(kernels)), done_(gpu.make_event()) {}
+    : Updater(setup), gpu_(gpu), reducer_(reducer), kernels_(std::move(kernels)), done_(gpu.make_event()) {
+  if (!kernels_->has_optimizer(optimizer_.name)) {
+    throw Error(ExitCode::configuration, "job.optimizer: expected an optimizer that GPUs can compute, found '" +
+                                             optimizer_.name + "'; set device: cpu");
+  }
+}
 
 GpuUpdater::~GpuUpdater() {
   try {
@@ -184,23 +189,16 @@ void GpuUpdater::launch_clipping(GpuStream* stream) {
 }
 
 void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalars) {
-  const UpdateOperands of{parts_.as<UpdatePart>(), parameters_->parameters().data(), device_gradient_->data(),
-                          clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
-                          scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
-  const std::int64_t n = device_gradient_->elements();
-  const auto state = [&](std::size_t i) { return optimizer_state_[i]->data(); };
-  if (options_.kind != "sgd") {
-    kernels_->launch(stream, n,
-                     AdamFunctor{of, state(0), state(1), adam_scalars(options_, scalars, true),
-                                 adam_scalars(options_, scalars, false)});
-    return;
-  }
-  const SgdScalars decayed = sgd_scalars(options_, scalars, true), plain = sgd_scalars(options_, scalars, false);
-  if (optimizer_state_.empty()) {
-    kernels_->launch(stream, n, SgdPlainFunctor{of, decayed, plain});
-  } else {
-    kernels_->launch(stream, n, SgdMomentumFunctor{of, state(0), decayed, plain});
-  }
+  UpdateOperands of{.parts = parts_.as<UpdatePart>(),
+                    .parameter = parameters_->parameters().data(),
+                    .gradient = device_gradient_->data(),
+                    .states = {},
+                    .state_count = static_cast<std::int32_t>(optimizer_state_.size()),
+                    .clip = clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
+                    .overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
+  for (std::size_t s = 0; s < optimizer_state_.size(); ++s) of.states[s] = optimizer_state_[s]->data();
+  kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, settings_,
+                             {scalars.learning_rate, scalars.update});
 }
 
 UpdateResult GpuUpdater::read_verdict() {

@@ -1,6 +1,6 @@
 // The update's kernels for GPUs.
 #include "device/cuda/cuda_grid.cuh"
-#include "optim/update_kernels.hpp"
+#include "optim/grid_update_kernels.hpp"
 
 /// The caller owns them.
 extern "C" __attribute__((visibility("default"))) lockstep::optim::UpdateKernels* lockstep_cuda_make_update_kernels() {

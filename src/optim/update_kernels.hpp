@@ -1,11 +1,12 @@
 // What an update on a GPU is made of: the functors of its kernels, and who runs them. The model lies there as
 // exec::GpuTensors, so each kernel goes over all tensors at once, 64 floats of one tensor at a time (a part). The
-// formulas are the CPU's (updater.cpp, optimizer_formulas.hpp), element for element, and so are the bits.
+// formulas are the CPU's (cpu_updater.cpp, elementwise.hpp), element for element, and so are the bits.
 #pragma once
 
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "core/filter_sizes.hpp"
 #include "core/host_device.hpp"
@@ -14,7 +15,7 @@
 #include "device/gpu/grid.hpp"
 #include "device/row_blocks.hpp"
 #include "exec/gpu_tensors.hpp"
-#include "optim/optimizer_formulas.hpp"
+#include "lockstep/optimizer.hpp"
 
 namespace lockstep::optim {
 
@@ -128,12 +129,14 @@ struct ClipFunctor {
   }
 };
 
-/// What all optimizers' kernels have: which element, and its gradient.
+/// What all optimizers' kernels have: which element, its gradient and its state.
 struct UpdateOperands {
   const UpdatePart* parts;
   float *parameter, *gradient;
+  float* states[kMaxOptimizerStates];
+  std::int32_t state_count;
   const Verdict* clip;            ///< null: gradients are not clipped
-  const std::uint32_t* overflow;  ///< null: no update is left out
+  const std::uint32_t* overflow;  ///< null: no update is skipped
 
   /// Null where there is nothing to do.
   LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
@@ -153,38 +156,15 @@ struct UpdateOperands {
   }
 };
 
-struct SgdPlainFunctor {
+template <class Formula, std::size_t... kState>
+struct UpdateFunctor {
   UpdateOperands of;
-  SgdScalars decayed, plain;
+  Formula decayed, plain;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart* part = of.part(i);
     if (part == nullptr) return;
-    sgd_plain(of.parameter[i], of.clipped(i), part->decay ? decayed : plain);
-    of.renew_copy(*part, i);
-  }
-};
-
-struct SgdMomentumFunctor {
-  UpdateOperands of;
-  float* momentum;
-  SgdScalars decayed, plain;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const UpdatePart* part = of.part(i);
-    if (part == nullptr) return;
-    const SgdScalars scalars = part->decay ? decayed : plain;
-    sgd_momentum(of.parameter[i], of.clipped(i), momentum[i], scalars);
-    of.renew_copy(*part, i);
-  }
-};
-
-struct AdamFunctor {
-  UpdateOperands of;
-  float *first, *second;
-  AdamScalars decayed, plain;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const UpdatePart* part = of.part(i);
-    if (part == nullptr) return;
-    adam(of.parameter[i], of.clipped(i), first[i], second[i], part->decay ? decayed : plain);
+    const Formula formula = part->decay ? decayed : plain;
+    formula(of.parameter[i], of.clipped(i), of.states[kState][i]...);
     of.renew_copy(*part, i);
   }
 };
@@ -194,7 +174,7 @@ struct BlendFunctor {
   float* state;
   const StatePart* parts;
   float shards;
-  const std::uint32_t* overflow;  ///< null: no update is left out
+  const std::uint32_t* overflow;  ///< null: no update is skipped
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     if (is_set(overflow)) return;
     const StatePart& part = parts[i / exec::GpuTensors::kPart];
@@ -218,40 +198,12 @@ class UpdateKernels {
   virtual void launch(GpuStream* stream, std::int64_t chunks, const SquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const = 0;
-  virtual void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const = 0;
-  virtual void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const = 0;
-  virtual void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
-};
-
-/// By the grids of device/gpu/grid.hpp.
-template <class Grid>
-class GridUpdateKernels final : public UpdateKernels {
- public:
-  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const SquaresFunctor& functor) const override {
-    Grid::rows(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const SumSquaresFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const ClipFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
-  void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const override {
-    Grid::each(stream, n, functor);
-  }
+  /// Whether there is a kernel for the optimizer of that name: for built-in ones there is.
+  [[nodiscard]] virtual bool has_optimizer(const std::string& name) const = 0;
+  /// UpdateFunctor of its formula, for each element.
+  virtual void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
+                                const Attributes& settings, const UpdateStep& step) const = 0;
 };
 
 /// The function of the module that makes them: UpdateKernels*().

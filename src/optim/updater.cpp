@@ -2,19 +2,24 @@
 
 #include <algorithm>
 
+#include "lockstep/error.hpp"
+
 namespace lockstep::optim {
 
 Updater::Updater(const UpdaterSetup& setup)
     : graph_(setup.graph),
       program_(setup.program),
       layout_(setup.layout),
-      options_(setup.options),
-      optimizer_(make_optimizer(setup.options)),
+      optimizer_(setup.optimizers.at(setup.options.kind)),
+      settings_(complete(optimizer_.attributes, setup.options.attributes, "optimizer '" + optimizer_.name + "'",
+                         optimizer_.checks)),
+      decay_all_(settings_.has("decay_all") && settings_.boolean("decay_all")),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
       gradient_(setup.graph, setup.graph.parameters),
       uses_(setup.graph.parameters.size()) {
+  LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in order of backward, the reverse of graph order.
   for (std::size_t i = program_.slots.size(); i-- > 0;) {
     const Slot& slot = program_.slots[i];
@@ -40,7 +45,7 @@ Model Updater::make_model(std::uint64_t seed) const {
   for (std::size_t i = 0; i < model.states.size(); ++i) {
     exec::initialize(graph_.at(graph_.states[i]).initializer, seed, model.states.name(i), model.states.at(i));
   }
-  for (std::size_t i = 0; i < optimizer_->state_names().size(); ++i) {
+  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) {
     model.optimizer.emplace_back(graph_, graph_.parameters);
   }
   return model;

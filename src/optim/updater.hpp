@@ -17,9 +17,17 @@
 #include "exec/parameters.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
-#include "optim/optimizer.hpp"
+#include "lockstep/optimizer.hpp"
 
 namespace lockstep::optim {
+
+/// What is the same for all parameters in one update.
+struct UpdateScalars {
+  double learning_rate = 0;
+  std::int64_t step = 0;    ///< of the run, from 0
+  std::int64_t update = 0;  ///< the optimizer's own count, from 0: less than `step` where updates were skipped
+  double loss_scale = 1;    ///< what the sums of gradients were multiplied by
+};
 
 struct Model {
   exec::TensorBlock parameters, states;
@@ -31,6 +39,7 @@ struct UpdaterSetup {
   const Graph& graph;  ///< of the executor, as is the program
   const Program& program;
   const exec::GradientLayout& layout;
+  const OptimizerRegistry& optimizers;
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
   int shards = 1;
@@ -52,7 +61,9 @@ class Updater {
   virtual ~Updater() = default;
 
   [[nodiscard]] Model make_model(std::uint64_t seed) const;
-  [[nodiscard]] std::vector<std::string> optimizer_state_names() const { return optimizer_->state_names(); }
+  [[nodiscard]] std::vector<std::string> optimizer_state_names() const {
+    return optimizer_.states ? optimizer_.states(settings_) : std::vector<std::string>();
+  }
 
   /// What begin() will allocate on a GPU.
   [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_needs(const Model& /*model*/) const { return {}; }
@@ -73,14 +84,15 @@ class Updater {
     std::int64_t first, elements;
   };
   [[nodiscard]] bool decays(std::size_t parameter) const {
-    return options_.decay_all || graph_.at(graph_.parameters[parameter]).decay;
+    return decay_all_ || graph_.at(graph_.parameters[parameter]).decay;
   }
 
   const Graph& graph_;
   const Program& program_;
   const exec::GradientLayout& layout_;
-  const OptimizerOptions& options_;
-  std::unique_ptr<Optimizer> optimizer_;
+  const OptimizerDef& optimizer_;
+  Attributes settings_;  // of the optimizer
+  bool decay_all_;
   double clip_norm_;
   int shards_;
   bool scales_loss_;

@@ -2,14 +2,32 @@
 
 namespace lockstep::train {
 
+namespace {
+
+template <class Def>
+config::NamedAttributes named(const Def& def) {
+  config::NamedAttributes entry;
+  entry.name = def.name;
+  entry.doc = def.doc;
+  entry.shorthand = def.shorthand;
+  entry.attributes = def.attributes;
+  return entry;
+}
+
+/// Optimizers, or schedules.
+template <class Def>
+std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
+  std::vector<config::NamedAttributes> entries;
+  for (const Def* def : registry.all()) entries.emplace_back(named(*def)).checks = def->checks;
+  return entries;
+}
+
+}  // namespace
+
 config::Catalogue catalogue_of(const Registries& registries) {
   config::Catalogue catalogue;
   for (const OpDef* op : registries.ops.all()) {
-    config::NamedAttributes entry;
-    entry.name = op->name;
-    entry.doc = op->doc;
-    entry.shorthand = op->shorthand;
-    entry.attributes = op->attributes;
+    config::NamedAttributes entry = named(*op);
     entry.takes_inputs = op->max_inputs != 1;
     entry.batch_statistics = op->name == "batch_norm";
     if (op->kind == OpKind::layer) catalogue.layers.push_back(entry);
@@ -17,20 +35,14 @@ config::Catalogue catalogue_of(const Registries& registries) {
     if (op->kind == OpKind::metric) catalogue.metrics.push_back(op->name);
   }
   for (const auto& [name, model] : registries.models.all()) {
-    config::NamedAttributes entry;
-    entry.name = name;
-    entry.doc = model.doc;
-    entry.shorthand = model.shorthand;
-    entry.attributes = model.attributes;
+    config::NamedAttributes entry = named(model);
     entry.batch_statistics = model.batch_statistics;
     catalogue.models.push_back(entry);
   }
+  catalogue.optimizers = named(registries.optimizers);
+  catalogue.schedules = named(registries.schedules);
   for (const AugmentDef* step : registries.augmentations.all()) {
-    config::NamedAttributes entry;
-    entry.name = step->name;
-    entry.doc = step->doc;
-    entry.shorthand = step->shorthand;
-    entry.attributes = step->attributes;
+    const config::NamedAttributes entry = named(*step);
     catalogue.augmentations.push_back(entry);
     if (!step->random) catalogue.preparations.push_back(entry);
   }

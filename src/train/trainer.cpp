@@ -4,6 +4,7 @@
 #include "lockstep/error.hpp"
 #include "observe/flight.hpp"
 #include "ops/registry.hpp"
+#include "optim/registry.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
@@ -13,6 +14,8 @@ Registries Registries::built_in() {
   Registries registries;
   ops::add_built_in(registries.ops);
   models::add_built_in(registries.models);
+  optim::add_built_in(registries.optimizers);
+  optim::add_built_in(registries.schedules);
   registries.augmentations = built_in_augmentations();
   return registries;
 }

@@ -59,7 +59,7 @@ Training::Training(const Job& job, Communicator& communicator, const Registries&
       steps_per_epoch_(data_.train->size() / job.batch_size),
       steps_(total_steps(job, steps_per_epoch_)),
       balancing_(context_),
-      schedule_(job.learning_rate, job.batch_size, steps_, steps_per_epoch_),
+      learning_rate_(job.learning_rate, registries.schedules, job.batch_size, steps_, steps_per_epoch_),
       signals_(options.handle_signals) {
   observers_ = std::make_unique<observe::Observers>(context_, options_.profile);
   pool_ = std::make_unique<exec::WorkerPool>(balancing_.workers());
@@ -108,6 +108,7 @@ void Training::make_step() {
   const optim::UpdaterSetup setup{executor_->graph(),
                                   executor_->program(),
                                   layout_,
+                                  registries_.optimizers,
                                   job_.optimizer,
                                   job_.clip_norm,
                                   static_cast<int>(job_.shards),
@@ -148,7 +149,7 @@ void Training::start_observers() {
                      .first_step = first_step_,
                      .steps = steps_,
                      .steps_per_epoch = steps_per_epoch_,
-                     .checkpoint_every = job_.checkpoint.never ? 0 : optim::to_steps(every, steps_per_epoch_),
+                     .checkpoint_every = job_.checkpoint.never ? 0 : every.steps(steps_per_epoch_),
                      .workers = pool_->size()},
                     *loader_, data_, graph_);
 }
@@ -258,7 +259,7 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
     const auto phase = step.enter(observe::StepPhase::update);
     optim::LossScale& scale = progress_.loss_scale;
     last_.updated = updater_->update(model_, sums.count,
-                                     {.learning_rate = schedule_.at(progress_.step),
+                                     {.learning_rate = learning_rate_.at(progress_.step),
                                       .step = progress_.step,
                                       .update = progress_.step - scale.left_out,
                                       .loss_scale = last_.gradient_scale});
@@ -281,7 +282,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                          .exchange = step.seconds(observe::StepPhase::reduce),
                          .update = last_.update_seconds,
                          .loss = last_.loss,
-                         .learning_rate = schedule_.at(progress_.step - 1),
+                         .learning_rate = learning_rate_.at(progress_.step - 1),
                          .gradient_norm = last_.updated.norm,
                          .loss_scale = last_.loss_scale,
                          .left_out = last_.updated.left_out,
@@ -324,13 +325,13 @@ std::uint32_t Training::stop_requests() const {
 }
 
 bool Training::is_period_over(const Span& every) const {
-  const std::int64_t period = std::max<std::int64_t>(1, optim::to_steps(every, steps_per_epoch_));
+  const std::int64_t period = std::max<std::int64_t>(1, every.steps(steps_per_epoch_));
   return progress_.step % period == 0 || progress_.step == steps_;
 }
 
 std::int64_t Training::keep_every() const {
   const auto& every = job_.checkpoint.keep_every;
-  return every ? std::max<std::int64_t>(1, optim::to_steps(*every, steps_per_epoch_)) : 0;
+  return every ? std::max<std::int64_t>(1, every->steps(steps_per_epoch_)) : 0;
 }
 
 void Training::after_step(const exec::StepSums& sums) {

@@ -19,7 +19,7 @@
 #include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
-#include "optim/schedule.hpp"
+#include "optim/learning_rate.hpp"
 #include "optim/updater.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
@@ -93,7 +93,7 @@ class Training {
   comm::BucketLayout bucket_layout_;
   std::unique_ptr<comm::GradientReducer> reducer_;
   std::unique_ptr<optim::Updater> updater_;
-  optim::Schedule schedule_;
+  optim::LearningRate learning_rate_;
   optim::Model model_;
   checkpoint::Progress progress_;
   std::unique_ptr<Checkpointing> checkpointing_;

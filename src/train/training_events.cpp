@@ -79,7 +79,7 @@ void Training::emit_step(const exec::StepSums& sums) {
   events::Step event{.step = progress_.step,
                      .epoch = (progress_.step - 1) / steps_per_epoch_ + 1,
                      .loss = last_.loss,
-                     .learning_rate = schedule_.at(progress_.step - 1),
+                     .learning_rate = learning_rate_.at(progress_.step - 1),
                      .samples_per_second = done / seconds,
                      .data_wait_seconds = wait - reported_wait_,
                      .seconds = seconds,

@@ -29,7 +29,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_EQ(job.loss.attributes.number("label_smoothing"), 0);
   EXPECT_EQ(job.loss.target, "label");
   EXPECT_EQ(job.optimizer.kind, "sgd");
-  EXPECT_EQ(job.learning_rate.schedule, "constant");
+  EXPECT_EQ(job.learning_rate.schedule.kind, "constant");
   EXPECT_EQ(job.clip_norm, 0);
   EXPECT_EQ(job.threads, 0);
   EXPECT_EQ(job.exact, Exactness::required);
@@ -141,19 +141,19 @@ TEST(Load, Learning) {
   EXPECT_EQ(job.loss.target, "kind");
   EXPECT_EQ(job.metrics, (std::vector<std::string>{"accuracy", "top5"}));
   EXPECT_EQ(job.optimizer.kind, "adamw");
-  EXPECT_EQ(job.optimizer.beta1, 0.9);
-  EXPECT_EQ(job.optimizer.beta2, 0.99);
-  EXPECT_EQ(job.optimizer.weight_decay, 0.01) << "adamw's own default";
+  EXPECT_EQ(job.optimizer.attributes.number("beta1"), 0.9);
+  EXPECT_EQ(job.optimizer.attributes.number("beta2"), 0.99);
+  EXPECT_EQ(job.optimizer.attributes.number("weight_decay"), 0.01) << "adamw's own default";
   EXPECT_EQ(job.learning_rate.peak, 0.4);
   EXPECT_EQ(job.learning_rate.warmup.amount, 100);
   EXPECT_FALSE(job.learning_rate.warmup.epochs);
-  ASSERT_EQ(job.learning_rate.milestones.size(), 2u);
-  EXPECT_TRUE(job.learning_rate.milestones[1].epochs);
-  EXPECT_EQ(job.learning_rate.factor, 0.1);
+  const Attributes& schedule = job.learning_rate.schedule.attributes;
+  EXPECT_EQ(schedule.spans("milestones"), (std::vector<Span>{{300, false}, {0.5, true}}));
+  EXPECT_EQ(schedule.number("factor"), 0.1);
   EXPECT_EQ(job.learning_rate.reference_batch, 256);
   EXPECT_EQ(job.clip_norm, 1);
   EXPECT_EQ(read("epochs: 1\n  learning_rate: 0.3").learning_rate.peak, 0.3);
-  EXPECT_EQ(read("epochs: 1\n  optimizer: adam").optimizer.weight_decay, 0);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam").optimizer.attributes.number("weight_decay"), 0);
 }
 
 TEST(Load, Running) {

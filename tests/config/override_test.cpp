@@ -27,7 +27,7 @@ TEST(Override, SetsAndAdds) {
   EXPECT_EQ(job.seed, 7u);
   EXPECT_EQ(job.name, "other");
   EXPECT_EQ(job.metrics, std::vector<std::string>{"accuracy"});
-  EXPECT_EQ(job.optimizer.momentum, 0.9) << "what is not named stays";
+  EXPECT_EQ(job.optimizer.attributes.number("momentum"), 0.9) << "what is not named stays";
 }
 
 TEST(Override, TheLastOneWins) {

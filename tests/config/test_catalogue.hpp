@@ -66,6 +66,47 @@ inline NamedAttributes joining(const std::string& name) {
   return join;
 }
 
+inline AttributeSpec below_one(AttributeSpec spec) {
+  spec.below_maximum = true;
+  return spec;
+}
+
+inline NamedAttributes sgd_entry() {
+  NamedAttributes sgd =
+      entry("sgd", {below_one(number_attribute("momentum", 0, 0, 1)), flag_attribute("nesterov", false),
+                    number_attribute("weight_decay", 0, 0, 1e9), flag_attribute("decay_all", false)});
+  sgd.checks = {{{"nesterov", "momentum"}, [](const Attributes& given) -> std::string {
+                   if (!given.boolean("nesterov") || given.number("momentum") > 0) return "";
+                   return "expected false, since momentum is 0, found true; set momentum, say to 0.9";
+                 }}};
+  return sgd;
+}
+
+inline NamedAttributes adam_entry(const std::string& name, double weight_decay) {
+  AttributeSpec epsilon = number_attribute("epsilon", 1e-8, 0, 1);
+  epsilon.above_minimum = true;
+  return entry(name,
+               {below_one(number_attribute("beta1", 0.9, 0, 1)), below_one(number_attribute("beta2", 0.999, 0, 1)),
+                epsilon, number_attribute("weight_decay", weight_decay, 0, 1e9), flag_attribute("decay_all", false)});
+}
+
+inline std::string rising(const Attributes& given) {
+  const auto& spans = given.spans("milestones");
+  for (std::size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i - 1].epochs != spans[i].epochs || spans[i - 1].amount < spans[i].amount) continue;
+    return "expected rising milestones, found '" + to_string(spans[i - 1]) + "' before '" + to_string(spans[i]) + "'";
+  }
+  return "";
+}
+
+inline std::vector<NamedAttributes> schedule_entries() {
+  const AttributeSpec milestones{.name = "milestones", .kind = AttributeKind::spans, .doc = "milestones"};
+  const AttributeSpec final = number_attribute("final", 0, 0, 1e9);
+  NamedAttributes steps = entry("steps", {milestones, number_attribute("factor", 0.1, 0, 1e9)});
+  steps.checks = {{{"milestones"}, rising}};
+  return {entry("constant"), steps, entry("linear", {final}), entry("cosine", {final})};
+}
+
 inline Catalogue test_catalogue() {
   Catalogue known;
   known.layers = {
@@ -98,6 +139,8 @@ inline Catalogue test_catalogue() {
   known.models.back().batch_statistics = true;
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
   known.metrics = {"accuracy", "perplexity", "top5"};
+  known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};
+  known.schedules = schedule_entries();
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
                          entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees"),
                          entry("cutout", {integer_attribute("size", 8, 1)}, "size")};

@@ -64,6 +64,31 @@ TEST(Attributes, NamesWhatIsWrong) {
             "op 'conv': rate: nan is out of range");
 }
 
+TEST(Attributes, SpansAndChecksAcrossAttributes) {
+  const std::vector<AttributeSpec> of_schedule = {
+      {.name = "milestones", .kind = AttributeKind::spans},
+      {.name = "factor", .kind = AttributeKind::number, .default_value = 0.1, .minimum = 0, .above_minimum = true}};
+  const std::vector<AttributeCheck> checks = {{{"milestones"}, [](const Attributes& given) -> std::string {
+                                                 return given.spans("milestones").empty() ? "expected some" : "";
+                                               }}};
+  const auto message = [&](std::map<std::string, Attribute> values) -> std::string {
+    try {
+      (void)complete(of_schedule, Attributes(std::move(values)), "schedule 'steps'", checks);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::vector<Span> milestones = {{10, true}, {1, false}, {0.5, true}};
+  EXPECT_EQ(message({{"milestones", milestones}}), "accepted");
+  EXPECT_EQ(message({{"milestones", std::int64_t{3}}}),
+            "schedule 'steps': milestones: expected a list of spans, found 3");
+  EXPECT_EQ(message({{"milestones", std::vector<Span>()}}), "schedule 'steps': milestones: expected some");
+  EXPECT_EQ(message({{"milestones", milestones}, {"factor", 0.0}}), "schedule 'steps': factor: 0 is out of range");
+  EXPECT_EQ(to_string(Attribute(milestones)), "[10 epochs, 1 step, 0.5 epochs]");
+  EXPECT_EQ(milestones[2].steps(25), 13);
+}
+
 TEST(Attributes, AskingForWhatIsNotThereIsABug) {
   try {
     (void)Attributes().integer("filters");

@@ -7,7 +7,7 @@
 #include "device/gpu/gpu.hpp"
 #include "input/gather_kernels.hpp"
 #include "ops/registry.hpp"
-#include "optim/update_kernels.hpp"
+#include "optim/grid_update_kernels.hpp"
 
 #if STAND_IN_CHECKED
 #include "cuda/checked_transport.hpp"

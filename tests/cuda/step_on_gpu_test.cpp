@@ -129,10 +129,7 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   auto* const make = this_.module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
   ASSERT_NE(make, nullptr);
   const float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<OptimizerOptions> all = {{.kind = "sgd", .momentum = 0},
-                                             {.kind = "sgd", .momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
-                                             {.kind = "adam", .weight_decay = 0.1},
-                                             {.kind = "adamw", .weight_decay = 0.1}};
+  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9, true, 0.1), decaying("adam"), decaying("adamw")};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5}) {
       for (const SumsScaling& scaling : {SumsScaling{}, SumsScaling{true, 4096, 1, infinity}}) {
@@ -140,7 +137,7 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
         const auto found = bench.on_gpu(gpu(), std::unique_ptr<const UpdateKernels>(make()), options, clip_norm,
                                         scaling, [](GpuUpdater& /*updater*/) {});
         EXPECT_TRUE(found == bench.on_host(options, clip_norm, scaling))
-            << options.kind << ", momentum " << options.momentum << ", clip_norm " << clip_norm << ", " << scaling.on;
+            << text_of(options) << ", clip_norm " << clip_norm << ", " << scaling.on;
       }
     }
   }

@@ -1,10 +1,8 @@
 // The update's kernels as those of a FakeGpu: grids on the CPU, which tell the fake what they read and write.
 #pragma once
 
-#include <initializer_list>
-
 #include "device/fake_gpu.hpp"
-#include "optim/update_kernels.hpp"
+#include "optim/grid_update_kernels.hpp"
 
 namespace lockstep::optim {
 
@@ -45,15 +43,6 @@ class CheckedUpdateKernels final : public UpdateKernels {
     kernel_writes(stream, functor.verdict, 1);
     grids_.launch(stream, one, functor);
   }
-  void launch(GpuStream* stream, std::int64_t n, const SgdPlainFunctor& functor) const override {
-    update(stream, n, functor, {});
-  }
-  void launch(GpuStream* stream, std::int64_t n, const SgdMomentumFunctor& functor) const override {
-    update(stream, n, functor, {functor.momentum});
-  }
-  void launch(GpuStream* stream, std::int64_t n, const AdamFunctor& functor) const override {
-    update(stream, n, functor, {functor.first, functor.second});
-  }
   void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
     kernel_reads(stream, functor.parts, parts);
@@ -63,22 +52,22 @@ class CheckedUpdateKernels final : public UpdateKernels {
     kernel_writes(stream, functor.state, n);
     grids_.launch(stream, n, functor);
   }
+  [[nodiscard]] bool has_optimizer(const std::string& name) const override { return grids_.has_optimizer(name); }
+  void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
+                        const Attributes& settings, const UpdateStep& step) const override {
+    kernel_reads(stream, of.parts, n / exec::GpuTensors::kPart);
+    if (of.clip != nullptr) kernel_reads(stream, of.clip, 1);
+    if (of.overflow != nullptr) kernel_reads(stream, of.overflow, 1);
+    kernel_writes(stream, of.gradient, n);
+    kernel_writes(stream, of.parameter, n);
+    for (std::int32_t s = 0; s < of.state_count; ++s) kernel_writes(stream, of.states[s], n);
+    for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
+      if (const UpdatePart& part = of.parts[p]; part.copy != nullptr) kernel_writes(stream, part.copy, part.elements);
+    }
+    grids_.launch_optimizer(stream, n, of, name, settings, step);
+  }
 
  private:
-  template <class Functor>
-  void update(GpuStream* stream, std::int64_t n, const Functor& functor, std::initializer_list<float*> states) const {
-    kernel_reads(stream, functor.of.parts, n / exec::GpuTensors::kPart);
-    if (functor.of.clip != nullptr) kernel_reads(stream, functor.of.clip, 1);
-    if (functor.of.overflow != nullptr) kernel_reads(stream, functor.of.overflow, 1);
-    kernel_writes(stream, functor.of.gradient, n);
-    kernel_writes(stream, functor.of.parameter, n);
-    for (float* state : states) kernel_writes(stream, state, n);
-    for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      if (const UpdatePart& part = functor.of.parts[p]; part.copy != nullptr)
-        kernel_writes(stream, part.copy, part.elements);
-    }
-    grids_.launch(stream, n, functor);
-  }
   GridUpdateKernels<device::HostGrid> grids_;
 };
 

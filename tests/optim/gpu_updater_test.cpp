@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "device/fake_gpu.hpp"
+#include "lockstep/error.hpp"
 #include "optim/checked_update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 
@@ -31,20 +32,14 @@ struct FakeBench : UpdaterBench {
 }  // namespace
 
 TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
-  const std::vector<OptimizerOptions> all = {
-      {.kind = "sgd", .momentum = 0, .weight_decay = 0.1},
-      {.kind = "sgd", .momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
-      {.kind = "sgd", .momentum = 0.9, .weight_decay = 0.1, .decay_all = true},
-      {.kind = "adam", .weight_decay = 0.1},
-      {.kind = "adamw", .weight_decay = 0.1},
-  };
+  const std::vector<OptimizerOptions> all = {sgd(0, false, 0.1), sgd(0.9, true, 0.1), sgd(0.9, false, 0.1, true),
+                                             decaying("adam"), decaying("adamw")};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5, 1e9}) {
       FakeBench bench;
       const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
       EXPECT_GT(expected.values.size(), 10'000U);
-      EXPECT_TRUE(found == expected) << options.kind << ", momentum " << options.momentum << ", clip_norm "
-                                     << clip_norm;
+      EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm;
       EXPECT_EQ(expected.updates.back().norm.has_value(), clip_norm > 0);
     }
   }
@@ -53,7 +48,7 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
 // 88 chunks of the largest tensor alone are more than one block of them.
 TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
   constexpr Int kWidth = 600, kStatistics = 2 * kWidth;
-  const OptimizerOptions options{.kind = "sgd", .momentum = 0};
+  const OptimizerOptions options = sgd(0);
   for (const double clip_norm : {0.5, 1e9}) {
     FakeBench bench(DType::f32, kWidth);
     const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
@@ -73,8 +68,7 @@ TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
 
 TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<OptimizerOptions> all = {
-      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw")};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5}) {
       FakeBench bench;
@@ -83,7 +77,7 @@ TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
         const SumsScaling scaling{true, 4096, 1, what};
         const auto expected = bench.on_host(options, clip_norm, scaling);
         const auto found = bench.on_fake(options, clip_norm, scaling);
-        EXPECT_TRUE(found == expected) << options.kind << ", clip_norm " << clip_norm << ", " << what;
+        EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm << ", " << what;
         ASSERT_EQ(expected.updates.size(), static_cast<std::size_t>(kUpdaterSteps) + 1);
         EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = {}, .left_out = true}));
         // A step that is left out might as well not have been, and a power of two changes no bit.
@@ -93,13 +87,27 @@ TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
   }
 }
 
+TEST(GpuUpdater, RefusesAnOptimizerWithoutAKernel) {
+  FakeBench bench;
+  OptimizerDef own;
+  own.name = "own";
+  bench.optimizers.add(own);
+  try {
+    (void)bench.on_fake({"own", {}}, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(),
+                 "job.optimizer: expected an optimizer that GPUs can compute, found 'own'; set device: cpu");
+  }
+}
+
 TEST(GpuUpdater, RenewsTheCopiesThatProductsReadWithTheirParameters) {
-  const std::vector<OptimizerOptions> all = {
-      {.kind = "sgd", .momentum = 0}, {.kind = "sgd", .momentum = 0.9}, {.kind = "adamw", .weight_decay = 0.1}};
+  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw")};
   for (const OptimizerOptions& options : all) {
     for (const DType precision : {DType::bf16, DType::f16}) {
       FakeBench bench(precision);
-      EXPECT_TRUE(bench.on_fake(options, 0.5) == bench.on_host(options, 0.5)) << options.kind;
+      EXPECT_TRUE(bench.on_fake(options, 0.5) == bench.on_host(options, 0.5)) << text_of(options);
     }
   }
 }

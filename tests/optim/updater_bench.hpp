@@ -20,6 +20,7 @@
 #include "ops/registry.hpp"
 #include "optim/cpu_updater.hpp"
 #include "optim/gpu_updater.hpp"
+#include "optim/registry.hpp"
 
 namespace lockstep::optim {
 
@@ -42,6 +43,21 @@ inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
   return std::move(b.graph());
 }
 
+inline OptimizerOptions sgd(double momentum, bool nesterov = false, double weight_decay = 0, bool decay_all = false) {
+  return {
+      "sgd",
+      Attributes(
+          {{"momentum", momentum}, {"nesterov", nesterov}, {"weight_decay", weight_decay}, {"decay_all", decay_all}})};
+}
+inline OptimizerOptions decaying(const std::string& optimizer) {
+  return {optimizer, Attributes({{"weight_decay", 0.1}})};
+}
+inline std::string text_of(const OptimizerOptions& options) {
+  std::string text = options.kind;
+  for (const auto& [name, value] : options.attributes.all()) text += ", " + name + " " + to_string(value);
+  return text;
+}
+
 /// Sums of gradients are multiplied by the scale, and one of them is spoiled in one of the steps.
 struct SumsScaling {
   bool on = false;
@@ -53,8 +69,11 @@ struct SumsScaling {
 /// A run of updates from made-up sums, on the host or on a GPU.
 class UpdaterBench {
  public:
+  OptimizerRegistry optimizers;
+
   explicit UpdaterBench(DType precision = DType::f32, std::int64_t width = 70) : precision_(precision) {
     ops::add_built_in(registry_);
+    add_built_in(optimizers);
     graph_ = updater_net(registry_, width);
     set_precision(graph_, precision);
     graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
@@ -124,7 +143,7 @@ class UpdaterBench {
  private:
   [[nodiscard]] UpdaterSetup setup(const Graph& graph, const OptimizerOptions& options, double clip_norm,
                                    const SumsScaling& scaling) const {
-    return {graph, executor_->program(), layout_, options, clip_norm, kUpdaterShards, scaling.on};
+    return {graph, executor_->program(), layout_, optimizers, options, clip_norm, kUpdaterShards, scaling.on};
   }
 
   [[nodiscard]] std::vector<float> in_gpus_order(std::size_t parameter, std::span<const float> values) const {

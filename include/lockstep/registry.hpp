@@ -1,0 +1,55 @@
+// Registry: things that a job file may name, by name. Built-in ones, plus what the embedding program adds.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+/// `Def` has a `name`, an `order` among the others, and a `kNoun` for messages. Addresses are stable.
+template <class Def>
+class Registry {
+ public:
+  /// Throws Error(usage) if the name is taken.
+  Def& add(Def def) {
+    if (find(def.name) != nullptr) {
+      throw Error(ExitCode::usage, std::string("the ") + Def::kNoun + " '" + def.name + "' is registered twice");
+    }
+    const auto next = std::find_if(defs_.begin(), defs_.end(), [&](const auto& other) {
+      return std::tie(def.order, def.name) < std::tie(other->order, other->name);
+    });
+    return **defs_.insert(next, std::make_unique<Def>(std::move(def)));
+  }
+
+  [[nodiscard]] const Def* find(const std::string& name) const {
+    const auto found = std::find_if(defs_.begin(), defs_.end(), [&](const auto& def) { return def->name == name; });
+    return found == defs_.end() ? nullptr : found->get();
+  }
+
+  /// Throws Error(configuration) that names those there are.
+  [[nodiscard]] const Def& at(const std::string& name) const {
+    if (const Def* def = find(name)) return *def;
+    std::string known;
+    for (const auto& def : defs_) known += (known.empty() ? "" : ", ") + def->name;
+    throw Error(ExitCode::configuration,
+                std::string("expected one of the ") + Def::kNoun + "s " + known + ", found '" + name + "'");
+  }
+
+  /// By `order`, then by name.
+  [[nodiscard]] std::vector<const Def*> all() const {
+    std::vector<const Def*> all;
+    for (const auto& def : defs_) all.push_back(def.get());
+    return all;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Def>> defs_;
+};
+
+}  // namespace lockstep

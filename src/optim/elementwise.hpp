@@ -1,0 +1,63 @@
+// ElementwiseOptimizer: an optimizer made of one formula, which is the CPU's and the GPU's.
+//
+// A formula is a struct with what is the same for all elements in one update: it is made once for parameters with
+// weight decay and once for those without, in double from the settings, and rounded. Called, it updates one element. It
+// has a call operator for each number of state tensors that the optimizer may keep:
+//
+//   struct Momentum {
+//     float rate, momentum;
+//     Momentum(const Attributes& settings, const UpdateStep& step, bool decay);
+//     LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE void operator()(float& p, float g, float& m) const;
+//   };
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "core/host_device.hpp"
+#include "core/vectorize.hpp"
+#include "lockstep/optimizer.hpp"
+
+namespace lockstep::optim {
+
+template <class Formula, std::size_t... kState>
+constexpr bool takes_states(std::index_sequence<kState...> /*states*/) {
+  return std::is_invocable_v<const Formula&, float&, float, decltype((void(kState), std::declval<float&>()))...>;
+}
+
+/// call(std::index_sequence<0, 1, ...>), one number for each of the `states` that the formula is called with.
+template <class Formula, std::size_t kStates = 0, class Call>
+void with_states(std::size_t states, const Call& call) {
+  if constexpr (kStates <= kMaxOptimizerStates) {
+    using States = std::make_index_sequence<kStates>;
+    if constexpr (takes_states<Formula>(States())) {
+      if (states == kStates) return call(States());
+    }
+    with_states<Formula, kStates + 1>(states, call);
+  }
+}
+
+template <class Formula, class... State>
+LOCKSTEP_VECTORIZED void update_run(Formula formula, std::int64_t n, float* p, const float* g, State*... state) {
+  for (std::int64_t i = 0; i < n; ++i) formula(p[i], g[i], state[i]...);
+}
+
+template <class F>
+class ElementwiseOptimizer : public OptimizerDef {
+ public:
+  using Formula = F;
+  ElementwiseOptimizer() {
+    update = [](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
+      return [decayed = F(settings, step, true), plain = F(settings, step, false)](const ParameterRun& run) {
+        with_states<F>(
+            run.states.size(), [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
+              update_run(run.decay ? decayed : plain, std::ssize(run.parameter), run.parameter.data(),
+                         run.gradient.data(), run.states[kState]...);
+            });
+      };
+    };
+  }
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,50 @@
+// The update's kernels by the grids of device/gpu/grid.hpp.
+#pragma once
+
+#include <optimizer_list.hpp>
+
+#include "device/gpu/grid.hpp"
+#include "optim/update_kernels.hpp"
+
+namespace lockstep::optim {
+
+template <class Grid>
+class GridUpdateKernels final : public UpdateKernels {
+ public:
+  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SquaresFunctor& functor) const override {
+    Grid::rows(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SumSquaresFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const ClipFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+
+  [[nodiscard]] bool has_optimizer(const std::string& name) const override {
+    bool found = false;
+    for_each_optimizer([&](const char* other, const auto& /*make*/) { found = found || name == other; });
+    return found;
+  }
+
+  void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
+                        const Attributes& settings, const UpdateStep& step) const override {
+    for_each_optimizer([&](const char* other, const auto& make) {
+      if (name != other) return;
+      using Formula = typename decltype(make())::Formula;
+      const Formula decayed(settings, step, true), plain(settings, step, false);
+      const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
+        Grid::each(stream, n, UpdateFunctor<Formula, kState...>{of, decayed, plain});
+      };
+      with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
+    });
+  }
+};
+
+}  // namespace lockstep::optim

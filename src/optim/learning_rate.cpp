@@ -1,0 +1,29 @@
+#include "optim/learning_rate.hpp"
+
+#include <algorithm>
+
+namespace lockstep::optim {
+
+LearningRate::LearningRate(const LearningRateOptions& options, const ScheduleRegistry& schedules,
+                           std::int64_t batch_size, std::int64_t steps, std::int64_t steps_per_epoch)
+    : schedule_(schedules.at(options.schedule.kind)),
+      settings_(complete(schedule_.attributes, options.schedule.attributes, "schedule '" + schedule_.name + "'",
+                         schedule_.checks)),
+      peak_(options.peak),
+      steps_(steps),
+      warmup_(options.warmup.steps(steps_per_epoch)),
+      steps_per_epoch_(steps_per_epoch) {
+  // The linear scaling rule: Goyal and others, "Accurate, Large Minibatch SGD", 2017.
+  if (options.reference_batch > 0) {
+    peak_ *= static_cast<double>(batch_size) / static_cast<double>(options.reference_batch);
+  }
+}
+
+double LearningRate::at(std::int64_t step) const {
+  if (step < warmup_) return peak_ * static_cast<double>(step + 1) / static_cast<double>(warmup_);
+  const double length = static_cast<double>(std::max<std::int64_t>(steps_ - warmup_, 1));
+  const double progress = std::min(1.0, static_cast<double>(step - warmup_) / length);
+  return schedule_.rate(settings_, {peak_, progress, step, steps_per_epoch_});
+}
+
+}  // namespace lockstep::optim
