@@ -16,5 +16,6 @@ if grep -rl "$root" "$here/moved"/lib/cmake; then
 fi
 "$here/build/spirals" examples/outside/points.txt
 "$here/build/salted_digits"
+"$here/build/lion_digits"
 "$here/moved/bin/lockstep" version
 grep -q _lockstep "$here/moved/share/bash-completion/completions/lockstep"
