@@ -101,7 +101,7 @@ struct Step {
   ByName metrics;
   double samples_per_second = 0, data_wait_seconds = 0, seconds = 0;
   std::optional<double> gradient_norm, loss_scale;
-  std::optional<bool> left_out;
+  std::optional<bool> skipped;
   std::optional<ByRank> shard_seconds, energy_joules;
 
   template <class Field>
@@ -117,7 +117,7 @@ struct Step {
     field("seconds", &Step::seconds, "time since the first step of this start began", Unit::seconds);
     field("gradient_norm", &Step::gradient_norm, "with `clip_norm`: L2 norm of the gradient before clipping");
     field("loss_scale", &Step::loss_scale, "with `precision: fp16`: scale that the step was computed with");
-    field("left_out", &Step::left_out, "with `precision: fp16`: whether the update was skipped");
+    field("skipped", &Step::skipped, "with `precision: fp16`: whether the update was skipped");
     field("shard_seconds", &Step::shard_seconds, "on several ranks: mean compute time of a shard", Unit::seconds);
     field("energy_joules", &Step::energy_joules, "energy that GPUs have used since the start", Unit::joules);
   }

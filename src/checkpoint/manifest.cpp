@@ -45,15 +45,15 @@ BestValue read_best(const Json& json, const char* key) {
 }
 
 Json to_json(const optim::LossScale& scale) {
-  return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"left_out", scale.left_out}};
+  return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"skipped", scale.skipped}};
 }
 
-// Only jobs with precision: fp16 have one.
+// Only jobs with precision: fp16 have one. `skipped` was once called "left_out".
 optim::LossScale read_loss_scale(const Json& json) {
   if (!json.contains("loss_scale")) return {};
   const Json& scale = json.at("loss_scale");
   return {scale.at("scale").get<double>(), integer_of<std::int64_t>(scale.at("good_updates")),
-          integer_of<std::int64_t>(scale.at("left_out"))};
+          integer_of<std::int64_t>(scale.at(scale.contains("skipped") ? "skipped" : "left_out"))};
 }
 
 void write_progress(const Progress& p, Json& json) {

@@ -70,11 +70,11 @@ std::string evaluation_tiles(const events::Evaluation& eval) {
 }
 
 /// Of a run in fp16: how many of its steps changed nothing, since gradients overflowed.
-std::string left_out_tile(const RunEvents& run) {
+std::string skipped_tile(const RunEvents& run) {
   if (run.steps.empty() || !run.steps.back().loss_scale) return "";
-  const auto left_out = std::count_if(run.steps.begin(), run.steps.end(),
-                                      [](const events::Step& step) { return step.left_out.value_or(false); });
-  return tile(telemetry::grouped(left_out), "updates left out, whose gradient overflowed");
+  const auto skipped = std::count_if(run.steps.begin(), run.steps.end(),
+                                     [](const events::Step& step) { return step.skipped.value_or(false); });
+  return tile(telemetry::grouped(skipped), "skipped updates, whose gradient overflowed");
 }
 
 std::int64_t last_step(const RunEvents& run) {
@@ -86,7 +86,7 @@ std::string tiles(const RunEvents& run) {
   if (run.start.steps > 0) steps += " / " + telemetry::grouped(run.start.steps);
   std::string text = tile(steps, "steps");
   if (!run.steps.empty()) text += number_tile(run.steps.back().loss, "loss of the last step");
-  text += left_out_tile(run);
+  text += skipped_tile(run);
   if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
   if (!run.steps.empty()) text += tile(telemetry::short_number(run.steps.back().samples_per_second), "samples/s");
   text += tile(telemetry::grouped(run.start.ranks), "ranks");

@@ -313,7 +313,7 @@ void RunMetrics::set_job(const StepReport& report) {
   to.set(Metric::learning_rate, report.learning_rate);
   if (report.loss_scale > 0) {
     to.set(Metric::loss_scale, report.loss_scale);
-    to.add(Metric::updates_skipped, report.left_out ? 1 : 0);
+    to.add(Metric::updates_skipped, report.skipped ? 1 : 0);
   }
   to.set(Metric::step, static_cast<double>(report.step));
   to.set(Metric::epoch, static_cast<double>(report.step) / steps_per_epoch_);

@@ -49,7 +49,7 @@ struct StepReport {
   double loss = 0, learning_rate = 0;
   std::optional<double> gradient_norm;                       ///< none: it was not computed
   double loss_scale = 0;                                     ///< 0: the precision is not fp16
-  bool left_out = false;                                     ///< the update
+  bool skipped = false;                                      ///< the update
   std::size_t shards = 0;                                    ///< computed by this rank
   std::size_t next_shards = 0;                               ///< of the next step
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start

@@ -113,7 +113,7 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
   UpdateResult result;
   if (clip_norm_ > 0 || scales_loss_) {
     for_each_piece([&](std::size_t i) { gather(divisor, i); });
-    if (overflowed()) return {.norm = {}, .left_out = true};
+    if (overflowed()) return {.norm = {}, .skipped = true};
     if (clip_norm_ > 0) result.norm = norm();
     const auto factor = result.norm ? static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6))) : 1.0F;
     for_each_piece([&](std::size_t i) {

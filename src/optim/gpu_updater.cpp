@@ -209,7 +209,7 @@ UpdateResult GpuUpdater::read_verdict() {
   gpu_.reads(verdict_on_host_.get(), sizeof(Verdict));
   Verdict verdict;
   std::memcpy(&verdict, verdict_on_host_.get(), sizeof(verdict));
-  if (scales_loss_ && verdict.overflow != 0) return {.norm = {}, .left_out = true};
+  if (scales_loss_ && verdict.overflow != 0) return {.norm = {}, .skipped = true};
   return {.norm = clip_norm_ > 0 ? std::optional(verdict.norm) : std::nullopt};
 }
 

@@ -34,12 +34,12 @@ double targets_in_mean(const Graph& graph, std::int64_t shards) {
   return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(targets, 1))));
 }
 
-void after_update(const LossScaleOptions& options, bool left_out, std::int64_t step, LossScale& scale) {
-  if (left_out) {
+void after_update(const LossScaleOptions& options, bool skipped, std::int64_t step, LossScale& scale) {
+  if (skipped) {
     if (options.fixed > 0 || scale.scale <= kSmallestLossScale) throw_no_smaller(options, step, scale.scale);
     scale.scale /= 2;
     scale.good_updates = 0;
-    ++scale.left_out;
+    ++scale.skipped;
     return;
   }
   if (options.fixed > 0 || ++scale.good_updates < options.growth_interval) return;

@@ -2,7 +2,7 @@
 //
 // Gradients of activations are small, and float16 ends at 2^-24: so the loss's are multiplied by a power of two, and
 // the sums that the update is made from divided by it again. A scale that is too large shows: some gradient is no
-// finite number. That update is left out, and the scale is halved (Micikevicius and others, Mixed Precision Training,
+// finite number. That update is skipped, and the scale is halved (Micikevicius and others, Mixed Precision Training,
 // 2018). All ranks hold the same sums, so all see the same, without a word between them.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lockstep::optim {
 struct LossScale {
   double scale = 0;               ///< of the next step, a power of two; 0: the precision is not fp16
   std::int64_t good_updates = 0;  ///< in a row, since the scale was changed
-  std::int64_t left_out = 0;      ///< updates, in all
+  std::int64_t skipped = 0;       ///< updates, in all
 };
 
 inline constexpr double kSmallestLossScale = 0x1p-14, kLargestLossScale = 0x1p24;
@@ -31,8 +31,8 @@ inline constexpr double kSmallestLossScale = 0x1p-14, kLargestLossScale = 0x1p24
 /// two. `graph` is that of one of `shards` shards, with a loss.
 [[nodiscard]] double targets_in_mean(const Graph& graph, std::int64_t shards);
 
-/// What follows an update: halves the scale after one that was left out, doubles it after a growth interval of good
+/// What follows an update: halves the scale after one that was skipped, doubles it after a growth interval of good
 /// ones. `step` counts from 0. Throws Error(diverged) where a gradient was not finite and the scale cannot be halved.
-void after_update(const LossScaleOptions& options, bool left_out, std::int64_t step, LossScale& scale);
+void after_update(const LossScaleOptions& options, bool skipped, std::int64_t step, LossScale& scale);
 
 }  // namespace lockstep::optim

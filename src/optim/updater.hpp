@@ -2,7 +2,7 @@
 //
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
 // tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is
-// left out, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
+// skipped, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
 // the squares of chunks in (parameter, chunk) order. Every rank updates everything: on the CPU chunk by chunk on its
 // workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
@@ -43,13 +43,13 @@ struct UpdaterSetup {
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
   int shards = 1;
-  bool scales_loss = false;  ///< updates may be left out
+  bool scales_loss = false;  ///< updates may be skipped
 };
 
 /// What came of an update.
 struct UpdateResult {
-  std::optional<double> norm;  ///< of the gradient, before clipping; none where clipping is off or it was left out
-  bool left_out = false;       ///< the gradient is not all finite: nothing was changed
+  std::optional<double> norm;  ///< of the gradient, before clipping; none where clipping is off or it was skipped
+  bool skipped = false;        ///< the gradient is not all finite: nothing was changed
   bool operator==(const UpdateResult&) const = default;
 };
 

@@ -101,7 +101,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::loss_scale, "lockstep_loss_scale", Kind::gauge, Scope::job,
      "With precision: fp16, the power of two that the last step's gradients were multiplied by."},
     {Metric::updates_skipped, "lockstep_updates_skipped_total", Kind::counter, Scope::job,
-     "With precision: fp16, steps of this process whose update was left out, since a gradient was not finite at that "
+     "With precision: fp16, steps of this process whose update was skipped, since a gradient was not finite at that "
      "scale."},
     {Metric::step, "lockstep_step", Kind::gauge, Scope::job, "Steps done in all, also before a restart."},
     {Metric::planned_steps, "lockstep_planned_steps", Kind::gauge, Scope::job, "Steps of the whole job."},

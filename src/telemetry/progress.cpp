@@ -86,7 +86,7 @@ class Progress final : public events::Sink {
       first_step_at_ = now;
     }
     data_wait_ += step.data_wait_seconds;
-    left_out_ += step.left_out.value_or(false) ? 1 : 0;
+    skipped_ += step.skipped.value_or(false) ? 1 : 0;
     if (!is_due(step.step, now)) return;
     std::string text = step_text(step, now, false);
     if (options_.terminal) {
@@ -101,7 +101,7 @@ class Progress final : public events::Sink {
     shown_ = now;
     shown_step_ = step.step;
     data_wait_ = 0;
-    left_out_ = 0;
+    skipped_ = 0;
   }
 
   /// Whether the step's line is to be written.
@@ -120,7 +120,7 @@ class Progress final : public events::Sink {
     std::string text =
         narrow ? epoch + "  " + of_total(step.step, steps_) + "  " : step_columns(step.step, steps_, epoch);
     text += "loss " + fixed_number(step.loss) + first_metric(step);
-    if (left_out_ > 0) text += fmt::format("  {} left out", counted(left_out_, "update"));
+    if (skipped_ > 0) text += fmt::format("  {} skipped", counted(skipped_, "update"));
     text +=
         fmt::format("  {:>{}}{}", short_number(step.samples_per_second), narrow ? 0 : 7, narrow ? "/s" : " samples/s");
     if (steps_ > step.step && step.step > first_step_) {
@@ -146,7 +146,7 @@ class Progress final : public events::Sink {
   double shown_ = 0;              // when the newest line was written
   std::int64_t shown_step_ = -1;  // and of which step it is
   double data_wait_ = 0;          // seconds since it
-  std::int64_t left_out_ = 0;     // updates since it
+  std::int64_t skipped_ = 0;      // updates since it
 };
 
 }  // namespace

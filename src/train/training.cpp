@@ -261,9 +261,9 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
     last_.updated = updater_->update(model_, sums.count,
                                      {.learning_rate = learning_rate_.at(progress_.step),
                                       .step = progress_.step,
-                                      .update = progress_.step - scale.left_out,
+                                      .update = progress_.step - scale.skipped,
                                       .loss_scale = last_.gradient_scale});
-    if (last_.loss_scale > 0) optim::after_update(job_.loss_scale, last_.updated.left_out, progress_.step, scale);
+    if (last_.loss_scale > 0) optim::after_update(job_.loss_scale, last_.updated.skipped, progress_.step, scale);
   }
   last_.update_seconds = step.seconds(observe::StepPhase::update);
   ++progress_.step;
@@ -285,7 +285,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                          .learning_rate = learning_rate_.at(progress_.step - 1),
                          .gradient_norm = last_.updated.norm,
                          .loss_scale = last_.loss_scale,
-                         .left_out = last_.updated.left_out,
+                         .skipped = last_.updated.skipped,
                          .shards = shards,
                          .next_shards = balancing_.own_shards().size(),
                          .shared_memory_bytes = sent.shared_memory_bytes,

@@ -90,7 +90,7 @@ void Training::emit_step(const exec::StepSums& sums) {
   }
   if (last_.loss_scale > 0) {
     event.loss_scale = last_.loss_scale;
-    event.left_out = last_.updated.left_out;
+    event.skipped = last_.updated.skipped;
   }
   if (communicator_.size() > 1) event.shard_seconds = balancing_.shard_seconds();
   if (!balancing_.energy().empty()) event.energy_joules = balancing_.energy();

@@ -117,11 +117,16 @@ TEST(Checkpoint, TheLossScaleIsKeptWhereThereIsOne) {
   Manifest manifest;
   EXPECT_EQ(to_text(manifest).find("loss_scale"), std::string::npos) << "fp32 and bf16 have none";
   EXPECT_EQ(parse_manifest(to_text(manifest), "m").progress.loss_scale.scale, 0);
-  manifest.progress.loss_scale = {.scale = 0x1p-14, .good_updates = 1999, .left_out = 17};
+  manifest.progress.loss_scale = {.scale = 0x1p-14, .good_updates = 1999, .skipped = 17};
   const optim::LossScale read = parse_manifest(to_text(manifest), "m").progress.loss_scale;
   EXPECT_EQ(read.scale, 0x1p-14);
   EXPECT_EQ(read.good_updates, 1999);
-  EXPECT_EQ(read.left_out, 17);
+  EXPECT_EQ(read.skipped, 17);
+  std::string older = to_text(manifest);
+  older.replace(older.find("\"skipped\""), 9, "\"left_out\"");
+  older.resize(older.find("\"manifest_sha256\""));
+  older += "\"manifest_sha256\": \"" + sha256(older) + "\"\n}\n";
+  EXPECT_EQ(parse_manifest(older, "m").progress.loss_scale.skipped, 17) << "what it was called before";
 }
 
 TEST(Checkpoint, FilesAreTheSameOnAnyNumberOfRanks) {

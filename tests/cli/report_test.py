@@ -87,7 +87,7 @@ class Report(unittest.TestCase):
         self.assertEqual(json.loads(job)["job"]["steps"], 12)
         for title in ("Loss", "Metrics", "Learning rate", "Seconds a shard"):
             self.assertIn(title, page.texts)
-        self.assertFalse([text for text in page.texts if "fp16" in text or "left out" in text])
+        self.assertFalse([text for text in page.texts if "fp16" in text or "skipped" in text])
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
         self.assertIn(f"parameters sha256: {sha}", page.texts)
 
@@ -97,12 +97,12 @@ class Report(unittest.TestCase):
                    "precision={fp16: {initial_scale: 16777216}}")
         self.assertEqual(done.returncode, 0, done.stderr)
         events = map(json.loads, (self.folder / "events.jsonl").read_text().splitlines())
-        left_out = [event["left_out"] for event in events if event["event"] == "step"]
-        self.assertEqual(len(left_out), 14)
-        self.assertIn(sum(left_out), range(1, 14))
+        skipped = [event["skipped"] for event in events if event["event"] == "step"]
+        self.assertEqual(len(skipped), 14)
+        self.assertIn(sum(skipped), range(1, 14))
         page = Page(self.page_of(self.folder))
-        at = page.texts.index("updates left out, whose gradient overflowed")
-        self.assertEqual(page.texts[at - 1], str(sum(left_out)))
+        at = page.texts.index("skipped updates, whose gradient overflowed")
+        self.assertEqual(page.texts[at - 1], str(sum(skipped)))
         self.assertIn("Scale of the loss (fp16)", page.texts)
 
     def test_ranks_and_moves(self):

@@ -66,7 +66,7 @@ TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
   }
 }
 
-TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
+TEST(GpuUpdater, SkipsOnTheGpuWhatTheCpuSkips) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw")};
   for (const OptimizerOptions& options : all) {
@@ -79,8 +79,8 @@ TEST(GpuUpdater, LeavesOutOnTheGpuWhatTheCpuLeavesOut) {
         const auto found = bench.on_fake(options, clip_norm, scaling);
         EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm << ", " << what;
         ASSERT_EQ(expected.updates.size(), static_cast<std::size_t>(kUpdaterSteps) + 1);
-        EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = {}, .left_out = true}));
-        // A step that is left out might as well not have been, and a power of two changes no bit.
+        EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = {}, .skipped = true}));
+        // A step that is skipped might as well not have been, and a power of two changes no bit.
         EXPECT_TRUE(expected.values == never.values);
       }
     }

@@ -185,7 +185,7 @@ class UpdaterBench {
       reducer.finish();
       result.updates.push_back(
           updater.update(model, 6, {.learning_rate = 0.1, .step = step, .update = made, .loss_scale = scaling.scale}));
-      if (result.updates.back().left_out) continue;
+      if (result.updates.back().skipped) continue;
       ++made;
       if (made == 2) take(updater.gradient(), result);
     }

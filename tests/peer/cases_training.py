@@ -133,7 +133,7 @@ def precision_cases():
     fixed = {"fp16": {"loss_scale": 1024}}
     yield Case("fp16: a scale that stays", job(MLP, precision=fixed))
     high = {"fp16": {"initial_scale": 262144, "growth_interval": 2}}
-    yield Case("fp16: updates left out", job([*MLP[:-1], {"linear": 5}, {"scale": 30.0}], precision=high, steps=10,
+    yield Case("fp16: skipped updates", job([*MLP[:-1], {"linear": 5}, {"scale": 30.0}], precision=high, steps=10,
                                              learning_rate=0.001, optimizer={"adam": {"epsilon": 0.01}}))
 
 

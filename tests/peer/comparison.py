@@ -119,7 +119,7 @@ class Comparison:
         peer, steps = self.peer(dtype, **options), []
         for number in range(self.case.job["steps"]):
             ours = self.ours[number]
-            steps.append(peer.step(number, ours["loss_scale"], ours["left_out"]) | peer.state())
+            steps.append(peer.step(number, ours["loss_scale"], ours["skipped"]) | peer.state())
         return steps, peer.evaluate(self.validation) if self.validation else None
 
     def measure(self, ours):

@@ -57,7 +57,7 @@ def run(case, folder, data, validation, weights):
     for event in (event for event in events if event["event"] == "step"):
         said = {key: event[key] for key in FROM_EVENT if key in event} | event["metrics"]
         said |= checkpoint(folder / "run" / "checkpoints" / f"step-{event['step']:08}")
-        steps.append(said | {"loss_scale": event.get("loss_scale"), "left_out": event.get("left_out", False)})
+        steps.append(said | {"loss_scale": event.get("loss_scale"), "skipped": event.get("skipped", False)})
     evaluations = [{"loss": e["loss"]} | e["metrics"] for e in events if e["event"] == "eval"]
     return steps, evaluations[-1] if evaluations else None
 

@@ -162,8 +162,8 @@ class Peer:
             sample = self.samples(self.data.read(ids[shard * size:(shard + 1) * size], epoch))
             yield self.net(sample), sample[self.target]
 
-    def step(self, number, loss_scale=None, left_out=False):
-        """Step `number`, from 0; what lockstep's event of it says. A step that is left out changes nothing but the
+    def step(self, number, loss_scale=None, skipped=False):
+        """Step `number`, from 0; what lockstep's event of it says. A step that is skipped changes nothing but the
         rate."""
         ids = streams.batch_ids(self.job.get("seed", 1), self.data.size, self.batch, number)
         total, count, rows, labels = 0.0, 0, [], []
@@ -176,13 +176,13 @@ class Peer:
         said = {"loss": loss.item(), "learning_rate": self.optimizer.param_groups[0]["lr"]}
         said |= self.metrics(torch.cat(rows), torch.cat(labels), said["loss"])
         said["gradient_norm"] = self.backward(loss, loss_scale or 1.0)
-        if left_out:
+        if skipped:
             self.net.followed = {}
         else:
             self.optimizer.step()
             self.net.end_step()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of rates that go on where the first update was left out
+            warnings.simplefilter("ignore")  # of rates that go on where the first update was skipped
             self.scheduler.step()
         return said
 

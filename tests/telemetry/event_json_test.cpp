@@ -125,7 +125,7 @@ TEST(EventJson, ADamagedFieldIsNamed) {
       {R"({"event":"step","step":1.5})", "expected an integer as 'step'"},
       {R"({"event":"step","step":18446744073709551615})", "expected an integer as 'step'"},
       {R"({"event":"step","loss":[]})", "expected a number as 'loss'"},
-      {R"({"event":"step","left_out":1})", "expected a boolean as 'left_out'"},
+      {R"({"event":"step","skipped":1})", "expected a boolean as 'skipped'"},
       {R"({"event":"step","metrics":{"a":"b"}})", "expected numbers by name as 'metrics'"},
       {R"({"event":"warning","message":7})", "expected a text as 'message'"},
       {R"({"event":"balance","shares_by_rank":{"zero":1}})", "expected numbers by rank as 'shares_by_rank'"},

@@ -78,20 +78,20 @@ TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {
   EXPECT_EQ(captured_.take(), "step  10/100  epoch 1/2   loss 1.5000    1,235 samples/s  1:30 left  data wait 10 %\n");
 }
 
-TEST_F(ProgressTest, UpdatesThatWereLeftOutAreCountedUpToTheNextLine) {
+TEST_F(ProgressTest, SkippedUpdatesAreCountedUpToTheNextLine) {
   const auto progress = make(false);
   progress->event(start(100, 2));
   (void)captured_.take();
   std::vector<std::string> lines(1);
   for (int i = 1; i <= 20; ++i) {
     events::Step event = step(i, 2.0);
-    event.left_out = i == 1 || i == 4 || i == 5;
+    event.skipped = i == 1 || i == 4 || i == 5;
     progress->event(event);
     lines.push_back(captured_.take());
   }
-  EXPECT_EQ(lines[1], "step   1/100  epoch 1/2   loss 2.0000  1 update left out    1,235 samples/s\n");
-  EXPECT_NE(lines[10].find("loss 2.0000  2 updates left out  "), std::string::npos) << lines[10];
-  EXPECT_EQ(lines[20].find("left out"), std::string::npos) << lines[20];
+  EXPECT_EQ(lines[1], "step   1/100  epoch 1/2   loss 2.0000  1 update skipped    1,235 samples/s\n");
+  EXPECT_NE(lines[10].find("loss 2.0000  2 updates skipped  "), std::string::npos) << lines[10];
+  EXPECT_EQ(lines[20].find("skipped"), std::string::npos) << lines[20];
 }
 
 TEST_F(ProgressTest, AFileGetsALineEveryTenSecondsAndFewerInALongRun) {

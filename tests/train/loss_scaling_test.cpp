@@ -36,7 +36,7 @@ job:
   checkpoint: never
 );
 
-/// A step's scale, and whether its update was left out.
+/// A step's scale, and whether its update was skipped.
 using Course = std::vector<std::pair<double, bool>>;
 
 struct ScaledOutcome {
@@ -61,7 +61,7 @@ ScaledOutcome train_scaled(int ranks, const std::vector<std::string>& overrides 
   ScaledOutcome outcome{hashes.front(), {}};
   for (const std::string& hash : hashes) EXPECT_EQ(hash, hashes.front()) << "ranks disagree";
   for (const auto& step : events.of<events::Step>()) {
-    outcome.course.emplace_back(step.loss_scale.value_or(0), step.left_out.value_or(false));
+    outcome.course.emplace_back(step.loss_scale.value_or(0), step.skipped.value_or(false));
   }
   return outcome;
 }
@@ -83,8 +83,8 @@ std::string message_of(const std::vector<std::string>& overrides) {
   return "";
 }
 
-optim::LossScale after(const LossScaleOptions& options, optim::LossScale scale, const std::vector<bool>& left_out) {
-  for (const bool one : left_out) optim::after_update(options, one, 7, scale);
+optim::LossScale after(const LossScaleOptions& options, optim::LossScale scale, const std::vector<bool>& skipped) {
+  for (const bool one : skipped) optim::after_update(options, one, 7, scale);
   return scale;
 }
 
@@ -100,7 +100,7 @@ TEST(LossScaling, DoublesAfterAnIntervalOfGoodUpdatesAndHalvesAfterABadOne) {
   const optim::LossScale interrupted = after(options, start, {false, false, true, false, false});
   EXPECT_EQ(interrupted.scale, 512);
   EXPECT_EQ(interrupted.good_updates, 2) << "in a row";
-  EXPECT_EQ(interrupted.left_out, 1);
+  EXPECT_EQ(interrupted.skipped, 1);
 }
 
 TEST(LossScaling, StaysWithinItsLimits) {
@@ -127,7 +127,7 @@ TEST(LossScaling, AFixedScaleStays) {
 
 TEST(LossScaling, RanksThreadsAndLoweringChangeNoBit) {
   const ScaledOutcome alone = train_scaled(1, {"threads=1"});
-  // The test is worth something only if the course has all there is: left out, made, and doubled in between.
+  // The test is worth something only if the course has all there is: skipped, made, and doubled in between.
   ASSERT_EQ(alone.course.size(), 14U);
   EXPECT_EQ(alone.course.front(), (std::pair{16777216.0, true}));
   EXPECT_FALSE(alone.course.back().second && alone.course[12].second);
@@ -151,7 +151,7 @@ TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
   const ScaledOutcome unbroken = train_scaled(1);
   const std::int64_t good = first_good(unbroken.course);
   ASSERT_GT(good, 1);
-  // Right after an update was left out, after the last one of these, and within a growth interval.
+  // Right after an update was skipped, after the last one of these, and within a growth interval.
   for (const std::int64_t stop : {std::int64_t{1}, good, good + 2}) {
     const Folder folder;
     const std::vector<std::string> overrides = {"run_directory=" + folder.path(), "checkpoint={every: 100 steps}"};
@@ -166,7 +166,7 @@ TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
   }
 }
 
-TEST(LossScaling, AnUpdateThatIsLeftOutLeavesNothingBehind) {
+TEST(LossScaling, ASkippedUpdateLeavesNothingBehind) {
   const std::string untouched = train_scaled(1, {"steps=1"}).parameters;
   const ScaledOutcome two = train_scaled(1, {"steps=2"});
   ASSERT_TRUE(two.course[0].second && two.course[1].second);
@@ -177,7 +177,7 @@ TEST(LossScaling, AnUpdateThatIsLeftOutLeavesNothingBehind) {
 // The scale is the mean loss's: a batch of 16 targets makes it no larger than one of a single target.
 TEST(LossScaling, TheScaleIsOfTheMeanLoss) {
   EXPECT_FALSE(train_scaled(1, {"steps=1", "precision={fp16: {initial_scale: 1048576}}"}).course.front().second)
-      << "as the scale of summed losses it would be left out";
+      << "as the scale of summed losses it would be skipped";
 }
 
 TEST(LossScaling, AScaleThatCannotBeHalvedEndsTheRun) {
