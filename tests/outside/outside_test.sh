@@ -17,5 +17,6 @@ fi
 "$here/build/spirals" examples/outside/points.txt
 "$here/build/salted_digits"
 "$here/build/lion_digits"
+"$here/build/hinge_digits"
 "$here/moved/bin/lockstep" version
 grep -q _lockstep "$here/moved/share/bash-completion/completions/lockstep"
