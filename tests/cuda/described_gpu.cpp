@@ -32,13 +32,13 @@ namespace lockstep::device {
 
 CudnnTarget describe(const DescribedGpu& gpu) {
   const std::string text = fmt::format(
-      R"({{"deviceName": "{}", "deviceVer": {}, "multiProcessorCount": {}, "smClockRateKHz: {},
+      R"({{"deviceName": "{}", "deviceVer": {}, "multiProcessorCount": {}, "smClockRateKHz": {},
            "memClockRateKHz": {}, "maxSharedMemoryPerBlockOptin": {}, "l2CacheSize": {}, "cudaDeviceId": 0,
            "driverVer": 13000, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
            "regsPerBlock": 65536, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
            "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
            "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "totalGlobalMem": 85029158912, "pciDeviceId": 0,
-           "isTccDriver": 0, "supportCoopLaunch": 1}}),
+           "isTccDriver": 0, "supportCoopLaunch": 1}})",
       gpu.name, gpu.architecture * 10, gpu.processors, gpu.clock_khz, gpu.memory_clock_khz, gpu.shared_memory,
       gpu.cache);
   auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();

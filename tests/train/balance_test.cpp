@@ -16,7 +16,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kSharesJob = R(
+constexpr const char* kSharesJob = R"(
 job:
   name: shares
   seed: 5
@@ -39,7 +39,7 @@ job:
   evaluate: never
   checkpoint: never
   bucket_bytes: 4096
-);
+)";
 
 using MakeRegistries = std::function<Registries(int rank)>;
 

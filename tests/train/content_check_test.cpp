@@ -32,7 +32,7 @@ void change_byte(const std::string& path, char byte) {
 }
 
 Job job_on(const std::string& tokens, const std::string& directory, std::vector<std::string> overrides = {}) {
-  constexpr const char* kTokenJob = R(
+  constexpr const char* kTokenJob = R"(
 job:
   model: {layers: [{embedding: {vocabulary: 4, width: 4}}, {linear: {features: 4}}]}
   data: {train: {tokens: {path: tokens.bin, context: 8}}}
@@ -44,7 +44,7 @@ job:
   optimizer: sgd
   evaluate: never
   checkpoint: {every: 2 steps}
-);
+)";
   overrides.push_back("run_directory=" + directory);
   Job job = config::load_text(kTokenJob, "job.yaml", overrides, train::catalogue_of(Registries::built_in()), false);
   job.data.train.paths = {tokens};  // hosts have one name for files that may differ

@@ -32,18 +32,22 @@ TEST(Lists, ATransformerIsAListOfLayers) {
   file.close();
   const std::string zoo = "{gpt: {layers: 1, heads: 2, width: 16, bias: true}}";
   const std::string list = fmt::format(
-      R(layers
-        : -{{embedding : {{vocabulary : 15, width : 16}}, name : tokens}} -
-              {{position_embedding : {{}}, name : positions}} - {{layer_norm : {{}}, name : block1.norm1}} -
-              {{linear : {{features : 48, std : 0.02}}, name : block1.qkv}} -
-              {{attention : 2, name : block1.attention}} -
-              {{linear : {{features : 16, std : {0 : .17g}}}, name : block1.projection}} -
-              {{add : {{inputs : [ positions, previous ]}}, name : block1.add1}} -
-              {{layer_norm : {{}}, name : block1.norm2}} -
-              {{linear : {{features : 64, std : 0.02}}, name : block1.expand}} - {{gelu : {{}}, name : block1.gelu}} -
-              {{linear : {{features : 16, std : {0 : .17g}}}, name : block1.contract}} -
-              {{add : {{inputs : [ block1.add1, previous ]}}, name : block1.add2}} -
-              {{layer_norm : {{}}, name : norm}} - {{linear : {{features : 15, tied : tokens}}, name : head}}),
+      R"(
+    layers:
+      - {{embedding: {{vocabulary: 15, width: 16}}, name: tokens}}
+      - {{position_embedding: {{}}, name: positions}}
+      - {{layer_norm: {{}}, name: block1.norm1}}
+      - {{linear: {{features: 48, std: 0.02}}, name: block1.qkv}}
+      - {{attention: 2, name: block1.attention}}
+      - {{linear: {{features: 16, std: {0:.17g}}}, name: block1.projection}}
+      - {{add: {{inputs: [positions, previous]}}, name: block1.add1}}
+      - {{layer_norm: {{}}, name: block1.norm2}}
+      - {{linear: {{features: 64, std: 0.02}}, name: block1.expand}}
+      - {{gelu: {{}}, name: block1.gelu}}
+      - {{linear: {{features: 16, std: {0:.17g}}}, name: block1.contract}}
+      - {{add: {{inputs: [block1.add1, previous]}}, name: block1.add2}}
+      - {{layer_norm: {{}}, name: norm}}
+      - {{linear: {{features: 15, tied: tokens}}, name: head}})",
       0.02 / std::sqrt(2.0));
   const std::string hash = trained(zoo, corpus);
   EXPECT_EQ(trained(list, corpus), hash);

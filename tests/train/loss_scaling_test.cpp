@@ -14,7 +14,7 @@ namespace lockstep::train {
 namespace {
 
 // Convolutions, batch norm and AdamW, whose bias correction counts updates. Gradients overflow at the first scales.
-constexpr const char* kHalfJob = R(
+constexpr const char* kHalfJob = R"(
 job:
   name: half
   model:
@@ -34,7 +34,7 @@ job:
   learning_rate: 0.01
   clip_norm: 0.5
   checkpoint: never
-);
+)";
 
 /// A step's scale, and whether its update was skipped.
 using Course = std::vector<std::pair<double, bool>>;

@@ -41,7 +41,7 @@ Problem random_problem(std::mt19937& random) {
   layers += "{linear: {features: 10}}";
   const int batch = shards * between(random, 1, 4);
   const std::vector<std::string> optimizers = {"adam", "{adamw: {weight_decay: 0.01}}", "{sgd: {momentum: 0.9}}"};
-  return {fmt::format(R(
+  return {fmt::format(R"(
 job:
   seed: {}
   model: {{layers: [{}]}}
@@ -55,7 +55,7 @@ job:
   balance: equal
   evaluate: never
   checkpoint: never
-),
+)",
                       between(random, 0, 1000), layers, 3 * batch, batch, shards, kSteps, one_of(random, optimizers),
                       one_of(random, std::vector<std::string>{"0.1", "1000"})),
           shards};

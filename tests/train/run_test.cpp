@@ -144,7 +144,7 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
 // The variance of one value is 0.
 TEST(Start, BatchNormOverOneValueIsRefused) {
   const Registries registries = Registries::built_in();
-  const Job job = config::load_text(R(
+  const Job job = config::load_text(R"(
 job:
   model: {layers: [flatten, {linear: {features: 8}}, {batch_norm: {}, name: norm}, relu, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}}
@@ -152,7 +152,7 @@ job:
   shards: 32
   steps: 1
   checkpoint: never
-),
+)",
                                     "job.yaml", {}, train::catalogue_of(registries), false);
   run_in_threads(1, [&](Communicator& communicator) {
     try {

@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
-inline constexpr const char* kJob = R(
+inline constexpr const char* kJob = R"(
 job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data:
@@ -31,7 +31,7 @@ job:
   learning_rate: 0.01
   evaluate: {every: 2 steps}
   checkpoint: {every: 4 steps}
-);
+)";
 
 class Folder {
  public:

@@ -72,7 +72,7 @@ class FirstStepWatcher final : public RunWatcher {
 /// Trains with a probe of the balancer and checkpoints; what this rank sent before its first step.
 inline std::uint64_t messages_before_the_first_step(Communicator& communicator, const std::string& directory,
                                                     std::int64_t stop_at) {
-  constexpr const char* kStartJob = R(
+  constexpr const char* kStartJob = R"(
 job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 40, first: 100000}}}
@@ -84,7 +84,7 @@ job:
   learning_rate: 0.01
   evaluate: never
   checkpoint: {every: 2 steps}
-);
+)";
   const Registries registries = Registries::built_in();
   const Job job =
       config::load_text(kStartJob, "job.yaml", {"run_directory=" + directory}, train::catalogue_of(registries), false);

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kJob = R(
+constexpr const char* kJob = R"(
 job:
   name: bits
   seed: 3
@@ -45,7 +45,7 @@ job:
   evaluate: {every: 4 steps}
   checkpoint: never
   bucket_bytes: 8192
-);
+)";
 
 struct WorldOutcome {
   std::string parameters;
