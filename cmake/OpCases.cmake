@@ -56,6 +56,7 @@ endforeach()
 add_test(NAME ops.all COMMAND ops_test --gtest_filter=-*__*)
 list(TRANSFORM NAMES PREPEND ops. OUTPUT_VARIABLE OP_TEST_NAMES)
 set_tests_properties(ops.all ${OP_TEST_NAMES} PROPERTIES LABELS ops)
+lockstep_hot_tests(ops_driver ops_test)
 
 add_executable(ops_bench ops/ops_bench.cpp)
 target_link_libraries(ops_bench PRIVATE ops_driver lockstep_flags)
