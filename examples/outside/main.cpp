@@ -36,7 +36,6 @@ lockstep::Job make_job() {
   job.optimizer.kind = "adam";
   job.learning_rate.peak = 0.01;
   job.checkpoint.never = true;
-  job.digest = "spirals-1";
   return job;
 }
 

@@ -10,7 +10,7 @@
 namespace {
 
 std::string train(int ranks, const lockstep::Registries& registries) {
-  const lockstep::Job job =
+  const lockstep::JobFile job =
       lockstep::load_job("",
                          {"data.train.digits=512", "data.validation.digits={count: 128, first: 512}", "steps=10",
                           "checkpoint=never", "learning_rate=0.002", "data.augment=[{salt: 0.05}]"},

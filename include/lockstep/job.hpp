@@ -1,5 +1,5 @@
-// The job: everything a training run is told, as plain structs. config fills them from YAML; rooms take the
-// part that they need, never the whole.
+// The job: all settings of a training run, as plain structs. config fills them from YAML; rooms take the part that they
+// need, never the whole.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/attributes.hpp"
@@ -196,11 +197,16 @@ struct Job {
     return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000));
   }
   std::int64_t bucket_bytes = 1 << 20;
-  std::string digest;                   ///< sha256 of what the result depends on, in canonical form
-  std::string canonical;                ///< the whole job as JSON (so YAML too) with every default filled in
-  std::map<std::string, Place> places;  ///< of what was written, by path: "job.batch_size"
-  /// Where `path` was written; the path alone where it was not.
+};
+
+/// A job, and where its settings were written, for messages.
+struct JobFile : Job {
+  JobFile() = default;
+  JobFile(Job job) : Job(std::move(job)) {}  // NOLINT(google-explicit-constructor): one that nobody wrote down
+  /// Where `path` ("job.batch_size") was written; the path alone where it was not.
   [[nodiscard]] Place place_of(const std::string& path) const;
+
+  std::map<std::string, Place> places;  ///< of what was written
 };
 
 /// A job as checkpoints keep it and runs are compared by.

@@ -32,8 +32,8 @@ struct Registries {
 
 /// A job file with overrides `key=value`; an empty path is the embedded digits. All mistakes are thrown together
 /// as one Error(configuration).
-[[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& overrides,
-                           const Registries& registries);
+[[nodiscard]] JobFile load_job(const std::string& path, const std::vector<std::string>& overrides,
+                               const Registries& registries);
 
 struct TrainerOptions {
   std::string resume = "auto";   ///< auto | never | path of a checkpoint
@@ -65,7 +65,7 @@ struct TrainResult {
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)
 /// do not depend on the number of ranks and threads unless the job says `exact: never`.
-TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,
+TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options = {}, const DataSets& data = {});
 
 }  // namespace lockstep

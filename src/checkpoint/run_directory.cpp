@@ -146,10 +146,10 @@ void require_shared(const std::string& directory, Communicator& communicator, st
                   directory, topology.host_name(0), blind));
 }
 
-void require_same_job(const Checkpoint& checkpoint, const Job& job) {
+void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job) {
   const Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == job.digest) return;
-  const auto differences = config::differences(progress.job, job.canonical);
+  const auto differences = config::differences(progress.job, job.text);
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
                           "run_directory",
@@ -168,7 +168,7 @@ std::deque<std::string> resume_candidates(const std::string& resume, const RunDi
   return {list.begin(), list.end()};
 }
 
-std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const Job& job,
+std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
                                          std::vector<std::string>& notes) {
   while (!candidates.empty()) {
     const std::string path = std::move(candidates.front());

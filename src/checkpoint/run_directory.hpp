@@ -59,11 +59,11 @@ void require_shared(const std::string& directory, Communicator& communicator, st
 
 /// Takes candidates from the front until the manifest of one is sound, which is returned; its files are not read. Those
 /// that are damaged are passed over, and `notes` names them. Throws Error(configuration) when it is of another job.
-[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const Job& job,
+[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
                                                        std::vector<std::string>& notes);
 
 /// Throws Error(configuration) naming the differing keys when the checkpoint is of another job.
-void require_same_job(const Checkpoint& checkpoint, const Job& job);
+void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job);
 
 /// Sends rank 0's answer to all ranks.
 [[nodiscard]] std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint,

@@ -16,7 +16,7 @@ double step_of(std::int64_t shards) {
   return 100.0 / static_cast<double>(shards);
 }
 
-void print_shares(const Job& job, const config::Catalogue& catalogue) {
+void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   const auto counted = [](std::int64_t count, const char* thing) {
     return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
   };
@@ -35,9 +35,9 @@ void print_shares(const Job& job, const config::Catalogue& catalogue) {
 int check(JobArgument& argument, bool need_data) {
   const Registries registries = Registries::built_in();
   const config::Catalogue catalogue = train::catalogue_of(registries);
-  const Job job = argument.load(catalogue, need_data);
+  const JobFile job = argument.load(catalogue, need_data);
   if (need_data) {
-    const auto data = input::prepare_data(job, registries.augmentations, {});
+    const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
     const Graph graph = train::make_job_graph(job, data, registries);
     std::int64_t parameters = 0;
     for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.elements();

@@ -122,8 +122,8 @@ void info_of_source(const InfoArguments& arguments, const Job& job, const Regist
 }
 
 void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  const auto data =
-      input::prepare_data(job, registries.augmentations, {}, {.with_test = true, .with_statistics = true});
+  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {},
+                                        {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
     print_set(name, set, data.statistics.at(name), data.indexes, arguments.all);
   };
@@ -131,7 +131,7 @@ void info_of_job(const InfoArguments& arguments, const Job& job, const Registrie
   if (data.validation) print("validation", *data.validation);
   if (data.test) print("test", *data.test);
   if (!arguments.picture.empty()) {
-    draw(arguments.picture, *data.train, data.pipeline(job, *data.train, true));
+    draw(arguments.picture, *data.train, data.pipeline(*data.train, true));
   }
 }
 

@@ -27,7 +27,7 @@ bool is_kind(const std::string& word) {
 }
 
 /// The source as overrides of a job that is otherwise empty, so that config reads and checks it.
-Job job_around(const std::vector<std::string>& words, const config::Catalogue& catalogue) {
+JobFile job_around(const std::vector<std::string>& words, const config::Catalogue& catalogue) {
   const std::string kind = key_of(words.front());
   const std::string main_setting = kind == name_of(SourceKind::digits) ? "count" : "path";
   std::vector<std::string> overrides;
@@ -40,7 +40,7 @@ Job job_around(const std::vector<std::string>& words, const config::Catalogue& c
     overrides.push_back(fmt::format("data.train.{}.{}={}", kind, key, words[i].substr(words[i].find('=') + 1)));
   }
   const std::string text = fmt::format("job: {{model: mlp, data: {{train: {{{}: {{}}}}}}, steps: 1}}\n", kind);
-  Job job = config::load_text(text, "", overrides, catalogue, true);
+  JobFile job = config::load_text(text, "", overrides, catalogue, true);
   job.data.train.place = {};  // of a text that nobody wrote
   return job;
 }

@@ -10,7 +10,7 @@
 namespace lockstep::cli {
 
 struct DataWords {
-  Job job;
+  JobFile job;
   bool is_job = false;  ///< false: made up around the source; only job.data.train means anything
 };
 

@@ -144,9 +144,9 @@ int try_training(Report& report) {
   const Registries registries = Registries::built_in();
   const auto start = Clock::now();
   try {
-    const Job job = config::default_job({"data.train.digits.count=128", "data.validation.digits.count=64", "steps=2",
-                                         "learning_rate=0.001", "checkpoint=never"},
-                                        train::catalogue_of(registries));
+    const JobFile job = config::default_job({"data.train.digits.count=128", "data.validation.digits.count=64",
+                                             "steps=2", "learning_rate=0.001", "checkpoint=never"},
+                                            train::catalogue_of(registries));
     const auto communicator = make_single_communicator();
     const TrainResult result = train_job(job, *communicator, registries);
     report.fact("training",

@@ -53,7 +53,7 @@ void print_eval_json(const EvalArguments& arguments, const SavedModel& model, st
   fmt::print("{}\n", line.dump());
 }
 
-int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& job, const Registries& registries) {
+int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile& job, const Registries& registries) {
   const auto start = Clock::now();
   require_eval_set(arguments.set, job);
   const exec::Device device = train::choose_device(job, communicator);
@@ -62,13 +62,13 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
   const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);
   const Graph graph = train::make_job_graph(job, data, registries);
   const SavedModel model = load_saved_model(files, graph, job, communicator);
-  exec::WorkerPool pool(exec::worker_count(job, communicator, device, static_cast<std::size_t>(set->size())));
+  exec::WorkerPool pool(exec::worker_count(job.threads, communicator, device, static_cast<std::size_t>(set->size())));
   train::EvaluationOptions options;
   options.shard_samples = job.batch_size / job.shards;
   options.timeout = job.timeout();
   options.alike = train::computes_alike(job, device);
   options.once = true;
-  train::Evaluation evaluation(graph, *set, data.pipeline(job, *set, false), communicator, device, pool, options);
+  train::Evaluation evaluation(graph, *set, data.pipeline(*set, false), communicator, device, pool, options);
   const auto metrics = evaluation.run({model.parameters, model.states}, 0);
   for (const auto& sample : train::gather_replaced(*data.replaced, communicator, {"evaluation", 0, options.timeout})) {
     fmt::print(stderr, "warning: {}\n", sample.text());
@@ -83,7 +83,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const Job& jo
 int eval(EvalArguments& arguments) {
   arguments.ranks.need_data = false;
   return run_on_ranks(arguments.ranks, arguments.job,
-                      [&](Communicator& communicator, const Job& job, const Registries& registries) {
+                      [&](Communicator& communicator, const JobFile& job, const Registries& registries) {
                         return evaluate(arguments, communicator, job, registries);
                       });
 }

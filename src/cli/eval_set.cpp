@@ -47,8 +47,8 @@ EvalSet open_eval_set(const std::string& name, JobArgument& argument, const Job&
     auto set = open_like(name, config::expanded(*source), job.data.bad_samples, *remembered, communicator);
     return {std::move(set), std::move(*remembered)};
   }
-  const Job whole = argument.load(train::catalogue_of(registries));
-  auto data = input::prepare_data(whole, registries.augmentations, {},
+  const JobFile whole = argument.load(train::catalogue_of(registries));
+  auto data = input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {},
                                   {.communicator = &communicator, .with_test = name == "test"});
   if (name == "test") return {data.test, data};
   auto set = name == "train" ? data.train : data.validation;

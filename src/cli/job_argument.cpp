@@ -24,7 +24,7 @@ void JobArgument::add_to(CLI::App& command) {
       ->expected(0, -1);
 }
 
-Job JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
+JobFile JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
   file.clear();
   checkpoint.clear();
   overrides.clear();
@@ -46,7 +46,7 @@ bool JobArgument::is_saved() const {
   return fs::is_directory(file);
 }
 
-Job JobArgument::load_saved(const config::Catalogue& catalogue, bool need_data) {
+JobFile JobArgument::load_saved(const config::Catalogue& catalogue, bool need_data) {
   const bool one = fs::exists(file + "/manifest.json");
   if (one) checkpoint = file;
   std::string why = "no checkpoints in it";
@@ -54,7 +54,7 @@ Job JobArgument::load_saved(const config::Catalogue& catalogue, bool need_data) 
     const std::string manifest = directory + "/manifest.json";
     const auto text = checkpoint::job_of_manifest(manifest, why);
     if (!text) continue;
-    Job job = config::load_text(*text, manifest, overrides, catalogue, need_data);
+    JobFile job = config::load_text(*text, manifest, overrides, catalogue, need_data);
     const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };
     if (!one && std::none_of(overrides.begin(), overrides.end(), moves)) job.run_directory = file;
     return job;

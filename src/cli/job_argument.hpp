@@ -25,12 +25,12 @@ struct JobArgument {
 
   void add_to(CLI::App& command);
   /// A job file is read. Of the directory of a run, or of a checkpoint, the job is the one that it was trained with.
-  [[nodiscard]] Job load(const config::Catalogue& catalogue, bool need_data = true);
+  [[nodiscard]] JobFile load(const config::Catalogue& catalogue, bool need_data = true);
   /// After load(): a run's directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
 
  private:
-  [[nodiscard]] Job load_saved(const config::Catalogue& catalogue, bool need_data);
+  [[nodiscard]] JobFile load_saved(const config::Catalogue& catalogue, bool need_data);
 };
 
 }  // namespace lockstep::cli

@@ -38,12 +38,13 @@ int run_launch(LaunchArguments& arguments) {
   (void)profile_steps(options.profile);  // a mistake is told before any rank starts
   (void)launch::listening_for({}, options.listen);
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);  // a mistake there comes before those of the job
-  const Job job = arguments.job.load(train::catalogue_of(Registries::built_in()));
+  const config::Catalogue catalogue = train::catalogue_of(Registries::built_in());
+  const JobFile job = arguments.job.load(catalogue);
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));
   if (options.ranks > 0) config::check_world_size(job, options.ranks);
   options.words = arguments.job.words;
   options.json = arguments.log == "json";
-  return launch::launch(options, job);
+  return launch::launch(options, job, config::canonical(job, catalogue));
 }
 
 void add_host_options(CLI::App& command, launch::LaunchOptions& options) {

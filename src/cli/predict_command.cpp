@@ -57,7 +57,7 @@ int predict(PredictArguments& arguments) {
   take_files(arguments);
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
-  Job job = arguments.job.load(train::catalogue_of(registries), false);
+  JobFile job = arguments.job.load(train::catalogue_of(registries), false);
   const exec::Device device = train::choose_device(job, *make_single_communicator());
   const auto files =
       read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
@@ -65,7 +65,7 @@ int predict(PredictArguments& arguments) {
   auto remembered = remembered_data(files, job, registries.augmentations);
   if (!remembered) {  // weights alone: only the training data know the rest
     job = arguments.job.load(train::catalogue_of(registries));
-    remembered = input::prepare_data(job, registries.augmentations, {});
+    remembered = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
   }
   const input::PreparedData& data = *remembered;
   const PredictContext context{job, data, files, registries, arguments.options, device};

@@ -118,7 +118,8 @@ std::vector<Scores> run(const PredictContext& context, const Graph& graph, const
   std::vector<Scores> scores(source.samples());
   std::vector<int> samples(scores.size());
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int>(i);
-  const auto workers = exec::worker_count(context.job, *make_single_communicator(), context.device, samples.size());
+  const auto workers =
+      exec::worker_count(context.job.threads, *make_single_communicator(), context.device, samples.size());
   exec::WorkerPool pool(workers);
   exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
   executor.use({model.parameters, model.states});

@@ -44,11 +44,11 @@ void check_world(const RankOptions& options, int found) {
   }
 }
 
-Job load(const RankOptions& options, JobArgument& argument, const Registries& registries) {
+JobFile load(const RankOptions& options, JobArgument& argument, const Registries& registries) {
   return argument.load(train::catalogue_of(registries), options.need_data);
 }
 
-void check_job(const RankOptions& options, const Job& job, int ranks) {
+void check_job(const RankOptions& options, const JobFile& job, int ranks) {
   if (options.limited_by_shards) config::check_world_size(job, ranks);
 }
 
@@ -90,13 +90,13 @@ int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBo
   const Registries registries = Registries::built_in();
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
     (void)rank_count(options.ranks, 1);  // a mistake there is told before those of the job
-    const Job job = load(options, argument, registries);
+    const JobFile job = load(options, argument, registries);
     const int ranks = rank_count(options.ranks, automatic_ranks(job));
     check_job(options, job, ranks);
     if (ranks > 1) return run_under_mpirun(ranks);
   }
   return run_here(options, [&](Communicator& communicator) {
-    const Job job = load(options, argument, registries);
+    const JobFile job = load(options, argument, registries);
     check_job(options, job, communicator.size());
     return body(communicator, job, registries);
   });

@@ -30,7 +30,7 @@ struct RunArguments {
   void add_to(CLI::App& command, const std::string& json);
 };
 
-using RankBody = std::function<int(Communicator&, const Job&, const Registries&)>;
+using RankBody = std::function<int(Communicator&, const JobFile&, const Registries&)>;
 
 /// Calls `body` on every rank; returns the exit code. `automatic`: what --ranks auto means.
 int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body, int automatic = 1);

@@ -104,7 +104,7 @@ std::optional<input::PreparedData> remembered_data(const SavedFiles& files, cons
   if (!files.checkpoint) return std::nullopt;
   const auto& progress = files.checkpoint->manifest.progress;
   if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
-  return input::recall_data(progress.data_facts, job, registry, files.path + "/manifest.json");
+  return input::recall_data(progress.data_facts, job.data, job.seed, registry, files.path + "/manifest.json");
 }
 
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {

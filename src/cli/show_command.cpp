@@ -37,12 +37,14 @@ void write_text(const std::string& path, const std::string& text) {
 /// A run remembers what its data are like; for a job file they must be there.
 input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
-    return input::prepare_data(argument.load(train::catalogue_of(registries)), registries.augmentations, {});
+    const Job whole = argument.load(train::catalogue_of(registries));  // its data, too
+    return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
   }
   const auto files =
       read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job, *make_single_communicator());
   auto data = remembered_data(files, job, registries.augmentations);
-  return data ? std::move(*data) : input::prepare_data(job, registries.augmentations, {});
+  return data ? std::move(*data)
+              : input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
 }
 
 std::string mebibytes(std::int64_t bytes) {
@@ -80,7 +82,7 @@ Graph lowered(Graph graph, const LoweringTarget& target) {
 
 int show(JobArgument& argument, const std::string& dot, bool as_computed) {
   const Registries registries = Registries::built_in();
-  const Job job = argument.load(train::catalogue_of(registries), false);
+  const JobFile job = argument.load(train::catalogue_of(registries), false);
   const auto data = describe_data(argument, job, registries);
   Graph graph = train::make_job_graph(job, data, registries);
   const LoweringTarget target{job.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};

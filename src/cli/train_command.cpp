@@ -59,8 +59,8 @@ std::unique_ptr<events::Sink> make_sink(const std::string& log, launch::RankAgen
   return telemetry::make_tee(std::move(sinks));
 }
 
-int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Communicator& communicator, const Job& job,
-               const Registries& registries) {
+int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Communicator& communicator,
+               const JobFile& job, const Registries& registries) {
   check_checkpoints(arguments, job);
   TrainerOptions options;
   options.resume = arguments.resume;
@@ -91,7 +91,7 @@ int train(TrainArguments& arguments) {
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };
   return run_on_ranks(arguments.ranks, arguments.job,
-                      [&](Communicator& communicator, const Job& job, const Registries& registries) {
+                      [&](Communicator& communicator, const JobFile& job, const Registries& registries) {
                         return train_rank(arguments, agent.get(), communicator, job, registries);
                       });
 }

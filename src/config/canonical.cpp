@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "config/sections.hpp"
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
 
@@ -46,8 +47,8 @@ void keep_file_names(Json& data) {
 /// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
 /// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
-Json what_counts(const Json& canonical) {
-  Json job = canonical.at("job");
+Json what_counts(const Json& whole) {
+  Json job = whole.at("job");
   for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
                           "cuda_graphs", "recompute", "balance", "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
@@ -73,9 +74,9 @@ void flatten(const Json& value, const std::string& path, std::map<std::string, s
   }
 }
 
-std::map<std::string, std::string> flat(const std::string& canonical) {
+std::map<std::string, std::string> flat(const std::string& text) {
   std::map<std::string, std::string> values;
-  const Json json = nests_too_deep(canonical) ? Json() : Json::parse(canonical, nullptr, /*allow_exceptions=*/false);
+  const Json json = nests_too_deep(text) ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("job")) flatten(what_counts(json), "job", values);
   return values;
 }
@@ -86,8 +87,12 @@ CanonicalJob canonical_job(const Json& whole) {
   return {whole.dump(2) + "\n", sha256(what_counts(whole).dump())};
 }
 
-std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b) {
-  const auto a = flat(canonical_a), b = flat(canonical_b);
+CanonicalJob canonical(const Job& job, const Catalogue& catalogue) {
+  return canonical_job({{"job", job_section(catalogue).rule->write(&job)}});
+}
+
+std::vector<std::string> differences(const std::string& text_a, const std::string& text_b) {
+  const auto a = flat(text_a), b = flat(text_b);
   std::vector<std::string> found;
   for (const auto& [path, value] : a) {
     const auto other = b.find(path);

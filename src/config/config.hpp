@@ -56,19 +56,19 @@ class Problems : public Error {
 
 /// Reads a job file. `overrides` are `key=value` words of the command line, keys without the leading `job.`.
 /// `need_data`: files that the job names must exist, and globs are expanded. Throws Problems.
-[[nodiscard]] Job load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
-                       bool need_data);
+[[nodiscard]] JobFile load(const std::string& path, const std::vector<std::string>& overrides,
+                           const Catalogue& catalogue, bool need_data);
 /// The same from memory; paths are relative to the folder part of `file_name`.
-[[nodiscard]] Job load_text(const std::string& text, const std::string& file_name,
-                            const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data);
+[[nodiscard]] JobFile load_text(const std::string& text, const std::string& file_name,
+                                const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data);
 
 /// The job of `lockstep train` without a file: the embedded digits.
-[[nodiscard]] Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue,
-                              bool need_data = true);
+[[nodiscard]] JobFile default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue,
+                                  bool need_data = true);
 [[nodiscard]] std::string default_job_text();
 
 /// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.
-void check_world_size(const Job& job, int ranks);
+void check_world_size(const JobFile& job, int ranks);
 
 /// A batch near the job's that can be cut into more shards, so that ranks' shares are finer.
 struct FinerBatch {
@@ -80,18 +80,20 @@ struct FinerBatch {
 
 /// What `shards: auto` has chosen and what the next numbers would give instead, on one line; empty where the job says a
 /// number. A batch that leaves one shard is told with one near it that leaves more.
-[[nodiscard]] std::string told_about_shards(const Job& job, const Catalogue& catalogue);
+[[nodiscard]] std::string told_about_shards(const JobFile& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end.
 [[nodiscard]] std::string schema(const Catalogue& catalogue);
 /// The job file's reference page, in Markdown, without a newline at the end.
 [[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
 
+[[nodiscard]] CanonicalJob canonical(const Job& job, const Catalogue& catalogue);
+
 /// What an earlier version has saved, with the keys and values that have other names now.
 [[nodiscard]] CanonicalJob with_new_names(CanonicalJob saved);
 
 /// What differs between two canonical forms among the keys that the digest counts: "job.optimizer.sgd.momentum: 0.9,
 /// now 0.8".
-[[nodiscard]] std::vector<std::string> differences(const std::string& canonical_a, const std::string& canonical_b);
+[[nodiscard]] std::vector<std::string> differences(const std::string& text_a, const std::string& text_b);
 
 }  // namespace lockstep::config

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
-#include "config/canonical.hpp"
 #include "config/overrides.hpp"
 #include "config/root_keys.hpp"
 #include "config/sections.hpp"
@@ -55,14 +53,11 @@ YamlNode* job_of(YamlNode& root, Session& session, bool overridden) {
   return job == nullptr ? nullptr : &job->value;
 }
 
-void finish(Job& job, const Session& session, const Rule& rule, const Catalogue& catalogue) {
+void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
   if (job.name.empty()) job.name = std::filesystem::path(session.file).stem().string();
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
   if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
   job.places = session.places;
-  CanonicalJob canonical = canonical_job({{"job", rule.write(&job)}});
-  job.canonical = std::move(canonical.text);
-  job.digest = std::move(canonical.digest);
 }
 
 }  // namespace
@@ -70,8 +65,8 @@ void finish(Job& job, const Session& session, const Rule& rule, const Catalogue&
 Problems::Problems(const std::vector<Problem>& list)
     : Error(ExitCode::configuration, lines(in_order(list))), list_(in_order(list)) {}
 
-Job load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,
-              const Catalogue& catalogue, bool need_data) {
+JobFile load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,
+                  const Catalogue& catalogue, bool need_data) {
   const Is<Job> section = job_section(catalogue);
   Session session;
   session.file = file_name;
@@ -81,18 +76,18 @@ Job load_text(const std::string& text, const std::string& file_name, const std::
   YamlNode root = parse_yaml(text, session);
   if (session.broken) throw Problems(session.problems);
 
-  Job job;
+  JobFile job;
   if (YamlNode* node = job_of(root, session, !overrides.empty())) {
     apply_overrides(*node, *section.rule, overrides, session);
-    section.rule->read(Cursor(*node, "job", session), &job);
+    section.rule->read(Cursor(*node, "job", session), static_cast<Job*>(&job));
   }
   if (!session.problems.empty()) throw Problems(session.problems);
-  finish(job, session, *section.rule, catalogue);
+  finish(job, session, catalogue);
   return job;
 }
 
-Job load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
-         bool need_data) {
+JobFile load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
+             bool need_data) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
@@ -102,7 +97,7 @@ Job load(const std::string& path, const std::vector<std::string>& overrides, con
   return load_text(text.str(), path, overrides, catalogue, need_data);
 }
 
-Job default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data) {
+JobFile default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data) {
   return load_text(default_job_text(), "digits.yaml", overrides, catalogue, need_data);
 }
 

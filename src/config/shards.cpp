@@ -72,7 +72,7 @@ std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue
   return best;
 }
 
-std::string told_about_shards(const Job& job, const Catalogue& catalogue) {
+std::string told_about_shards(const JobFile& job, const Catalogue& catalogue) {
   if (job.places.contains("job.shards") || job.batch_size == 1) return "";
   const std::int64_t batch = job.batch_size;
   if (job.shards == 1) {
@@ -91,7 +91,7 @@ std::string told_about_shards(const Job& job, const Catalogue& catalogue) {
   return text;
 }
 
-void check_world_size(const Job& job, int ranks) {
+void check_world_size(const JobFile& job, int ranks) {
   if (ranks <= job.shards) return;
   const bool by_batch = !job.places.contains("job.shards") && job.places.contains("job.batch_size");
   const Place place = job.place_of(by_batch ? "job.batch_size" : "job.shards");

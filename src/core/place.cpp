@@ -11,7 +11,7 @@ std::string Place::text() const {
   return path.empty() ? position : fmt::format("{}: {}", position, path);
 }
 
-Place Job::place_of(const std::string& path) const {
+Place JobFile::place_of(const std::string& path) const {
   const auto place = places.find(path);
   return place == places.end() ? Place{.path = path} : place->second;
 }

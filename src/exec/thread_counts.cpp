@@ -16,10 +16,9 @@ int own_cores(const Communicator& communicator) {
 
 }  // namespace
 
-int worker_count(const Job& job, const Communicator& communicator, const exec::Device& device, std::size_t shards) {
+int worker_count(int threads, const Communicator& communicator, const exec::Device& device, std::size_t shards) {
   const int automatic = device.is_gpu() ? kGpuWorkers : own_cores(communicator);
-  const int threads = job.threads > 0 ? job.threads : automatic;
-  return std::clamp(threads, 1, std::max(1, static_cast<int>(shards)));
+  return std::clamp(threads > 0 ? threads : automatic, 1, std::max(1, static_cast<int>(shards)));
 }
 
 int most_loader_threads(const Communicator& communicator) {

@@ -3,13 +3,12 @@
 
 #include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
-#include "lockstep/job.hpp"
 
 namespace lockstep::exec {
 
-/// `threads`, or this rank's part of its host's cores, or two on a GPU, so that one computes while the other one's
-/// inputs and gradients are copied; never more than its shards.
-[[nodiscard]] int worker_count(const Job& job, const Communicator& communicator, const exec::Device& device,
+/// `threads` of the job, or, where they are 0, this rank's part of its host's cores, or two on a GPU, so that one
+/// computes while the other one's inputs and gradients are copied; never more than its shards.
+[[nodiscard]] int worker_count(int threads, const Communicator& communicator, const exec::Device& device,
                                std::size_t shards);
 
 /// Background threads that may read and decode for this rank: its part of this host's cores but one.

@@ -89,8 +89,8 @@ std::string data_facts(const PreparedData& data) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-PreparedData recall_data(const std::string& facts, const Job& job, const AugmentRegistry& registry,
-                         const std::string& where) {
+PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
+                         const AugmentRegistry& registry, const std::string& where) {
   PreparedData data;
   try {
     const Json json = Json::parse(facts);
@@ -101,8 +101,7 @@ PreparedData recall_data(const std::string& facts, const Job& job, const Augment
     throw Error(ExitCode::data,
                 fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
   }
-  data.augmentations = &registry;
-  data.describe(job);
+  data.describe(wanted, seed, registry);
   return data;
 }
 

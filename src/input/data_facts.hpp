@@ -13,7 +13,7 @@ namespace lockstep::input {
 
 /// The other way: a training set that has no samples, but whose info() is as it was. Throws Error(data) that begins
 /// with `where` when the facts are not such as data_facts() writes.
-[[nodiscard]] PreparedData recall_data(const std::string& facts, const Job& job, const AugmentRegistry& registry,
-                                       const std::string& where);
+[[nodiscard]] PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
+                                       const AugmentRegistry& registry, const std::string& where);
 
 }  // namespace lockstep::input

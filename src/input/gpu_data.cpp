@@ -27,13 +27,13 @@ struct Candidate {
 };
 
 struct Chooser {
-  const Job& job;
+  const JobFile& job;
   Communicator& communicator;
   const exec::Device& device;
   const PreparedData& data;
   const Graph& graph;
 
-  [[nodiscard]] data::Pipeline pipeline(const Candidate& of) const { return data.pipeline(job, *of.set, of.training); }
+  [[nodiscard]] data::Pipeline pipeline(const Candidate& of) const { return data.pipeline(*of.set, of.training); }
 
   /// What does not depend on the GPU.
   void judge(Candidate& of) const {
@@ -100,8 +100,8 @@ std::shared_ptr<const GatherKernels> make_gather_kernels(const device::CudaModul
 
 }  // namespace
 
-GpuData put_gpu_data(const Job& job, Communicator& communicator, const exec::Device& device, const PreparedData& data,
-                     const Graph& graph, bool with_validation, const GpuRoom& room) {
+GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::Device& device,
+                     const PreparedData& data, const Graph& graph, bool with_validation, const GpuRoom& room) {
   device::Gpu& gpu = device.lanes->gpu();
   gpu.make_current();
   const Chooser chooser{job, communicator, device, data, graph};

@@ -15,22 +15,22 @@ namespace lockstep::input {
 
 namespace {
 
-bool is_cut(const Job& job, const DataSets& own) {
-  return !own.validation && !job.data.validation &&
-         (job.data.validation_fraction > 0 || !job.data.validation_list.empty());
+bool is_cut(const DataOptions& wanted, const DataSets& own) {
+  return !own.validation && !wanted.validation && (wanted.validation_fraction > 0 || !wanted.validation_list.empty());
 }
 
-void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexes& indexes, PreparedData& data) {
+void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, bool with_test,
+               SourceIndexes& indexes, PreparedData& data) {
   data.train = own.train;
   data.validation = own.validation;
   if (!data.train) {
-    auto whole = indexes.open("train", job.data.train, nullptr);
-    data.is_cut = is_cut(job, own);
+    auto whole = indexes.open("train", wanted.train, nullptr);
+    data.is_cut = is_cut(wanted, own);
     if (data.is_cut) {
       data::SplitOptions options;
-      options.fraction = job.data.validation_list.empty() ? job.data.validation_fraction : 0;
-      options.list = job.data.validation_list;
-      options.seed = job.seed;
+      options.fraction = wanted.validation_list.empty() ? wanted.validation_fraction : 0;
+      options.list = wanted.validation_list;
+      options.seed = seed;
       auto parts = data::split(whole, options);
       data.train = std::move(parts.train);
       data.validation = std::move(parts.validation);
@@ -39,12 +39,12 @@ void open_sets(const Job& job, const DataSets& own, bool with_test, SourceIndexe
     }
   }
   const DataSetInfo* like = &data.train->info();
-  if (!data.validation && job.data.validation) {
-    data.validation = indexes.open("validation", *job.data.validation, like);
+  if (!data.validation && wanted.validation) {
+    data.validation = indexes.open("validation", *wanted.validation, like);
   }
-  if (with_test && job.data.test) data.test = indexes.open("test", *job.data.test, like);
+  if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
   const auto by_policy = [&](std::shared_ptr<const DataSet>& set, const char* name) {
-    set = data::with_bad_samples(std::move(set), job.data.bad_samples, name, data.replaced);
+    set = data::with_bad_samples(std::move(set), wanted.bad_samples, name, data.replaced);
   };
   by_policy(data.train, "train");
   by_policy(data.validation, "validation");
@@ -71,51 +71,56 @@ data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& note
   return data::channel_statistics(set, {.threads = device::available_cores(), .notes = &notes});
 }
 
-void normalize(const Job& job, SourceIndexes& indexes, PreparedData& data) {
-  if (!job.data.normalize || !has_images(data.train->info())) return;
-  data.mean = job.data.mean;
-  data.stddev = job.data.stddev;
+void normalize(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
+  if (!wanted.normalize || !has_images(data.train->info())) return;
+  data.mean = wanted.mean;
+  data.stddev = wanted.stddev;
   if (!data.mean.empty()) return;
   const auto statistics = statistics_of(*data.train, indexes.notes("train"));
   data.mean = statistics.mean;
   data.stddev = statistics.stddev;
 }
 
-void describe_sets(const Job& job, SourceIndexes& indexes, PreparedData& data) {
+void describe_sets(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
   data.statistics["train"] = statistics_of(*data.train, indexes.notes("train"));
-  const std::string cut_from = job.data.validation ? "validation" : "train";
+  const std::string cut_from = wanted.validation ? "validation" : "train";
   if (data.validation) data.statistics["validation"] = statistics_of(*data.validation, indexes.notes(cut_from));
   if (data.test) data.statistics["test"] = statistics_of(*data.test, indexes.notes("test"));
 }
 
-PreparedData open_all(const Job& job, const DataSets& own, const PrepareOptions& options, SourceIndexes& indexes) {
+PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size, const DataSets& own,
+                      const PrepareOptions& options, SourceIndexes& indexes) {
   PreparedData data;
-  open_sets(job, own, options.with_test, indexes, data);
-  if (data.train->size() < job.batch_size) {
-    throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
+  open_sets(wanted, seed, own, options.with_test, indexes, data);
+  if (data.train->size() < batch_size) {
+    throw Error(ExitCode::data, fmt::format("wanted.train: expected at least one batch of {} samples, found {}; make "
                                             "batch_size smaller",
-                                            job.batch_size, data.train->size()));
+                                            batch_size, data.train->size()));
   }
-  normalize(job, indexes, data);
-  if (options.with_statistics) describe_sets(job, indexes, data);
+  normalize(wanted, indexes, data);
+  if (options.with_statistics) describe_sets(wanted, indexes, data);
   data.indexes = indexes.keep();
   return data;
 }
 
 }  // namespace
 
-data::Pipeline PreparedData::pipeline(const Job& job, const DataSet& set, bool training) const {
+data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
   data::PipelineOptions options;
-  options.steps = job.data.prepare;
-  if (training) options.steps.insert(options.steps.end(), job.data.augment.begin(), job.data.augment.end());
+  options.steps = prepare;
+  if (training) options.steps.insert(options.steps.end(), augment.begin(), augment.end());
   options.mean = mean;
   options.stddev = stddev;
-  options.seed = job.seed;
+  options.seed = seed;
   return {set.info().features, options, *augmentations};
 }
 
-void PreparedData::describe(const Job& job) {
-  features = pipeline(job, *train, true).outputs();
+void PreparedData::describe(const DataOptions& options, std::uint64_t stream_seed, const AugmentRegistry& registry) {
+  prepare = options.prepare;
+  augment = options.augment;
+  augmentations = &registry;
+  seed = stream_seed;
+  features = pipeline(*train, true).outputs();
   classes = static_cast<std::int64_t>(train->info().class_names.size());
   vocabulary = train->info().vocabulary;
 }
@@ -147,14 +152,14 @@ std::uint64_t PreparedData::bytes_read() const {
   return sum + (test ? test->bytes_read() : 0);
 }
 
-PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
-                          const PrepareOptions& options) {
+PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
+                          const AugmentRegistry& registry, const DataSets& own, const PrepareOptions& options) {
   auto indexes = std::make_shared<SourceIndexes>(options.cache_directory);
   PreparedData data;
-  indexes->open_once_a_host(options.communicator, [&] { data = open_all(job, own, options, *indexes); });
+  indexes->open_once_a_host(options.communicator,
+                            [&] { data = open_all(wanted, seed, batch_size, own, options, *indexes); });
   data.sources = std::move(indexes);
-  data.augmentations = &registry;
-  data.describe(job);
+  data.describe(wanted, seed, registry);
   return data;
 }
 

@@ -19,7 +19,9 @@
 namespace lockstep::input {
 
 struct PreparedData {
-  const AugmentRegistry* augmentations = nullptr;          ///< that the job's augmentations are looked up in
+  std::vector<AugmentOptions> prepare, augment;            ///< steps of every sample; those of training only
+  const AugmentRegistry* augmentations = nullptr;          ///< that steps are looked up in
+  std::uint64_t seed = 0;                                  ///< of augmentation
   std::shared_ptr<const DataSet> train, validation, test;  ///< the last two may be null
   std::vector<double> mean, stddev;                        ///< empty: not normalised
   std::vector<Feature> features;                           ///< as the step gets them
@@ -32,9 +34,9 @@ struct PreparedData {
   std::shared_ptr<SourceIndexes> sources;  ///< null where the data are only remembered (data_facts.hpp)
 
   /// `training`: with augmentation.
-  [[nodiscard]] data::Pipeline pipeline(const Job& job, const DataSet& set, bool training) const;
-  /// Fills what follows from the training set's info: features, classes, vocabulary.
-  void describe(const Job& job);
+  [[nodiscard]] data::Pipeline pipeline(const DataSet& set, bool training) const;
+  /// What is done to samples, and what follows from the training set's info: features, classes, vocabulary.
+  void describe(const DataOptions& options, std::uint64_t seed, const AugmentRegistry& registry);
   /// Hash of training and validation set: compared between ranks and kept in checkpoints.
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
@@ -53,8 +55,10 @@ struct PrepareOptions {
   std::string cache_directory = data::default_cache_directory();  ///< where indexes are kept; empty: nowhere
 };
 
-/// `registry` must outlive what is made with it.
-[[nodiscard]] PreparedData prepare_data(const Job& job, const AugmentRegistry& registry, const DataSets& own,
+/// `wanted`, `seed` and `batch_size` are the job's; the training set must have samples for a batch. `registry` must
+/// outlive what is made with it.
+[[nodiscard]] PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
+                                        const AugmentRegistry& registry, const DataSets& own,
                                         const PrepareOptions& options = {});
 
 }  // namespace lockstep::input

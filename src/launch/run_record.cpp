@@ -50,15 +50,10 @@ bool lock_within(const std::string& directory, int file, double seconds) {
   return true;
 }
 
-// JSON is YAML; two spaces a level, so that people can read it.
-std::string job_text(const Job& job) {
-  const auto json = nlohmann::ordered_json::parse(job.canonical, nullptr, false);
-  return (json.is_discarded() ? job.canonical : json.dump(2)) + "\n";
-}
-
 }  // namespace
 
-RunRecord::RunRecord(const Job& job, bool json, double lock_seconds) : directory_(job.run_directory), json_(json) {
+RunRecord::RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds)
+    : directory_(run_directory), json_(json) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
   if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
@@ -66,7 +61,7 @@ RunRecord::RunRecord(const Job& job, bool json, double lock_seconds) : directory
   if (!lock_within(directory_, lock_, lock_seconds))
     checkpoint::cannot_use(directory_, "another launch uses this directory");
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
-  std::ofstream(directory_ + "/job.yaml") << job_text(job);
+  std::ofstream(directory_ + "/job.yaml") << job;
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
   while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
   writer_ = std::thread([this] { write_lines(); });

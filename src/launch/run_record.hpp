@@ -24,7 +24,7 @@ class RunRecord {
  public:
   /// Locks the directory against a second launch: Error(cannot_create) when another one holds it for so long. `json`:
   /// lines also go to stdout; else people read them on stderr.
-  RunRecord(const Job& job, bool json, double lock_seconds = 0);
+  RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds = 0);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;

@@ -51,11 +51,11 @@ bool all_local(const Hosts& hosts) {
 
 class Supervisor {
  public:
-  Supervisor(const LaunchOptions& options, const Job& job)
+  Supervisor(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical)
       : options_(options),
         most_ranks_(static_cast<int>(job.shards)),
         directory_(job.run_directory),
-        record_(job, options.json, options.lock_seconds),
+        record_(job.run_directory, canonical.text, options.json, options.lock_seconds),
         pool_(pool_options(options)),
         policy_(options.max_restarts) {
     if (options.ranks > 0) most_ranks_ = std::min(most_ranks_, options.ranks);
@@ -269,8 +269,8 @@ class Supervisor {
 
 }  // namespace
 
-int launch(const LaunchOptions& options, const Job& job) {
-  return Supervisor(options, job).run();
+int launch(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical) {
+  return Supervisor(options, job, canonical).run();
 }
 
 int end_launch(const std::string& mark) {

@@ -28,7 +28,7 @@ struct LaunchOptions {
 };
 
 /// Returns the exit code.
-int launch(const LaunchOptions& options, const Job& job);
+int launch(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical);
 
 /// `lockstep launch --end MARK` on another host: kills what is left of a launch there. Returns the exit code.
 int end_launch(const std::string& mark);

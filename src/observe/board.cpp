@@ -47,8 +47,7 @@ void Board::start(std::int64_t steps, std::int64_t steps_per_epoch) {
 }
 
 void Board::write_job() {
-  const Json job = Json::parse(run_.job.canonical, nullptr, false);
-  if (job.is_discarded()) return;  // a job that was put together in C++ has no text
+  const Json job = Json::parse(run_.canonical.text);
   board_->text(0, "job", "```\n" + job.dump(2) + "\n```");
   std::vector<telemetry::HyperParameter> parameters;
   flatten(job.contains("job") ? job["job"] : job, "", parameters);
@@ -61,7 +60,7 @@ void Board::write_job() {
 }
 
 void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
-  const auto pipeline = data_.pipeline(run_.job, *data_.train, true);
+  const auto pipeline = data_.pipeline(*data_.train, true);
   const auto& features = pipeline.outputs();
   const bool has_image = std::any_of(features.begin(), features.end(),
                                      [](const Feature& feature) { return feature.kind == Feature::Kind::image; });

@@ -15,7 +15,8 @@ namespace lockstep::observe {
 
 /// Cheap to copy; what it refers to outlives the run.
 struct RankContext {
-  const Job& job;
+  const JobFile& job;
+  const CanonicalJob& canonical;  ///< the same job
   Communicator& communicator;
   const exec::Device& device;         ///< of this rank
   std::vector<events::Sink*>& sinks;  ///< get the events of rank 0; observers add themselves

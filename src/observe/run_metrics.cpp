@@ -160,7 +160,7 @@ void RunMetrics::begin_job(const RunFacts& facts) {
   steps_per_epoch_ = static_cast<double>(facts.steps_per_epoch);
   metrics_->name_series(Metric::validation_metric, run_.job.metrics);
   metrics_->describe(Metric::job_info, {{"name", run_.job.name},
-                                        {"digest", run_.job.digest.substr(0, 12)},
+                                        {"digest", run_.canonical.digest.substr(0, 12)},
                                         {"exact", std::string(name_of(run_.job.exact))},
                                         {"exactness", facts.exactness}});
   metrics_->set(Metric::job_info, 1);

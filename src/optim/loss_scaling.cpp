@@ -22,9 +22,8 @@ namespace {
 
 }  // namespace
 
-LossScale first_loss_scale(const Job& job) {
-  if (job.precision != Precision::fp16) return {};
-  const LossScaleOptions& options = job.loss_scale;
+LossScale first_loss_scale(Precision precision, const LossScaleOptions& options) {
+  if (precision != Precision::fp16) return {};
   return {.scale = static_cast<double>(options.fixed > 0 ? options.fixed : options.initial)};
 }
 

@@ -23,7 +23,7 @@ struct LossScale {
 inline constexpr double kSmallestLossScale = 0x1p-14, kLargestLossScale = 0x1p24;
 
 /// Of a job's first step; its scale is 0 where the precision is not fp16.
-[[nodiscard]] LossScale first_loss_scale(const Job& job);
+[[nodiscard]] LossScale first_loss_scale(Precision precision, const LossScaleOptions& options);
 
 /// The scale is that of the mean loss over a global batch, while a shard's loss is a sum, which is divided by the count
 /// of all targets only at the update. So the gradients that a shard's loss makes are multiplied by the scale over this:

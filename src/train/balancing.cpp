@@ -54,7 +54,7 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
   auto max_shards = static_cast<int>(own_shards().size());
   if (run.options.shares) max_shards = shards;
   if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
-  workers_ = exec::worker_count(run.job, run.communicator, run.device, static_cast<std::size_t>(max_shards));
+  workers_ = exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_shards));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),

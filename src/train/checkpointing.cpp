@@ -53,7 +53,7 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
     std::optional<checkpoint::Checkpoint> checkpoint;
     comm::work_of_first_rank(run_.communicator, kStarting, [&] {
       if (first) candidates = checkpoint::resume_candidates(run_.options.resume, *directory_);
-      checkpoint = checkpoint::next_candidate(candidates, run_.job, notes);
+      checkpoint = checkpoint::next_candidate(candidates, run_.canonical, notes);
     });
     checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};

@@ -19,11 +19,11 @@ namespace {
 constexpr int kLeastMajor = 8;  // of the compute capability: what CMake compiles for
 constexpr const char* kElse = ", or set device: cpu";
 
-[[noreturn]] void refuse(const Job& job, const std::string& what) {
+[[noreturn]] void refuse(const JobFile& job, const std::string& what) {
   throw Error(ExitCode::configuration, fmt::format("{}: {}{}", job.place_of("job.device").text(), what, kElse));
 }
 
-void require_driver(const Job& job, const GpuFacts& facts, const std::string& host) {
+void require_driver(const JobFile& job, const GpuFacts& facts, const std::string& host) {
   using State = device::DriverState;
   const auto& driver = facts.driver;
   const std::string needed = device::cuda_version_text(facts.module_cuda_version);
@@ -48,7 +48,7 @@ void require_driver(const Job& job, const GpuFacts& facts, const std::string& ho
   }
 }
 
-std::vector<std::size_t> wanted_gpus(const Job& job, const GpuFacts& facts, const std::string& host) {
+std::vector<std::size_t> wanted_gpus(const JobFile& job, const GpuFacts& facts, const std::string& host) {
   const std::size_t present = facts.driver.gpus.size();
   std::vector<std::size_t> wanted;
   for (const std::int64_t device : job.devices) {
@@ -109,7 +109,7 @@ GpuFacts ask_gpu_facts() {
   return facts;
 }
 
-device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place) {
+device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const RankPlace& place) {
   if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
   require_driver(job, facts, place.host);
   const auto wanted = wanted_gpus(job, facts, place.host);
@@ -131,7 +131,7 @@ device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlac
   return gpu;
 }
 
-exec::Device choose_device(const Job& job, Communicator& communicator) {
+exec::Device choose_device(const JobFile& job, Communicator& communicator) {
   if (job.device != DeviceChoice::cuda) return exec::cpu_device();
   // A rank has more streams than the driver has ways to the GPU by default; those of one way wait for each other.
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

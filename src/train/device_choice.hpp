@@ -39,10 +39,10 @@ struct RankPlace {
 /// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Where
 /// GPUs are shared, ranks beyond their number begin anew with the first. Throws Error(configuration) where this host
 /// cannot do what the job says, Error(usage) where it has too many ranks.
-[[nodiscard]] device::GpuInfo choose_gpu(const Job& job, const GpuFacts& facts, const RankPlace& place);
+[[nodiscard]] device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const RankPlace& place);
 
 /// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
 /// call it together.
-[[nodiscard]] exec::Device choose_device(const Job& job, Communicator& communicator);
+[[nodiscard]] exec::Device choose_device(const JobFile& job, Communicator& communicator);
 
 }  // namespace lockstep::train

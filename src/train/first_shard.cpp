@@ -27,13 +27,13 @@ data::LoaderOptions first_step_of(const Job& job) {
 std::string hash_of_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                                 const exec::ExecutorOptions& how) {
   const Job& job = run.job;
-  data::Loader loader(*data.train, data.pipeline(job, *data.train, true), first_step_of(job));
+  data::Loader loader(*data.train, data.pipeline(*data.train, true), first_step_of(job));
   loader.assign(0, {0});
   input::LoaderSource source(loader, graph, comm::recorder_of(run.communicator));
   // An executor of its own: the run's keeps what its GPU fills inputs with from its first use on.
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
-  const double scale = optim::first_loss_scale(job).scale;
+  const double scale = optim::first_loss_scale(job.precision, job.loss_scale).scale;
   const double factor = scale > 0 ? scale / optim::targets_in_mean(graph, job.shards) : 1;
   return hash_of_shard(executor, graph, run.device, job.seed, source, static_cast<float>(factor));
 }

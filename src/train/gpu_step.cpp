@@ -29,7 +29,7 @@ GpuStep make_gpu_step(const RunContext& run, const optim::UpdaterSetup& setup, c
   }
   GpuStep step;
   step.reducer = std::make_unique<comm::GpuAllReduce>(run.communicator, layout, options, gpu, std::move(transport));
-  step.reducer->before_abort([run] { observe::write_flight(run.job, run.communicator); });
+  step.reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
   step.updater = std::make_unique<optim::GpuUpdater>(setup, gpu, *step.reducer, make_update_kernels(module));
   return step;
 }

@@ -19,7 +19,7 @@ Graph in_precision(const Job& job, Graph graph) {
 }
 
 // The variance of one value is 0, and what a layer makes of it does not depend on its input.
-void require_batch_statistics(const Graph& graph, const Job& job) {
+void require_batch_statistics(const Graph& graph, const JobFile& job) {
   for (const Node& node : graph.nodes) {
     if (node.op->name != "batch_norm") continue;
     const TensorSpec& x = graph.at(node.inputs[0]).spec;
@@ -38,7 +38,7 @@ DType precision_of(const Job& job) {
   return job.precision == Precision::bf16 ? DType::bf16 : job.precision == Precision::fp16 ? DType::f16 : DType::f32;
 }
 
-Graph make_job_graph(const Job& job, const input::PreparedData& data, const Registries& registries) {
+Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
   Graph graph = in_precision(job, build_model_graph({.model = &job.model,
                                                      .loss = &job.loss,
                                                      .metrics = job.metrics,

@@ -11,7 +11,7 @@ namespace lockstep::train {
 [[nodiscard]] DType precision_of(const Job& job);
 
 /// For one shard, with loss and metrics.
-[[nodiscard]] Graph make_job_graph(const Job& job, const input::PreparedData& data, const Registries& registries);
+[[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);
 
 /// For `batch` samples, the model only: no loss, no metrics, and no target among the inputs.
 [[nodiscard]] Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,

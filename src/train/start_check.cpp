@@ -105,16 +105,16 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   checkpoint::Progress progress;
   progress.seed = run.job.seed;
   progress.shards = run.job.shards;
-  progress.job_digest = run.job.digest;
-  progress.job = run.job.canonical;
+  progress.job_digest = run.canonical.digest;
+  progress.job = run.canonical.text;
   progress.data_digest = data.digest();
   progress.data_facts = input::data_facts(data);
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.detail();
-  progress.loss_scale = optim::first_loss_scale(run.job);
+  progress.loss_scale = optim::first_loss_scale(run.job.precision, run.job.loss_scale);
   progress.exactness = run.job.exact == Exactness::never ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
-      {"job", run.job.digest, "give every rank the same job file and overrides"},
+      {"job", run.canonical.digest, "give every rank the same job file and overrides"},
       {"data set", progress.data_digest, "copy the same data to every host"},
       {"program", run.options.program_digest, "install the same lockstep on every host"},
       of_bits("fingerprint", progress.fingerprint, progress.instructions),

@@ -20,17 +20,17 @@ Registries Registries::built_in() {
   return registries;
 }
 
-Job load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries) {
+JobFile load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries) {
   const auto catalogue = train::catalogue_of(registries);
   return path.empty() ? config::default_job(overrides, catalogue) : config::load(path, overrides, catalogue, true);
 }
 
-TrainResult train_job(const Job& job, Communicator& communicator, const Registries& registries,
+TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options, const DataSets& data) {
   try {
     return train::Training(job, communicator, registries, options, data).run();
   } catch (const Error& error) {
-    if (error.code() == ExitCode::infrastructure) observe::write_flight(job, communicator);
+    if (error.code() == ExitCode::infrastructure) observe::write_flight(job.run_directory, communicator);
     throw;
   }
 }

@@ -29,7 +29,7 @@ namespace lockstep::train {
 
 namespace {
 
-std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
+std::int64_t total_steps(const JobFile& job, std::int64_t steps_per_epoch) {
   if (job.steps > 0) return job.steps;
   const std::int64_t steps = std::llround(job.epochs * static_cast<double>(steps_per_epoch));
   if (steps > 0) return steps;
@@ -41,17 +41,19 @@ std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch) {
 
 }  // namespace
 
-Training::Training(const Job& job, Communicator& communicator, const Registries& registries,
+Training::Training(const JobFile& job, Communicator& communicator, const Registries& registries,
                    const TrainerOptions& options, const DataSets& own)
     : job_(job),
+      canonical_(config::canonical(job, catalogue_of(registries))),
       communicator_(communicator),
       registries_(registries),
       options_(options),
       sinks_(options.sink == nullptr ? 0 : 1, options.sink),
       device_(choose_device(job, communicator)),
-      context_{{job_, communicator_, device_, sinks_}, registries_, options_},
+      context_{{job_, canonical_, communicator_, device_, sinks_}, registries_, options_},
       start_(Clock::now()),
-      data_(input::prepare_data(job, registries.augmentations, own, {.communicator = &communicator})),
+      data_(input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, own,
+                                {.communicator = &communicator})),
       content_check_(context_, data_.sources),
       bad_samples_(context_, data_.replaced),
       graph_(make_job_graph(job, data_, registries)),
@@ -166,7 +168,7 @@ void Training::make_loader() {
   options.depth = job_.data.depth;
   options.most_threads = exec::most_loader_threads(communicator_);
   options.drawn = gpu_data_.train != nullptr;
-  loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(job_, *data_.train, true), options);
+  loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(*data_.train, true), options);
   use_shares(options.first_step);
   source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, comm::recorder_of(communicator_));
 }

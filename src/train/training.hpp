@@ -33,7 +33,7 @@ namespace lockstep::train {
 
 class Training {
  public:
-  Training(const Job& job, Communicator& communicator, const Registries& registries, const TrainerOptions& options,
+  Training(const JobFile& job, Communicator& communicator, const Registries& registries, const TrainerOptions& options,
            const DataSets& own);
   TrainResult run();
 
@@ -71,7 +71,8 @@ class Training {
   void gather_work_of_ranks(events::End& event);
   void add_waiting(events::End& event) const;
 
-  const Job& job_;
+  const JobFile& job_;
+  CanonicalJob canonical_;
   Communicator& communicator_;
   const Registries& registries_;
   TrainerOptions options_;

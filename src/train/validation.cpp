@@ -35,7 +35,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   const Job& job = run_.job;
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
-        graph_, *data_.validation, data_.pipeline(job, *data_.validation, false), run_.communicator, run_.device, pool_,
+        graph_, *data_.validation, data_.pipeline(*data_.validation, false), run_.communicator, run_.device, pool_,
         EvaluationOptions{.shard_samples = job.batch_size / job.shards,
                           .cache_bytes = job.data.cache == SampleCache::memory ? job.data.cache_bytes / 4 : 0,
                           .timeout = run_.timeout(),

@@ -281,7 +281,7 @@ TEST(Checkpoint, TheOneBeforeADamagedManifestIsTaken) {
   write_steps(run.checkpoints(), 3);
   const std::string file = run.checkpoints() + "/step-00000003/manifest.json";
   spit(file, "");
-  const Job job;
+  const CanonicalJob job;
   std::vector<std::string> notes;
   auto candidates = resume_candidates("auto", run);
   EXPECT_EQ(next_candidate(candidates, job, notes)->manifest.progress.step, 2);

@@ -23,8 +23,12 @@ constexpr const char* kShortJob = R"(job:
   learning_rate: {peak: 0.1, schedule: cosine}
 )";
 
-Job load_with(const std::vector<std::string>& overrides) {
+JobFile load_with(const std::vector<std::string>& overrides) {
   return load_text(kShortJob, "job.yaml", overrides, test_catalogue(), false);
+}
+
+CanonicalJob canonical_with(const std::vector<std::string>& overrides) {
+  return canonical(load_with(overrides), test_catalogue());
 }
 
 std::vector<std::string> examples() {
@@ -36,17 +40,19 @@ std::vector<std::string> examples() {
 }
 
 TEST(Canonical, ReadsAsTheSameJob) {
-  std::vector<Job> jobs{load_with({}), default_job({}, test_catalogue())};
+  std::vector<JobFile> jobs{load_with({}), default_job({}, test_catalogue())};
   for (const auto& path : examples()) jobs.push_back(load(path, {}, test_catalogue(), false));
   for (const auto& job : jobs) {
-    const Job again = load_text(job.canonical, "other.json", {}, test_catalogue(), false);
-    EXPECT_EQ(again.canonical, job.canonical);
-    EXPECT_EQ(again.digest, job.digest) << job.name;
+    const CanonicalJob form = canonical(job, test_catalogue());
+    const CanonicalJob again =
+        canonical(load_text(form.text, "other.json", {}, test_catalogue(), false), test_catalogue());
+    EXPECT_EQ(again.text, form.text);
+    EXPECT_EQ(again.digest, form.digest) << job.name;
   }
 }
 
 TEST(Canonical, HasEveryDefault) {
-  const auto job = nlohmann::json::parse(load_with({}).canonical).at("job");
+  const auto job = nlohmann::json::parse(canonical_with({}).text).at("job");
   EXPECT_EQ(job["optimizer"]["sgd"]["momentum"], 0.0);
   EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
   EXPECT_EQ(job["model"]["layers"][0]["conv"]["stride"], nlohmann::json::array({1}));
@@ -55,7 +61,7 @@ TEST(Canonical, HasEveryDefault) {
 }
 
 TEST(Digest, IgnoresWhatChangesNoBit) {
-  const std::string digest = load_with({}).digest;
+  const std::string digest = canonical_with({}).digest;
   for (const auto* same : {"name=x",
                            "threads=2",
                            "run_directory=r",
@@ -76,32 +82,32 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "shards=8",
                            "optimizer=sgd",
                            "batch_size=6.4e+01"}) {
-    EXPECT_EQ(load_with({same}).digest, digest) << same;
+    EXPECT_EQ(canonical_with({same}).digest, digest) << same;
   }
 }
 
 TEST(Digest, SeesWhatChangesTheResult) {
-  const std::string digest = load_with({}).digest;
+  const std::string digest = canonical_with({}).digest;
   for (const auto* other :
        {"seed=2", "epochs=4", "steps=3", "batch_size=128", "shards=16", "optimizer.sgd.momentum=0.5", "optimizer=adam",
         "learning_rate=0.1", "clip_norm=1", "exact=never", "model.layers[0].conv.filters=9", "data.augment=[]",
         "data.train.images=data/other.tar", "data.validation.fraction=0.2", "data.normalize=never", "loss.target=kind",
         "loss.cross_entropy.label_smoothing=0.1", "initialize=w.safetensors", "early_stop.metric=loss"}) {
-    EXPECT_NE(load_with({other}).digest, digest) << other;
+    EXPECT_NE(canonical_with({other}).digest, digest) << other;
   }
 }
 
 TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
-  EXPECT_NE(load_with({"early_stop.metric=loss"}).digest,
-            load_with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
+  EXPECT_NE(canonical_with({"early_stop.metric=loss"}).digest,
+            canonical_with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
 }
 
 TEST(Differences, NameThePaths) {
-  const auto found = differences(load_with({}).canonical, load_with({"optimizer.adam.beta1=0.8", "seed=2"}).canonical);
+  const auto found = differences(canonical_with({}).text, canonical_with({"optimizer.adam.beta1=0.8", "seed=2"}).text);
   EXPECT_EQ(found.front(), "job.optimizer.sgd.decay_all: false, now absent");
   EXPECT_NE(std::find(found.begin(), found.end(), "job.seed: 1, now 2"), found.end());
   EXPECT_NE(std::find(found.begin(), found.end(), "job.optimizer.adam.beta1: absent, now 0.8"), found.end());
-  EXPECT_TRUE(differences(load_with({}).canonical, load_with({}).canonical).empty());
+  EXPECT_TRUE(differences(canonical_with({}).text, canonical_with({}).text).empty());
 }
 
 /// As an earlier version wrote it, with old names.
@@ -113,14 +119,15 @@ CanonicalJob with_old_names(std::string text) {
 }
 
 TEST(Renamed, AnEarlierVersionsJobHasTheNamesAndTheDigestOfNow) {
-  const Job job = load_with({"data.normalize={mean: [0.5], std: [0.25]}", "data.train.images.bad_samples=skip"});
-  const CanonicalJob found = with_new_names(with_old_names(job.canonical));
-  EXPECT_EQ(found.text, job.canonical);
-  EXPECT_EQ(found.digest, job.digest);
+  const CanonicalJob now =
+      canonical_with({"data.normalize={mean: [0.5], std: [0.25]}", "data.train.images.bad_samples=skip"});
+  const CanonicalJob found = with_new_names(with_old_names(now.text));
+  EXPECT_EQ(found.text, now.text);
+  EXPECT_EQ(found.digest, now.digest);
 }
 
 TEST(Renamed, WhatHasNoOldNamesStaysAsItIs) {
-  for (const std::string& text : {std::string("{}"), std::string("no JSON"), load_with({}).canonical}) {
+  for (const std::string& text : {std::string("{}"), std::string("no JSON"), canonical_with({}).text}) {
     const CanonicalJob found = with_new_names({text, "any"});
     EXPECT_EQ(found.text, text);
     EXPECT_EQ(found.digest, "any");

@@ -16,7 +16,8 @@ int main(int count, char** arguments) {
     } else if (what == "markdown") {
       fmt::print("{}\n", reference_markdown(test_catalogue()));
     } else if (what == "canonical" && count > 2) {
-      fmt::print("{}", load(arguments[2], {arguments + 3, arguments + count}, test_catalogue(), false).canonical);
+      const auto job = load(arguments[2], {arguments + 3, arguments + count}, test_catalogue(), false);
+      fmt::print("{}", canonical(job, test_catalogue()).text);
     } else {
       fmt::print(stderr, "usage: config_tool schema | markdown | canonical JOB [KEY=VALUE...]\n");
       return static_cast<int>(lockstep::ExitCode::usage);

@@ -7,13 +7,13 @@
 namespace lockstep::config {
 namespace {
 
-Job read(const std::string& rest, const std::string& model = "lenet", const std::string& data = "{train: digits}") {
+JobFile read(const std::string& rest, const std::string& model = "lenet", const std::string& data = "{train: digits}") {
   return load_text("job:\n  model: " + model + "\n  data: " + data + "\n  " + rest + "\n", "my-run.yaml", {},
                    test_catalogue(), false);
 }
 
 TEST(Load, SmallestJobHasDefaults) {
-  const Job job = read("epochs: 1");
+  const JobFile job = read("epochs: 1");
   EXPECT_EQ(job.name, "my-run");
   EXPECT_EQ(job.run_directory, "runs/my-run");
   EXPECT_EQ(job.seed, 1u);
@@ -40,7 +40,7 @@ TEST(Load, SmallestJobHasDefaults) {
 }
 
 TEST(Load, LayersInAllTheirForms) {
-  const Job job = read("epochs: 1", R"(
+  const JobFile job = read("epochs: 1", R"(
     inputs: [image]
     freeze: "stem.*"
     layers:
@@ -129,7 +129,7 @@ TEST(Load, TheRestOfData) {
 }
 
 TEST(Load, Learning) {
-  const Job job = read(R"(steps: 1e+03
+  const JobFile job = read(R"(steps: 1e+03
   loss: {cross_entropy: {label_smoothing: 0.1}, target: kind}
   metrics: [accuracy, top5]
   optimizer: {adamw: {beta2: 0.99}}
@@ -157,7 +157,7 @@ TEST(Load, Learning) {
 }
 
 TEST(Load, Running) {
-  const Job job = read(R"(epochs: 0.5
+  const JobFile job = read(R"(epochs: 0.5
   seed: 9007199254740991
   evaluate: {every: 200 steps}
   early_stop: {metric: loss}
@@ -169,7 +169,7 @@ TEST(Load, Running) {
   timeout: 2.5
   bucket_bytes: 64 KiB
   run_directory: out/here)",
-                       "lenet", "{train: digits, validation: {fraction: 0.1}}");
+                           "lenet", "{train: digits, validation: {fraction: 0.1}}");
   EXPECT_EQ(job.seed, 9007199254740991u);
   EXPECT_EQ(job.evaluate.every.amount, 200);
   EXPECT_EQ(job.early_stop->patience, 5);
@@ -195,21 +195,22 @@ TEST(Load, Running) {
 }
 
 TEST(Load, AliasesAreCopies) {
-  const Job job = load_text("global: {steps: &n 7}\njob: {model: lenet, data: {train: digits}, steps: *n}\n",
-                            "job.yaml", {}, test_catalogue(), false);
+  const JobFile job = load_text("global: {steps: &n 7}\njob: {model: lenet, data: {train: digits}, steps: *n}\n",
+                                "job.yaml", {}, test_catalogue(), false);
   EXPECT_EQ(job.steps, 7);
 }
 
 TEST(Load, SpansAreWrittenAsTheyCanBeRead) {
-  const auto canonical = [](const std::string& every) {
-    const Job job = read("epochs: 1\n  evaluate: {every: " + every + "}");
-    return load_text(job.canonical, "my-run.yaml", {}, test_catalogue(), false).evaluate.every.amount;
+  const auto evaluate_every = [](const std::string& every) {
+    const JobFile job = read("epochs: 1\n  evaluate: {every: " + every + "}");
+    return load_text(canonical(job, test_catalogue()).text, "my-run.yaml", {}, test_catalogue(), false)
+        .evaluate.every.amount;
   };
-  EXPECT_EQ(canonical("1.5 epochs"), 1.5);
-  EXPECT_EQ(canonical("0.0000001 epochs"), 1e-7);
-  EXPECT_EQ(canonical("9007199254740991 steps"), 9007199254740991);
-  EXPECT_THROW((void)canonical("9007199254740992 steps"), Problems);
-  EXPECT_THROW((void)canonical(std::string(400, '9') + " epochs"), Problems);
+  EXPECT_EQ(evaluate_every("1.5 epochs"), 1.5);
+  EXPECT_EQ(evaluate_every("0.0000001 epochs"), 1e-7);
+  EXPECT_EQ(evaluate_every("9007199254740991 steps"), 9007199254740991);
+  EXPECT_THROW((void)evaluate_every("9007199254740992 steps"), Problems);
+  EXPECT_THROW((void)evaluate_every(std::string(400, '9') + " epochs"), Problems);
 }
 
 TEST(Load, TextThatIsNoUtf8IsRefused) {
@@ -233,7 +234,7 @@ TEST(Load, TextThatIsNoUtf8IsRefused) {
 }
 
 TEST(Load, WorldSizeIsHeldAgainstShards) {
-  const Job job = read("epochs: 1\n  shards: 8");
+  const JobFile job = read("epochs: 1\n  shards: 8");
   check_world_size(job, 8);
   try {
     check_world_size(job, 9);

@@ -17,12 +17,12 @@ constexpr const char* kJob = R"(job:
   evaluate: never
 )";
 
-Job with(const std::vector<std::string>& overrides, const std::string& text = kJob) {
+JobFile with(const std::vector<std::string>& overrides, const std::string& text = kJob) {
   return load_text(text, "job.yaml", overrides, test_catalogue(), false);
 }
 
 TEST(Override, SetsAndAdds) {
-  const Job job = with({"batch_size=1e+02", "seed=7", "job.name=other", "metrics=[accuracy]"});
+  const JobFile job = with({"batch_size=1e+02", "seed=7", "job.name=other", "metrics=[accuracy]"});
   EXPECT_EQ(job.batch_size, 100);
   EXPECT_EQ(job.seed, 7u);
   EXPECT_EQ(job.name, "other");
@@ -41,13 +41,14 @@ TEST(Override, ReplacesTheOtherAlternative) {
   EXPECT_EQ(with({"data.train.images=/x.tar"}).data.train.kind, SourceKind::images);
   EXPECT_EQ(with({"model.resnet.depth=20"}).model.zoo, "resnet");
   EXPECT_EQ(with({"model=lenet"}).model.zoo, "lenet");
-  const Job job = with({"data.validation.fraction=0.1"});
+  const JobFile job = with({"data.validation.fraction=0.1"});
   EXPECT_FALSE(job.data.validation);
   EXPECT_EQ(job.data.validation_fraction, 0.1);
 }
 
 TEST(Override, GoesIntoShortForms) {
-  const Job job = with({"learning_rate.warmup=1 epoch", "evaluate.every=5 steps", "model.layers[1].dropout.rate=0.3"});
+  const JobFile job =
+      with({"learning_rate.warmup=1 epoch", "evaluate.every=5 steps", "model.layers[1].dropout.rate=0.3"});
   EXPECT_EQ(job.learning_rate.peak, 0.1) << "the short form's value stays";
   EXPECT_EQ(job.learning_rate.warmup.amount, 1);
   EXPECT_FALSE(job.evaluate.never);
@@ -56,7 +57,7 @@ TEST(Override, GoesIntoShortForms) {
 }
 
 TEST(Override, ReplacesALayersOp) {
-  const Job job =
+  const JobFile job =
       with({"model.layers[0].conv.filters=3", "model.layers[0].conv.kernel=5", "model.layers[2].linear.features=4"});
   EXPECT_EQ(job.model.layers[0].op, "conv");
   EXPECT_EQ(job.model.layers[0].attributes.integer("filters"), 3);
@@ -73,7 +74,7 @@ TEST(Override, PlacesSayCommandLine) {
 }
 
 TEST(Override, OfTheDefaultJob) {
-  const Job job = default_job({"steps=5", "data.train.digits=640", "shards=4"}, test_catalogue());
+  const JobFile job = default_job({"steps=5", "data.train.digits=640", "shards=4"}, test_catalogue());
   EXPECT_EQ(job.steps, 5);
   EXPECT_EQ(job.data.train.count, 640);
   EXPECT_EQ(job.shards, 4);

@@ -86,7 +86,7 @@ TEST(Shards, WhatAutoChoseIsToldWithWhatOthersWouldGive) {
   EXPECT_EQ(told(97, 1),
             "shards: auto makes one shard of a batch of 97, which one thread of one rank computes; batch_size=96 "
             "would be 12 shards");
-  Job written;
+  JobFile written;
   written.batch_size = 64;
   written.shards = 8;
   written.places["job.shards"] = Place{};

@@ -12,11 +12,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::istringstream lines{std::string(fuzz::text_of(data, size))};
   std::vector<std::string> overrides;
   for (std::string line; std::getline(lines, line);) overrides.push_back(line);
-  Job job;
+  JobFile job;
   if (!fuzz::accepts([&] { job = config::default_job(overrides, catalogue, false); })) return 0;
   fuzz::insist("the canonical form of a job is a job", [&] {
-    const Job again = config::load_text(job.canonical, "job.yaml", {}, catalogue, false);
-    fuzz::require(again.canonical == job.canonical, "the canonical form of a job is its own canonical form");
+    const CanonicalJob form = config::canonical(job, catalogue);
+    const CanonicalJob again =
+        config::canonical(config::load_text(form.text, "job.yaml", {}, catalogue, false), catalogue);
+    fuzz::require(again.text == form.text, "the canonical form of a job is its own canonical form");
   });
   return 0;
 }

@@ -361,33 +361,31 @@ TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
 }
 
 TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
-  Job job;
-  job.run_directory = testing::TempDir() + "run_record_lock-" + std::to_string(getpid());
-  auto first = std::make_unique<RunRecord>(job, false);
-  EXPECT_THROW(RunRecord(job, false), Error);
+  const std::string directory = testing::TempDir() + "run_record_lock-" + std::to_string(getpid());
+  auto first = std::make_unique<RunRecord>(directory, "", false);
+  EXPECT_THROW(RunRecord(directory, "", false), Error);
   std::thread end([&] {
     std::this_thread::sleep_for(50ms);
     first.reset();
   });
-  EXPECT_NO_THROW(RunRecord(job, false, 60));
+  EXPECT_NO_THROW(RunRecord(directory, "", false, 60));
   end.join();
-  std::filesystem::remove_all(job.run_directory);
+  std::filesystem::remove_all(directory);
 }
 
 // A limit of the process stands for a full disk: a write across it is cut short, too.
 // A file system that stands still: here a pipe that nobody reads. Lines are taken meanwhile, and none is lost.
 TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
-  Job job;
-  job.run_directory = testing::TempDir() + "run_record_pipe-" + std::to_string(getpid());
-  std::filesystem::create_directories(job.run_directory);
-  const std::string file = job.run_directory + "/events.jsonl";
+  const std::string directory = testing::TempDir() + "run_record_pipe-" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  const std::string file = directory + "/events.jsonl";
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   const int reader = open(file.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
   constexpr int kLines = 5000;  // more than a pipe holds
   std::string text;
   {
-    RunRecord record(job, true);
+    RunRecord record(directory, "", true);
     testing::internal::CaptureStdout();
     auto written = std::async(std::launch::async, [&] {
       for (int i = 0; i < kLines; ++i) record.line(R"({"event":"step","step":)" + std::to_string(i) + "}");
@@ -414,14 +412,13 @@ TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_EQ(line.find(R"({"event":"step","step":)" + std::to_string(i) + ","), 0U) << line;
   }
-  std::filesystem::remove_all(job.run_directory);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
-  Job job;
-  job.run_directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
-  const std::string file = job.run_directory + "/events.jsonl";
-  RunRecord record(job, false);
+  const std::string directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
+  const std::string file = directory + "/events.jsonl";
+  RunRecord record(directory, "", false);
   record.line(R"({"event":"first"})");
   record.flush();
   const auto size = std::filesystem::file_size(file);
@@ -442,7 +439,7 @@ TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
   EXPECT_EQ(text.str().find(R"({"event":"first","time":)"), 0U);
   EXPECT_NE(text.str().find("}\n{\"event\":\"third\""), std::string::npos) << text.str();
   EXPECT_EQ(text.str().find("second"), std::string::npos);
-  std::filesystem::remove_all(job.run_directory);
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ std::string run_balanced(
       ranks,
       [&](Communicator& communicator) {
         const Registries registries = registries_of(communicator.rank());
-        const Job job = config::load_text(kSharesJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+        const JobFile job =
+            config::load_text(kSharesJob, "job.yaml", overrides, train::catalogue_of(registries), false);
         const TrainResult result = train_job(job, communicator, registries, options);
         const std::lock_guard lock(mutex);
         hashes.push_back(result.parameters_sha256);

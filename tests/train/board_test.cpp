@@ -40,7 +40,7 @@ TEST(Board, ChangesNoBit) {
 TEST(Board, NobodyNeedsToListenToTheRun) {
   const Folder folder;
   const Registries registries = Registries::built_in();
-  const Job job =
+  const JobFile job =
       config::load_text(kJob, "job.yaml", {"run_directory=" + folder.path(), "steps=2", "telemetry.tensorboard=true"},
                         train::catalogue_of(registries), false);
   (void)train_job(job, *make_single_communicator(), registries, {});

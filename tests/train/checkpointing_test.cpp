@@ -55,7 +55,8 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   StuckDisk disk;
   Warnings warnings;
   const Registries registries = Registries::built_in();
-  const Job job = config::default_job({"run_directory=" + (folder / "run"), "timeout=0.3"}, catalogue_of(registries));
+  const JobFile job =
+      config::default_job({"run_directory=" + (folder / "run"), "timeout=0.3"}, catalogue_of(registries));
   const auto alone = make_single_communicator();
   TrainerOptions options;
   std::vector<events::Sink*> sinks = {&warnings};

@@ -31,7 +31,7 @@ void change_byte(const std::string& path, char byte) {
   file.put(byte);
 }
 
-Job job_on(const std::string& tokens, const std::string& directory, std::vector<std::string> overrides = {}) {
+JobFile job_on(const std::string& tokens, const std::string& directory, std::vector<std::string> overrides = {}) {
   constexpr const char* kTokenJob = R"(
 job:
   model: {layers: [{embedding: {vocabulary: 4, width: 4}}, {linear: {features: 4}}]}
@@ -46,7 +46,7 @@ job:
   checkpoint: {every: 2 steps}
 )";
   overrides.push_back("run_directory=" + directory);
-  Job job = config::load_text(kTokenJob, "job.yaml", overrides, train::catalogue_of(Registries::built_in()), false);
+  JobFile job = config::load_text(kTokenJob, "job.yaml", overrides, train::catalogue_of(Registries::built_in()), false);
   job.data.train.paths = {tokens};  // hosts have one name for files that may differ
   return job;
 }
@@ -123,7 +123,7 @@ TEST(ContentCheck, AResumedRunFindsTheContentOfItsBeginning) {
   options.stop_at = 3;  // after the checkpoint of step 2
   (void)train_job(job_on(tokens, runs.path()), *make_single_communicator(), registries, options);
   change_byte(tokens, 1);
-  const Job job = job_on(tokens, runs.path());
+  const JobFile job = job_on(tokens, runs.path());
   try {
     (void)train_job(job, *make_single_communicator(), registries, {});
     FAIL() << "another content was taken";

@@ -15,11 +15,11 @@ class DataFacts : public testing::Test {
   DataFacts()
       : registries_(Registries::built_in()),
         job_(config::load_text(kJob, "job.yaml", {}, catalogue_of(registries_), false)),
-        data_(input::prepare_data(job_, registries_.augmentations, {})),
+        data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_.augmentations, {})),
         facts_(input::data_facts(data_)) {}
 
   [[nodiscard]] input::PreparedData recalled(const std::string& facts) const {
-    return input::recall_data(facts, job_, registries_.augmentations, "manifest.json");
+    return input::recall_data(facts, job_.data, job_.seed, registries_.augmentations, "manifest.json");
   }
   /// The facts with one thing in another's place.
   [[nodiscard]] std::string with(const std::string& what, const std::string& other) const {
@@ -41,7 +41,7 @@ class DataFacts : public testing::Test {
   }
 
   Registries registries_;
-  Job job_;
+  JobFile job_;
   input::PreparedData data_;
   std::string facts_;
 };

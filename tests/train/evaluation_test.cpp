@@ -24,7 +24,7 @@ const std::vector<std::string> kNappingEvaluation = {
     "data.validation.digits.count=157",  // 40 shards of 4; the last one has a single sample
     "threads=1", "steps=1", "checkpoint=never"};
 
-Job job_with(const std::vector<std::string>& overrides, const Registries& registries) {
+JobFile job_with(const std::vector<std::string>& overrides, const Registries& registries) {
   return config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
 }
 
@@ -33,7 +33,7 @@ struct Rank {
   Rank(Communicator& communicator, const std::vector<std::string>& overrides, train::EvaluationOptions options = {})
       : registries(Registries::built_in()),
         job(job_with(overrides, registries)),
-        data(input::prepare_data(job, registries.augmentations, {})),
+        data(input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {})),
         graph(train::make_job_graph(job, data, registries)),
         parameters(graph, graph.parameters),
         states(graph, graph.states),
@@ -42,14 +42,13 @@ struct Rank {
       exec::initialize(Initializer::normal(0.1), 7, parameters.name(i), parameters.at(i));
     }
     options.shard_samples = job.batch_size / job.shards;
-    evaluation =
-        std::make_unique<train::Evaluation>(graph, *data.validation, data.pipeline(job, *data.validation, false),
-                                            communicator, exec::cpu_device(), pool, options);
+    evaluation = std::make_unique<train::Evaluation>(graph, *data.validation, data.pipeline(*data.validation, false),
+                                                     communicator, exec::cpu_device(), pool, options);
   }
   Metrics run() { return evaluation->run({parameters, states}, 1); }
 
   Registries registries;
-  Job job;
+  JobFile job;
   input::PreparedData data;
   Graph graph;
   exec::TensorBlock parameters, states;

@@ -38,7 +38,7 @@ Heard train(const std::string& exact) {
   std::mutex mutex;
   const Registries registries = Registries::built_in();
   const Folder folder;
-  const Job job =
+  const JobFile job =
       config::load_text(kJob, "job.yaml", {"run_directory=" + folder.path(), "exact=" + exact, "evaluate=never"},
                         train::catalogue_of(registries), false);
   run_in_threads(3,

@@ -47,7 +47,7 @@ struct ScaledOutcome {
 
 ScaledOutcome train_scaled(int ranks, const std::vector<std::string>& overrides = {}, TrainerOptions options = {}) {
   const Registries registries = Registries::built_in();
-  const Job job = config::load_text(kHalfJob, "job.yaml", overrides, catalogue_of(registries), false);
+  const JobFile job = config::load_text(kHalfJob, "job.yaml", overrides, catalogue_of(registries), false);
   std::mutex mutex;
   std::vector<std::string> hashes;
   Events events;

@@ -122,11 +122,12 @@ TEST(Clipping, ScalesTheWholeGradientToTheNorm) {
 
 TEST(Decay, LeavesOutNormsAndBiasesUnlessAsked) {
   const Registries registries = Registries::built_in();
-  const Job job = config::load_text(kJob, "job.yaml",
-                                    {"model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, layer_norm, "
-                                     "{linear: {features: 10}}]"},
-                                    train::catalogue_of(registries), false);
-  const auto data = input::prepare_data(job, registries.augmentations, {});
+  const JobFile job =
+      config::load_text(kJob, "job.yaml",
+                        {"model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, layer_norm, "
+                         "{linear: {features: 10}}]"},
+                        train::catalogue_of(registries), false);
+  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
   const Graph graph = train::make_job_graph(job, data, registries);
   std::vector<std::string> decay;
   for (const ValueId id : graph.parameters) {
@@ -152,11 +153,11 @@ TEST(Evaluation, CountsEverySampleOnceOnAnyRanks) {
   const std::string path = written(folder, {{"linear1.weight", {10, 784}, weight}, {"linear1.bias", {10}, bias}});
   const Registries registries = Registries::built_in();
   for (const int samples : {37, 40, 3}) {
-    const Job job = config::load_text(kJob, "job.yaml",
-                                      {kStill, "steps=1", "checkpoint=never", "initialize=" + path,
-                                       fmt::format("data.validation.digits.count={}", samples)},
-                                      train::catalogue_of(registries), false);
-    const auto data = input::prepare_data(job, registries.augmentations, {});
+    const JobFile job = config::load_text(kJob, "job.yaml",
+                                          {kStill, "steps=1", "checkpoint=never", "initialize=" + path,
+                                           fmt::format("data.validation.digits.count={}", samples)},
+                                          train::catalogue_of(registries), false);
+    const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
     int zeros = 0;
     for (int i = 0; i < samples; ++i) zeros += data.validation->label(i) == 0 ? 1 : 0;
     for (const int ranks : {1, 2, 3, 4}) {

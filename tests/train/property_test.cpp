@@ -101,7 +101,8 @@ WayOutcome run_way(const Problem& problem, const Way& way) {
   std::mutex mutex;
   std::vector<std::string> hashes(static_cast<std::size_t>(way.ranks));
   try {
-    const Job job = config::load_text(problem.job, "job.yaml", way.overrides, train::catalogue_of(registries), false);
+    const JobFile job =
+        config::load_text(problem.job, "job.yaml", way.overrides, train::catalogue_of(registries), false);
     run_in_threads(
         way.ranks,
         [&](Communicator& communicator) {

@@ -62,7 +62,7 @@ std::string run_on(int ranks, const std::string& directory, std::vector<std::str
                    std::vector<Scraper>* scrapers, Events& events) {
   const Registries registries = Registries::built_in();
   overrides.push_back("run_directory=" + directory);
-  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  const JobFile job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
   std::string hash;
   run_in_threads(ranks, [&](Communicator& communicator) {
     TrainerOptions options;

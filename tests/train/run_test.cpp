@@ -144,7 +144,7 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
 // The variance of one value is 0.
 TEST(Start, BatchNormOverOneValueIsRefused) {
   const Registries registries = Registries::built_in();
-  const Job job = config::load_text(R"(
+  const JobFile job = config::load_text(R"(
 job:
   model: {layers: [flatten, {linear: {features: 8}}, {batch_norm: {}, name: norm}, relu, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}}
@@ -153,7 +153,7 @@ job:
   steps: 1
   checkpoint: never
 )",
-                                    "job.yaml", {}, train::catalogue_of(registries), false);
+                                        "job.yaml", {}, train::catalogue_of(registries), false);
   run_in_threads(1, [&](Communicator& communicator) {
     try {
       (void)train_job(job, communicator, registries, {});

@@ -77,7 +77,7 @@ inline TrainResult run(const std::string& directory, std::vector<std::string> ov
                        TrainerOptions options = {}) {
   const Registries registries = Registries::built_in();
   overrides.push_back("run_directory=" + directory);
-  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  const JobFile job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
   options.sink = &events;
   return train_job(job, *make_single_communicator(), registries, options);
 }

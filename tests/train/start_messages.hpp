@@ -86,7 +86,7 @@ job:
   checkpoint: {every: 2 steps}
 )";
   const Registries registries = Registries::built_in();
-  const Job job =
+  const JobFile job =
       config::load_text(kStartJob, "job.yaml", {"run_directory=" + directory}, train::catalogue_of(registries), false);
   CountingCommunicator counting(communicator);
   FirstStepWatcher watcher(counting);

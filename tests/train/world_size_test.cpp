@@ -56,7 +56,7 @@ struct WorldOutcome {
 WorldOutcome run_world(int ranks, const std::vector<std::string>& overrides, TrainerOptions options = {},
                        std::vector<int> hosts = {}) {
   const Registries registries = Registries::built_in();
-  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  const JobFile job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
   std::mutex mutex;
   std::vector<WorldOutcome> outcomes;
   run_in_threads(
