@@ -23,7 +23,7 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   fmt::print("batch_size {} in {} of {}: at most {}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
              counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
              step_of(job.shards));
-  const auto told = config::told_about_shards(job, catalogue);
+  const auto told = config::explain_shards(job, catalogue);
   if (!told.empty()) fmt::print("{}\n", told);
   const bool told_of_finer = !told.empty() && job.shards == 1;
   if (const auto finer = config::finer_batch(job, catalogue); finer && !told_of_finer) {

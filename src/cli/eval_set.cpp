@@ -1,7 +1,7 @@
 #include "cli/eval_set.hpp"
 
 #include "cli/saved_model.hpp"
-#include "config/expand.hpp"
+#include "config/files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

@@ -1,10 +1,10 @@
-#include "config/canonical.hpp"
-
+// The canonical form of a job, and the digest that says whether two runs compute the same.
 #include <fmt/format.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "config/renamed.hpp"
 #include "config/sections.hpp"
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
@@ -81,14 +81,23 @@ std::map<std::string, std::string> flat(const std::string& text) {
   return values;
 }
 
-}  // namespace
-
+/// Of {"job": {...}}, as the rules write it.
 CanonicalJob canonical_job(const Json& whole) {
   return {whole.dump(2) + "\n", sha256(what_counts(whole).dump())};
 }
 
+}  // namespace
+
 CanonicalJob canonical(const Job& job, const Catalogue& catalogue) {
   return canonical_job({{"job", job_section(catalogue).rule->write(&job)}});
+}
+
+CanonicalJob with_new_names(CanonicalJob saved) {
+  if (nests_too_deep(saved.text)) return saved;
+  const Json old = Json::parse(saved.text, nullptr, /*allow_exceptions=*/false);
+  if (old.is_discarded()) return saved;
+  const Json now = renew(old);
+  return now == old ? saved : canonical_job(now);
 }
 
 std::vector<std::string> differences(const std::string& text_a, const std::string& text_b) {

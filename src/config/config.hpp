@@ -78,9 +78,9 @@ struct FinerBatch {
 /// else the one that has most, if that is more than the job has. For `lockstep check`.
 [[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
 
-/// What `shards: auto` has chosen and what the next numbers would give instead, on one line; empty where the job says a
-/// number. A batch that leaves one shard is told with one near it that leaves more.
-[[nodiscard]] std::string told_about_shards(const JobFile& job, const Catalogue& catalogue);
+/// What `shards: auto` has chosen, and what the next numbers would give instead, on one line; empty where the job has a
+/// number. For a batch that leaves one shard it names one near it that leaves more.
+[[nodiscard]] std::string explain_shards(const JobFile& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end.
 [[nodiscard]] std::string schema(const Catalogue& catalogue);

@@ -41,4 +41,15 @@ std::string resolve(const Cursor& at, const std::string& path, bool (*is_there)(
   return exists ? there : path;
 }
 
+SourceOptions expanded(SourceOptions source) {
+  std::vector<std::string> paths;
+  for (const auto& path : source.paths) {
+    const bool expand_it = is_pattern(path) && !file_exists(path);
+    const auto found = expand_it ? expand(path) : std::vector<std::string>{path};
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  source.paths = std::move(paths);
+  return source;
+}
+
 }  // namespace lockstep::config

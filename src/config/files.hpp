@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/cursor.hpp"
+#include "lockstep/job.hpp"
 
 namespace lockstep::config {
 
@@ -20,5 +21,8 @@ namespace lockstep::config {
 [[nodiscard]] bool is_pattern(const std::string& path);
 /// What a shell pattern matches, in byte order, whatever the locale.
 [[nodiscard]] std::vector<std::string> expand(const std::string& pattern);
+/// The source of a job that was loaded without its data, with what its patterns match now; a pattern that matches
+/// nothing is skipped.
+[[nodiscard]] SourceOptions expanded(SourceOptions source);
 
 }  // namespace lockstep::config

@@ -153,6 +153,14 @@ void set_defaults(Job& job, const Catalogue& catalogue) {
 
 }  // namespace
 
+const std::vector<std::string>& chart_keys() {
+  static const std::vector<std::string> keys{
+      "cluster",      "image",       "imagePullSecrets", "groups",        "resources",        "queue",
+      "persistence",  "data",        "network",          "observability", "security",         "mode",
+      "nodeSelector", "tolerations", "affinity",         "nameOverride",  "fullnameOverride", "global"};
+  return keys;
+}
+
 Is<Job> job_section(const Catalogue& catalogue) {
   Section<Job> section;
   section.initially([catalogue](Job& job) { set_defaults(job, catalogue); })

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "config/overrides.hpp"
-#include "config/root_keys.hpp"
 #include "config/sections.hpp"
 #include "config/shards.hpp"
 #include "config/yaml_reader.hpp"
@@ -95,6 +94,37 @@ JobFile load(const std::string& path, const std::vector<std::string>& overrides,
     throw Problems({{Place{.file = path}, "expected a job file, found none that can be read; check the path"}});
   }
   return load_text(text.str(), path, overrides, catalogue, need_data);
+}
+
+/// examples/digits.yaml is the same text; a test holds them equal.
+std::string default_job_text() {
+  return R"(# Digits that the program draws itself: nothing to download. This is also what `lockstep train` runs
+# without a file.
+job:
+  name: digits
+  seed: 1
+  model:
+    layers:
+      - {conv: {filters: 16, kernel: 3}}
+      - relu
+      - {max_pool: {kernel: 2}}
+      - {conv: {filters: 32, kernel: 3}}
+      - relu
+      - {max_pool: {kernel: 2}}
+      - flatten
+      - {dropout: 0.2}
+      - {linear: {features: 10}}
+  data:
+    train: {digits: {count: 12000}}
+    validation: {digits: {count: 2000, first: 1000000}}
+  batch_size: 64
+  shards: 8
+  epochs: 4
+  loss: cross_entropy
+  metrics: [accuracy]
+  optimizer: {adam: {}}
+  learning_rate: {peak: 0.002, warmup: 20 steps, schedule: {cosine: {final: 0}}}
+)";
 }
 
 JobFile default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data) {

@@ -1,4 +1,4 @@
-// model: a zoo model with its parameters, or `layers:`.
+// model: a zoo model with its parameters, or `layers:`. loss: cross_entropy | {cross_entropy: {...}, target: label}
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -113,6 +113,14 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
              "glob patterns over the names of parameters that are not trained")
       .placed(&ModelOptions::place)
       .check({"layers", "inputs"}, check_names);
+}
+
+Is<LossOptions> loss_section(const Catalogue& catalogue) {
+  Section<LossOptions> section;
+  add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
+  section.alternatives_optional();  // cross_entropy
+  section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
+  return section;
 }
 
 }  // namespace lockstep::config

@@ -8,7 +8,7 @@
 
 namespace lockstep::config {
 
-/// Sets each `key=value` below `job`. Where `rule` says that a key is one of several alternatives, the others go.
+/// Sets each `key=value` below `job`. Of several alternatives, the others are removed.
 void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session);
 
 /// "model.layers[2].conv" to {"model", "layers", "[2]", "conv"}; empty where it is no path.

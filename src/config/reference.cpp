@@ -1,4 +1,4 @@
-// The reference page of the job file: the JSON Schema again, as tables for people.
+// What the declarations say to others: the JSON Schema, and the reference page, which is the same as tables for people.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -106,15 +106,15 @@ class Page {
   }
 
   void row(const std::string& path, const Json& map, const std::string& key, const Json& value) {
-    std::string fallback = value.contains("default") ? default_text(value) : "";
+    std::string by_default = value.contains("default") ? default_text(value) : "";
     for (const auto& required : map.value("required", Json::array())) {
-      if (required == key) fallback = "required";
+      if (required == key) by_default = "required";
     }
-    if (is_alternative(map, key)) fallback = "one of these";
+    if (is_alternative(map, key)) by_default = "one of these";
     const bool more = shown(value, path + "." + key);
     const std::string name =
         more ? fmt::format("[`{}`](#{}{})", key, anchor(path), anchor(key)) : fmt::format("`{}`", key);
-    text_ += fmt::format("| {} | {} | {} | {} |\n", name, forms(value), fallback, value.value("description", ""));
+    text_ += fmt::format("| {} | {} | {} | {} |\n", name, forms(value), by_default, value.value("description", ""));
   }
 
   static bool is_alternative(const Json& map, const std::string& key) {
@@ -126,9 +126,9 @@ class Page {
 
   /// Of a map only the alternative that it is; the rest stands in its own section.
   static std::string default_text(const Json& value) {
-    const Json& fallback = value["default"];
-    if (!fallback.is_object()) return code(fallback);
-    for (const auto& [key, inner] : fallback.items()) {
+    const Json& default_value = value["default"];
+    if (!default_value.is_object()) return code(default_value);
+    for (const auto& [key, inner] : default_value.items()) {
       if (is_alternative(*map_of(value), key)) return code(key);
     }
     return "as below";
@@ -174,6 +174,22 @@ of defaults marks alternatives.
 )";
 
 }  // namespace
+
+std::string schema(const Catalogue& catalogue) {
+  Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+               {"title", "lockstep job"},
+               {"description", "One training run. Root keys other than `job` belong to the Helm chart."},
+               {"type", "object"},
+               {"additionalProperties", false},
+               {"required", Json::array({"job"})},
+               {"properties", Json::object()}};
+  json["properties"]["job"] = job_section(catalogue).rule->schema();
+  json["properties"]["job"]["description"] = "the training run";
+  for (const auto& key : chart_keys()) {
+    json["properties"][key] = Json{{"description", "of the Helm chart; `lockstep` does not read it"}};
+  }
+  return json.dump(2);
+}
 
 std::string reference_markdown(const Catalogue& catalogue) {
   Page page;

@@ -4,10 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "config/canonical.hpp"
-#include "config/config.hpp"
-#include "core/untrusted.hpp"
-
 namespace lockstep::config {
 namespace {
 
@@ -29,7 +25,16 @@ std::string name_now(std::string_view key, std::string_view value) {
   return "";
 }
 
-/// With the names of now; the order of keys stays.
+}  // namespace
+
+std::string new_key(const std::string& key) {
+  return name_now(key, "");
+}
+
+std::string new_value(const std::string& path, const std::string& value) {
+  return value.empty() ? "" : name_now(path.substr(path.rfind('.') + 1), value);
+}
+
 Json renew(const Json& old) {
   if (!old.is_object() && !old.is_array()) return old;
   Json now = old.is_object() ? Json::object() : Json::array();
@@ -43,24 +48,6 @@ Json renew(const Json& old) {
     now[name.empty() ? key : name] = value.empty() ? renew(inner) : Json(value);
   }
   return now;
-}
-
-}  // namespace
-
-std::string new_key(const std::string& key) {
-  return name_now(key, "");
-}
-
-std::string new_value(const std::string& path, const std::string& value) {
-  return value.empty() ? "" : name_now(path.substr(path.rfind('.') + 1), value);
-}
-
-CanonicalJob with_new_names(CanonicalJob saved) {
-  if (nests_too_deep(saved.text)) return saved;
-  const Json old = Json::parse(saved.text, nullptr, /*allow_exceptions=*/false);
-  if (old.is_discarded()) return saved;
-  const Json now = renew(old);
-  return now == old ? saved : canonical_job(now);
 }
 
 }  // namespace lockstep::config

@@ -4,11 +4,15 @@
 
 #include <string>
 
+#include "config/rule.hpp"
+
 namespace lockstep::config {
 
 /// The name that a key has now; empty where it never had another.
 [[nodiscard]] std::string new_key(const std::string& key);
 /// The same for a value of a key; `path` ends with the key.
 [[nodiscard]] std::string new_value(const std::string& path, const std::string& value);
+/// A canonical form with the names of now, its keys in the same order.
+[[nodiscard]] Json renew(const Json& old);
 
 }  // namespace lockstep::config

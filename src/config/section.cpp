@@ -7,15 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "config/misplaced.hpp"
+#include "config/advice.hpp"
 #include "config/renamed.hpp"
-#include "config/word_lists.hpp"
 #include "core/nearest.hpp"
 
 namespace lockstep::config {
 namespace {
 
-constexpr std::size_t kMostListed = 12;  // a longer list of known keys helps nobody
+constexpr std::size_t kMaxListed = 12;  // a longer list of known keys helps nobody
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -137,7 +136,7 @@ void SectionRule::read_map(const Cursor& at, void* into) const {
       session.problem(
           entry.mark, value.path(),
           fmt::format("expected only {}, found both '{}' and '{}'; remove one",
-                      names.size() > kMostListed ? "one of such keys" : config::one_of(names), chosen->key, entry.key));
+                      names.size() > kMaxListed ? "one of such keys" : config::one_of(names), chosen->key, entry.key));
       bad.push_back(chosen->key);
     } else {
       if (field->alternative) chosen = &entry;
@@ -158,7 +157,7 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
   }
   std::string what = "no key: there are no settings here";
   if (!known.empty()) {
-    what = known.size() > kMostListed ? "a known key" : fmt::format("the key {}", config::or_list(known));
+    what = known.size() > kMaxListed ? "a known key" : fmt::format("the key {}", config::or_list(known));
   }
   at.session().problem(entry.mark, at.path() + "." + entry.key,
                        fmt::format("expected {}, found '{}'{}", what, entry.key, advice_for_key(*this, at, entry.key)));
@@ -185,7 +184,7 @@ void SectionRule::report_missing(const Cursor& at) const {
   const auto names = alternatives();
   if (!alternative_required || names.empty() || is_misspelt(node, names)) return;
   if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return node.find(name) != nullptr; })) return;
-  if (names.size() > (noun.empty() ? kMostListed : 4)) {
+  if (names.size() > (noun.empty() ? kMaxListed : 4)) {
     return at.problem(fmt::format("expected {}, found a map without such a key", expected()));
   }
   at.problem(fmt::format("expected the key {}, found none of them", fmt::join(names, " or ")));
@@ -221,8 +220,9 @@ Json SectionRule::map_schema() const {
     Json property = field.rule->schema();
     if (!field.doc.empty()) property["description"] = field.doc;
     const bool written = !field.required && !field.alternative && (!field.chosen || field.chosen(example.get()));
-    if (const Json fallback = written ? field.rule->write(field.member(example.get())) : Json(); !fallback.is_null()) {
-      property["default"] = fallback;
+    if (const Json default_value = written ? field.rule->write(field.member(example.get())) : Json();
+        !default_value.is_null()) {
+      property["default"] = default_value;
     }
     map["properties"][field.name] = std::move(property);
     if (field.required) required.push_back(field.name);
@@ -253,7 +253,7 @@ std::string SectionRule::expected() const {
   for (const auto& word : words) forms.push_back("'" + word.name + "'");
   if (!shorthand.empty()) forms.push_back(find(shorthand)->rule->expected());
   const auto names = alternatives();
-  forms.push_back(names.empty() || names.size() > kMostListed ? "a map" : config::one_of(names));
+  forms.push_back(names.empty() || names.size() > kMaxListed ? "a map" : config::one_of(names));
   return fmt::format("{}", fmt::join(forms, " or "));
 }
 

@@ -6,6 +6,9 @@
 
 namespace lockstep::config {
 
+/// Root keys of a job file beside `job`: the Helm chart's, so that one file serves both, and `jbo:` is noticed.
+[[nodiscard]] const std::vector<std::string>& chart_keys();
+
 [[nodiscard]] Is<Job> job_section(const Catalogue& catalogue);
 [[nodiscard]] Is<ModelOptions> model_section(const Catalogue& catalogue);
 [[nodiscard]] Is<DataOptions> data_section(const Catalogue& catalogue);

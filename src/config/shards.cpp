@@ -7,8 +7,8 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::int64_t kMostShards = 32;  ///< that are chosen by default
-constexpr std::int64_t kFewShards = 4;    ///< as many are chosen even if they are small
+constexpr std::int64_t kMaxDefaultShards = 32;  ///< that are chosen by default
+constexpr std::int64_t kFewShards = 4;          ///< as many are chosen even if they are small
 
 /// Of `number`, up to `most`; 1 where there is no other.
 std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
@@ -24,14 +24,14 @@ std::int64_t default_shards(std::int64_t batch, ShardWork work) {
   const std::int64_t wanted = work == ShardWork::batch_statistics ? batch / 16
                               : work == ShardWork::samples        ? batch / 8
                                                                   : batch;
-  const std::int64_t shards = largest_divisor(batch, std::min(kMostShards, wanted));
+  const std::int64_t shards = largest_divisor(batch, std::min(kMaxDefaultShards, wanted));
   return work == ShardWork::samples && shards < kFewShards ? largest_divisor(batch, kFewShards) : shards;
 }
 
 std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted) {
-  constexpr std::int64_t kMostTried = 1 << 20;  // of batches above 2^40, absurd ones, it need not find all
+  constexpr std::int64_t kMaxTried = 1 << 20;  // of batches above 2^40, absurd ones, it need not find all
   std::int64_t below = 1, above = 0;
-  for (std::int64_t divisor = 1; divisor <= kMostTried && divisor <= batch / divisor; ++divisor) {
+  for (std::int64_t divisor = 1; divisor <= kMaxTried && divisor <= batch / divisor; ++divisor) {
     if (batch % divisor != 0) continue;
     for (const std::int64_t found : {divisor, batch / divisor}) {
       if (found <= wanted) below = std::max(below, found);
@@ -72,7 +72,7 @@ std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue
   return best;
 }
 
-std::string told_about_shards(const JobFile& job, const Catalogue& catalogue) {
+std::string explain_shards(const JobFile& job, const Catalogue& catalogue) {
   if (job.places.contains("job.shards") || job.batch_size == 1) return "";
   const std::int64_t batch = job.batch_size;
   if (job.shards == 1) {

@@ -13,7 +13,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::size_t kMostNodes = 100'000;  // aliases of aliases grow without bound
+constexpr std::size_t kMaxNodes = 100'000;  // aliases of aliases grow without bound
 
 Mark mark_of(const YAML::Mark& mark) {
   return {mark.line + 1, mark.column + 1, false};
@@ -52,7 +52,7 @@ class TreeBuilder : public YAML::EventHandler {
       return add(scalar(mark, "", YamlNode::Kind::nothing), 0);
     }
     nodes_ += count(found->second);
-    if (nodes_ > kMostNodes) throw YAML::ParserException(mark, "too many values: aliases of aliases");
+    if (nodes_ > kMaxNodes) throw YAML::ParserException(mark, "too many values: aliases of aliases");
     add(found->second, 0);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,

@@ -33,11 +33,11 @@ class FileTree {
   /// Sorted by name, byte by byte. Hidden files (a part of the name begins with a dot, or is __MACOSX) are not seen.
   [[nodiscard]] const std::vector<Entry>& files() const { return files_; }
   [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
-  /// Bytes from ... from + length - 1 of a file, in the tree's memory or in `scratch`. Any thread.
   /// Finds the names. open_tree() calls it, unless the names are noted.
   virtual void list() {}
   [[nodiscard]] std::string write_listing() const;
   void read_listing(const std::string& listing);
+  /// Bytes `from` ... from + length - 1 of a file, in the tree's memory or in `scratch`. Any thread.
   [[nodiscard]] virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                         std::vector<std::byte>& scratch) const = 0;
 

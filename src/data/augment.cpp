@@ -31,8 +31,8 @@ std::string prefix(const Place& place) {
   return place.line > 0 ? place.text() + ": " : "";
 }
 
-double channel_value(const std::vector<double>& values, std::int64_t channel, double fallback) {
-  if (values.empty()) return fallback;
+double channel_value(const std::vector<double>& values, std::int64_t channel, double default_value) {
+  if (values.empty()) return default_value;
   return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
 }
 

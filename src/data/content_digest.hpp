@@ -12,8 +12,8 @@ namespace lockstep::data {
 
 /// SHA-256 over the samples in the order of their ids, as they are stored (DataSet::read_encoded, else read), without
 /// their labels, which info().digest covers; of tokens, over every token. A folder, its tar and a packed file of it
-/// have the same one. `go_on` is told from time to time which part of the set is done, 0...1; where it returns false,
-/// there is no result. Throws Error(data) for what cannot be read; a BadSample counts as no bytes.
+/// have the same one. `go_on` is called from time to time with the part of the set that is done, 0...1; where it
+/// returns false, there is no result. Throws Error(data) for what cannot be read; a BadSample counts as no bytes.
 [[nodiscard]] std::optional<std::string> content_digest(const DataSet& set, const std::function<bool(double)>& go_on);
 
 }  // namespace lockstep::data

@@ -13,6 +13,6 @@ struct ImageSize {
 };
 
 /// Larger images are refused, so that a damaged or hostile header cannot ask for all memory.
-inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 
 }  // namespace lockstep::data

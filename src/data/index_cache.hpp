@@ -1,7 +1,7 @@
 // Index notes of earlier runs, a file a source: LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else
 // ~/.cache/lockstep.
 //
-// The file's name is a hash of what the reader was told (kind, paths, settings) and of the program's version. What it
+// The file's name is a hash of what the reader is given (kind, paths, settings) and of the program's version. What it
 // holds is taken only if it is whole (a checksum) and every file that it was made from has the size and times that it
 // had then. It is written under another name and renamed. Nothing that is wrong with it is an error: without it, the
 // source is indexed.
@@ -15,7 +15,7 @@
 
 namespace lockstep::data {
 
-/// By the environment; empty where it says `none`, or nothing at all.
+/// By the environment; empty where that is `none`, or nothing is set.
 [[nodiscard]] std::string default_cache_directory();
 
 class IndexCache {

@@ -78,9 +78,9 @@ void read_jpeg_header(JpegDecoder& decoder, std::span<const std::byte> bytes) {
     jpeg_read_header(&decoder.info, TRUE);
   });
   const auto pixels = std::int64_t{decoder.info.image_width} * decoder.info.image_height;
-  if (pixels == 0 || pixels > kMostPixels) {
+  if (pixels == 0 || pixels > kMaxPixels) {
     throw Error(ExitCode::data, fmt::format("JPEG of {} x {} pixels: expected at least 1 and at most {}",
-                                            decoder.info.image_width, decoder.info.image_height, kMostPixels));
+                                            decoder.info.image_width, decoder.info.image_height, kMaxPixels));
   }
 }
 

@@ -18,8 +18,8 @@ namespace lockstep::data {
 
 namespace {
 
-constexpr std::int64_t kMostAheadBytes = std::int64_t{256} << 20;
-constexpr std::int64_t kMostDepth = 64;
+constexpr std::int64_t kMaxAheadBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMaxDepth = 64;
 
 /// Cores that this process may use.
 int cores() {
@@ -30,11 +30,11 @@ int cores() {
 }
 
 PrefetchLimits limits(const LoaderOptions& options, std::int64_t buffer_bytes) {
-  const std::int64_t by_memory = kMostAheadBytes / std::max<std::int64_t>(1, buffer_bytes);
+  const std::int64_t by_memory = kMaxAheadBytes / std::max<std::int64_t>(1, buffer_bytes);
   return {.threads = options.threads,
           .depth = options.depth,
-          .most_threads = options.most_threads > 0 ? options.most_threads : std::max(1, cores() - 1),
-          .most_depth = static_cast<int>(std::clamp<std::int64_t>(by_memory, 2, kMostDepth))};
+          .max_threads = options.max_threads > 0 ? options.max_threads : std::max(1, cores() - 1),
+          .max_depth = static_cast<int>(std::clamp<std::int64_t>(by_memory, 2, kMaxDepth))};
 }
 
 struct Slot {

@@ -31,7 +31,7 @@ struct LoaderOptions {
   std::int64_t cache_bytes = 0;  ///< budget for decoded samples; 0: no cache
   int threads = 0;               ///< 0: tuned
   int depth = 0;                 ///< batches ahead; 0: tuned
-  int most_threads = 0;          ///< bound of the tuning; 0: this process's cores less one
+  int max_threads = 0;           ///< bound of the tuning; 0: this process's cores less one
   /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1,
   /// for evaluation_shards(size, b) shards, and a step is one evaluation: each gives the same batches.
   bool training = true;

@@ -72,9 +72,9 @@ ImageSize read_png_header(PngDecoder& decoder) {
   guarded_png(decoder, [&decoder] { png_read_info(decoder.png, decoder.info); });
   const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info),
                        (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
-  if (size.height * size.width > kMostPixels) {
+  if (size.height * size.width > kMaxPixels) {
     throw Error(ExitCode::data,
-                fmt::format("PNG of {} x {} pixels: expected at most {}", size.width, size.height, kMostPixels));
+                fmt::format("PNG of {} x {} pixels: expected at most {}", size.width, size.height, kMaxPixels));
   }
   return size;
 }

@@ -14,7 +14,7 @@ constexpr double kWindowSeconds = 0.05, kWaiting = 0.02, kCalm = 0.002;
 PrefetchTuner::PrefetchTuner(const PrefetchLimits& limits)
     : limits_(limits),
       threads_(limits.threads > 0 ? limits.threads : 1),
-      depth_(limits.depth > 0 ? limits.depth : std::min(kFirstDepth, limits.most_depth)) {}
+      depth_(limits.depth > 0 ? limits.depth : std::min(kFirstDepth, limits.max_depth)) {}
 
 void PrefetchTuner::record(double now, double waited) {
   if (start_ < 0) start_ = now - waited;
@@ -31,7 +31,7 @@ void PrefetchTuner::record(double now, double waited) {
 
 void PrefetchTuner::decide(double share) {
   if (share > kWaiting) {
-    if (shrunk_) fewest_threads_ = std::min(threads_ + 1, limits_.most_threads);
+    if (shrunk_) fewest_threads_ = std::min(threads_ + 1, limits_.max_threads);
     grow();
   }
   shrunk_ = false;
@@ -43,8 +43,8 @@ void PrefetchTuner::decide(double share) {
 }
 
 void PrefetchTuner::grow() {
-  if (limits_.threads == 0) threads_ = std::min(threads_ + 1, limits_.most_threads);
-  if (limits_.depth == 0) depth_ = std::min(2 * depth_, limits_.most_depth);
+  if (limits_.threads == 0) threads_ = std::min(threads_ + 1, limits_.max_threads);
+  if (limits_.depth == 0) depth_ = std::min(2 * depth_, limits_.max_depth);
 }
 
 }  // namespace lockstep::data

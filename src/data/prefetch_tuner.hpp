@@ -10,10 +10,10 @@
 namespace lockstep::data {
 
 struct PrefetchLimits {
-  int threads = 0;  ///< fixed; 0: tuned between 1 and most_threads
-  int depth = 0;    ///< fixed; 0: tuned between 2 and most_depth
-  int most_threads = 1;
-  int most_depth = 64;
+  int threads = 0;  ///< fixed; 0: tuned between 1 and max_threads
+  int depth = 0;    ///< fixed; 0: tuned between 2 and max_depth
+  int max_threads = 1;
+  int max_depth = 64;
 };
 
 class PrefetchTuner {

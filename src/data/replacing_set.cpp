@@ -51,7 +51,7 @@ class Replacing final : public PassedOn {
 
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     std::string reason;
-    const std::int64_t tries = std::min(size(), kMostBadInARow);
+    const std::int64_t tries = std::min(size(), kMaxBadInARow);
     for (std::int64_t i = 0; i < tries; ++i) {
       const std::int64_t at = (id + i) % size();
       try {

@@ -46,7 +46,7 @@ class ReplacedSamples {
 };
 
 /// So many bad samples in a row are no accident: Error(data).
-inline constexpr std::int64_t kMostBadInARow = 64;
+inline constexpr std::int64_t kMaxBadInARow = 64;
 
 /// `whole`, read by that policy. `name` is the set's, for messages.
 [[nodiscard]] std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole, BadWhenRead policy,

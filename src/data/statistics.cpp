@@ -72,7 +72,7 @@ void sum_part(const DataSet& set, std::int64_t count, int first, int stride, Sum
 
 Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t channels) {
   const auto parts = static_cast<std::size_t>(std::max(1, options.threads));
-  const std::int64_t count = std::min(set.size(), options.most_samples);
+  const std::int64_t count = std::min(set.size(), options.max_samples);
   std::vector<Sums> sums(parts, Sums(channels));
   std::vector<std::exception_ptr> errors(parts);
   std::vector<std::thread> threads;
@@ -135,7 +135,7 @@ ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions
   if (!info.mean.empty()) return {info.mean, info.stddev};
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
-  const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.most_samples));
+  const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.max_samples));
   return read(noted(options.notes, name, [&] { return write(finish(sum_all(set, options, channels))); }), channels);
 }
 

@@ -16,7 +16,7 @@ struct ChannelStatistics {
 struct StatisticsOptions {
   int threads = 1;
   /// A larger set is judged by this many samples, evenly spaced.
-  std::int64_t most_samples = 65536;
+  std::int64_t max_samples = 65536;
   /// Where the result is noted, or was; null: nowhere.
   IndexNotes* notes = nullptr;
 };

@@ -128,15 +128,15 @@ void support_compressions(::archive* handle) {
 UnpackBudget::UnpackBudget(std::string path, std::uint64_t packed_bytes, const UnpackLimits& limits)
     : path_(std::move(path)),
       packed_bytes_(packed_bytes),
-      most_(std::max(limits.small, packed_bytes * limits.expansion)) {}
+      max_(std::max(limits.small, packed_bytes * limits.expansion)) {}
 
 void UnpackBudget::check(std::uint64_t unpacked_bytes) const {
-  if (unpacked_bytes <= most_) return;
+  if (unpacked_bytes <= max_) return;
   throw Error(
       ExitCode::data,
       fmt::format("{}: {} bytes that unpack to more than {}, as a decompression bomb does; if the data are sound, "
                   "unpack the file yourself",
-                  path_, packed_bytes_, most_));
+                  path_, packed_bytes_, max_));
 }
 
 std::optional<std::string> find_unpacked_copy(const std::string& path, const UnpackLimits& limits) {

@@ -36,7 +36,7 @@ class UnpackBudget {
 
  private:
   std::string path_;
-  std::uint64_t packed_bytes_, most_;
+  std::uint64_t packed_bytes_, max_;
 };
 
 struct FreeArchive {

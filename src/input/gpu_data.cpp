@@ -81,7 +81,7 @@ void add_needs(std::vector<exec::MemoryNeed>& needs, const Candidate& of) {
   }
 }
 
-std::string tell(const std::vector<Candidate>& all) {
+std::string summary_of(const std::vector<Candidate>& all) {
   std::string text;
   for (const Candidate& of : all) {
     const std::string where = of.obstacle.empty()
@@ -125,7 +125,7 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
   }
   GpuData kept;
   kept.left = free - exec::bytes_of(needs);
-  kept.told = tell(all);
+  kept.summary = summary_of(all);
   const auto kernels = make_gather_kernels(*device.module);
   const int threads = job.data.threads > 0 ? job.data.threads : exec::most_loader_threads(communicator);
   exec::WorkerPool readers(threads);

@@ -16,7 +16,7 @@ namespace lockstep::input {
 struct GpuData {
   std::shared_ptr<const GpuDataSet> train, validation;  ///< null: the host makes the inputs
   std::size_t left = 0;                                 ///< bytes of the GPU that neither they nor anything else needs
-  std::string told;  ///< "train made on the GPU (9.2 MB), validation on the host: ..."; empty: nobody asked for it
+  std::string summary;  ///< "train made on the GPU (9.2 MB), validation on the host: ..."; empty: nobody asked for it
 };
 
 // Needs that data kept on the GPU add to: a shard's inputs are made of what is drawn for it, which lies beside them.

@@ -17,15 +17,15 @@ class StoredPiece {
       : set_(set), pipeline_(pipeline), workers_(static_cast<std::size_t>(workers)) {
     std::size_t bytes = 1;
     for (const Feature& feature : pipeline.stored()) bytes += feature.spec.bytes();
-    most_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(piece_bytes / bytes), 1, set.size());
+    capacity_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(piece_bytes / bytes), 1, set.size());
     for (const Feature& feature : pipeline.stored()) {
-      features_.emplace_back(static_cast<std::size_t>(most_) * feature.spec.bytes());
+      features_.emplace_back(static_cast<std::size_t>(capacity_) * feature.spec.bytes());
     }
     for (Worker& worker : workers_) worker.outputs.resize(features_.size());
   }
 
   /// How many samples there is room for.
-  [[nodiscard]] std::int64_t most() const { return most_; }
+  [[nodiscard]] std::int64_t capacity() const { return capacity_; }
   /// Overwrites it with samples first ... first + count - 1.
   void read(std::int64_t first, std::int64_t count, exec::WorkerPool& pool) {
     pool.run(static_cast<int>(count), [&](int index, int at) {
@@ -47,7 +47,7 @@ class StoredPiece {
   };
   const DataSet& set_;
   const data::Pipeline& pipeline_;
-  std::int64_t most_ = 0;
+  std::int64_t capacity_ = 0;
   std::vector<std::vector<std::byte>> features_;
   std::vector<Worker> workers_;
 };
@@ -133,8 +133,8 @@ void GpuDataSet::upload_scale(const data::Pipeline& pipeline, Input& input) {
 
 void GpuDataSet::upload(const DataSet& set, const data::Pipeline& pipeline, exec::WorkerPool& pool) {
   StoredPiece piece(set, pipeline, pool.size(), piece_bytes_);
-  for (std::int64_t first = 0; first < set.size(); first += piece.most()) {
-    const std::int64_t count = std::min(piece.most(), set.size() - first);
+  for (std::int64_t first = 0; first < set.size(); first += piece.capacity()) {
+    const std::int64_t count = std::min(piece.capacity(), set.size() - first);
     piece.read(first, count, pool);
     for (const Input& input : inputs_) {
       const std::size_t bytes = input.sample_bytes * static_cast<std::size_t>(count);

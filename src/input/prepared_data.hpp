@@ -48,7 +48,7 @@ struct PreparedData {
 };
 
 struct PrepareOptions {
-  /// One rank of each host indexes and tells the others; null: this process is alone.
+  /// One rank of each host indexes for all of its ranks; null: this process is alone.
   Communicator* communicator = nullptr;
   bool with_test = false;                                         ///< opens job.data.test too, where there is one
   bool with_statistics = false;                                   ///< of each set

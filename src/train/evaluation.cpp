@@ -21,7 +21,7 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
   loader.shards = shards;
   loader.last_step = options.once ? 1 : std::uint64_t{1} << 40;
   loader.cache_bytes = options.cache_bytes;
-  loader.most_threads = exec::most_loader_threads(communicator);
+  loader.max_threads = exec::most_loader_threads(communicator);
   loader.training = false;
   loader.drawn = options.filler != nullptr;
   return loader;

@@ -166,7 +166,7 @@ void Training::make_loader() {
   options.cache_bytes = job_.data.cache == SampleCache::memory ? job_.data.cache_bytes : 0;
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
-  options.most_threads = exec::most_loader_threads(communicator_);
+  options.max_threads = exec::most_loader_threads(communicator_);
   options.drawn = gpu_data_.train != nullptr;
   loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(*data_.train, true), options);
   use_shares(options.first_step);

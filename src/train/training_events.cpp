@@ -58,10 +58,10 @@ void Training::emit_start() const {
   if (const auto& algorithms = executor_->algorithms(); !algorithms.empty()) {
     event.algorithms = fmt::format("{}", fmt::join(algorithms, "\n"));
   }
-  if (auto shards = config::told_about_shards(job_, catalogue_of(registries_)); !shards.empty()) {
+  if (auto shards = config::explain_shards(job_, catalogue_of(registries_)); !shards.empty()) {
     event.shards_chosen = std::move(shards);
   }
-  if (!gpu_data_.told.empty()) event.inputs = gpu_data_.told;
+  if (!gpu_data_.summary.empty()) event.inputs = gpu_data_.summary;
   if (!data_.indexes.empty()) event.index = data_.was_cached() ? "cached" : "made";
   context_.emit(event);
   if (device_.is_gpu()) {

@@ -77,7 +77,7 @@ TEST(Shards, WhatAutoChoseIsToldWithWhatOthersWouldGive) {
     job.model.zoo = "mlp";
     job.batch_size = batch;
     job.shards = shards;
-    return told_about_shards(job, catalogue);
+    return explain_shards(job, catalogue);
   };
   EXPECT_EQ(told(64, 8),
             "shards: auto chose 8; shards=4 would allow 4 ranks, more work a shard (16 samples); shards=16 would allow "
@@ -90,7 +90,7 @@ TEST(Shards, WhatAutoChoseIsToldWithWhatOthersWouldGive) {
   written.batch_size = 64;
   written.shards = 8;
   written.places["job.shards"] = Place{};
-  EXPECT_EQ(told_about_shards(written, catalogue), "");
+  EXPECT_EQ(explain_shards(written, catalogue), "");
 }
 
 TEST(Shards, FinerBatchIsNearAndHasMoreShards) {

@@ -243,7 +243,7 @@ TEST(Loader, EndsWhileItsThreadsAreBusy) {
 }
 
 TEST(PrefetchTuner, GrowsWhileTheStepWaits) {
-  PrefetchTuner tuner({.threads = 0, .depth = 0, .most_threads = 3, .most_depth = 32});
+  PrefetchTuner tuner({.threads = 0, .depth = 0, .max_threads = 3, .max_depth = 32});
   EXPECT_EQ(tuner.threads(), 1);
   EXPECT_EQ(tuner.depth(), 4);
   double now = 0;
@@ -253,7 +253,7 @@ TEST(PrefetchTuner, GrowsWhileTheStepWaits) {
 }
 
 TEST(PrefetchTuner, GivesAThreadBackAndLearnsWhenItIsNeeded) {
-  PrefetchTuner tuner({.threads = 0, .depth = 0, .most_threads = 3, .most_depth = 32});
+  PrefetchTuner tuner({.threads = 0, .depth = 0, .max_threads = 3, .max_depth = 32});
   double now = 0;
   const auto windows = [&](int count, double waited) {
     for (int i = 0; i < 16 * count; ++i) tuner.record(now += 0.01, waited);
@@ -269,7 +269,7 @@ TEST(PrefetchTuner, GivesAThreadBackAndLearnsWhenItIsNeeded) {
 }
 
 TEST(PrefetchTuner, KeepsWhatWasFixed) {
-  PrefetchTuner tuner({.threads = 2, .depth = 5, .most_threads = 8, .most_depth = 32});
+  PrefetchTuner tuner({.threads = 2, .depth = 5, .max_threads = 8, .max_depth = 32});
   double now = 0;
   for (int i = 0; i < 200; ++i) tuner.record(now += 0.01, 0.005);
   EXPECT_EQ(tuner.threads(), 2);

@@ -68,9 +68,9 @@ TEST(ReplacingSet, EachIsToldOnce) {
 TEST(ReplacingSet, TooManyInARowAreNoAccident) {
   const auto replaced = std::make_shared<ReplacedSamples>();
   std::set<std::int64_t> bad;
-  for (std::int64_t id = 10; id < 10 + kMostBadInARow; ++id) bad.insert(id);
+  for (std::int64_t id = 10; id < 10 + kMaxBadInARow; ++id) bad.insert(id);
   const auto set = replacing(100, bad, replaced);
-  EXPECT_EQ(read(*set, 11), 10 + kMostBadInARow);
+  EXPECT_EQ(read(*set, 11), 10 + kMaxBadInARow);
   EXPECT_EQ(read_error(*set, 10),
             "train: sample 10 and the 63 after it are all bad, too many to be replaced: imgs: #10: truncated JPEG");
   EXPECT_EQ(read_error(*replacing(2, {0, 1}, replaced), 1),

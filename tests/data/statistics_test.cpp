@@ -60,13 +60,13 @@ TEST(Statistics, AreNoted) {
   EXPECT_EQ(set.reads, 50);
   EXPECT_EQ(first.mean, second.mean);
   EXPECT_EQ(first.stddev, second.stddev);
-  EXPECT_EQ(channel_statistics(set, {.most_samples = 10, .notes = &notes}).mean.size(), 3U);
+  EXPECT_EQ(channel_statistics(set, {.max_samples = 10, .notes = &notes}).mean.size(), 3U);
   EXPECT_EQ(set.reads, 60) << "of fewer samples is another note";
 }
 
 TEST(Statistics, LargeSetsAreSampled) {
   const ColourSet set(200);
-  static_cast<void>(channel_statistics(set, {.most_samples = 20}));
+  static_cast<void>(channel_statistics(set, {.max_samples = 20}));
   EXPECT_EQ(set.reads, 20);
 }
 

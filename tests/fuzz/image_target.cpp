@@ -5,12 +5,12 @@
 using namespace lockstep;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::int64_t kMostPixels = std::int64_t{1} << 20;  // lockstep's own limit takes seconds to fill
+  constexpr std::int64_t kMaxPixels = std::int64_t{1} << 20;  // lockstep's own limit takes seconds to fill
   const auto bytes = std::as_bytes(std::span(data, size));
   data::ImageSize header;
   if (!fuzz::accepts([&] { header = data::image_size(bytes); })) return 0;
   fuzz::require(header.height > 0 && header.width > 0, "an image has pixels");
-  if (header.height * header.width > kMostPixels) return 0;
+  if (header.height * header.width > kMaxPixels) return 0;
   for (const std::int64_t channels : {1, 3}) {
     Tensor image;
     if (!fuzz::accepts([&] { data::decode_image(bytes, channels, image); })) continue;

@@ -9,8 +9,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "data/readers/bad_samples.hpp"
-#include "data/readers/like.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/limits.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"

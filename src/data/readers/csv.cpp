@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "data/bytes.hpp"
-#include "data/readers/bad_samples.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/csv_labels.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"

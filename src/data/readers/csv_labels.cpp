@@ -82,7 +82,7 @@ void name_classes(ImageCandidates& candidates) {
     throw Error(ExitCode::data,
                 fmt::format("{}: label '{}': expected the number of a class, 0 to {}, as the other labels are numbers; "
                             "write classes as whole numbers from 0, or all of them as words",
-                            labels.refused->name, labels.refused->class_name, kMostNumberedClasses - 1));
+                            labels.refused->name, labels.refused->class_name, kMaxNumberedClasses - 1));
   }
   for (int i = 0; i <= labels.most; ++i) candidates.class_names.push_back(std::to_string(i));
   const std::string unused = unused_text(labels.distinct, labels.most + 1);

@@ -6,8 +6,7 @@
 
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
-#include "data/readers/bad_samples.hpp"
-#include "data/readers/like.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/parallel.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
@@ -223,7 +222,7 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
 }
 
 /// Of the whole set, whatever the column: grey images become coloured ones where any image is in colour.
-std::int64_t most_channels(const std::vector<Finding>& findings) {
+std::int64_t max_channels(const std::vector<Finding>& findings) {
   std::int64_t most = 0;
   for (const auto& finding : findings) {
     for (const auto& size : finding.sizes) most = std::max(most, size.channels);
@@ -234,7 +233,7 @@ std::int64_t most_channels(const std::vector<Finding>& findings) {
 Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,
                       const SourceOptions& source, const IndexOptions& options) {
   ImageSize common = findings.front().sizes.at(index);
-  common.channels = most_channels(findings);
+  common.channels = max_channels(findings);
   for (const auto& finding : findings) {
     const ImageSize& size = finding.sizes.at(index);
     if (size.height != common.height || size.width != common.width) common.height = common.width = -1;

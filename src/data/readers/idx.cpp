@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "data/readers/bad_samples.hpp"
-#include "data/readers/like.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
 #include "lockstep/error.hpp"

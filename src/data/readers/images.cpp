@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/readers/bad_samples.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/encoded_images.hpp"
 #include "data/readers/readers.hpp"
 

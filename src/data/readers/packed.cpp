@@ -7,10 +7,9 @@
 
 #include "core/digest.hpp"
 #include "data/pack_format.hpp"
-#include "data/readers/bad_samples.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/image_file.hpp"
-#include "data/readers/like.hpp"
 #include "data/readers/limits.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"

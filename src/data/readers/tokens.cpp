@@ -6,7 +6,7 @@
 
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
-#include "data/readers/bad_samples.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/limits.hpp"
 #include "data/readers/readers.hpp"
