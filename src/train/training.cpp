@@ -17,6 +17,7 @@
 #include "optim/cpu_updater.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/agreed_algorithms.hpp"
+#include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/first_shard.hpp"
 #include "train/gpu_step.hpp"
