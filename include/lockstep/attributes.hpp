@@ -69,7 +69,8 @@ struct AttributeCheck {
 };
 
 /// Adds the defaults that are missing, for code that builds jobs and graphs in C++. Throws Error(configuration) for an
-/// unknown name, a wrong kind, a value out of range or a check that fails. `what` names the owner in messages: "op 'conv'".
+/// unknown name, a wrong kind, a value out of range or a check that fails. `what` names the owner in messages: "op
+/// 'conv'".
 [[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what,
                                   const std::vector<AttributeCheck>& checks = {});
 

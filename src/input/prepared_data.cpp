@@ -93,7 +93,7 @@ PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_
   PreparedData data;
   open_sets(wanted, seed, own, options.with_test, indexes, data);
   if (data.train->size() < batch_size) {
-    throw Error(ExitCode::data, fmt::format("wanted.train: expected at least one batch of {} samples, found {}; make "
+    throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
                                             "batch_size smaller",
                                             batch_size, data.train->size()));
   }

@@ -57,13 +57,14 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   const Registries registries = Registries::built_in();
   const JobFile job =
       config::default_job({"run_directory=" + (folder / "run"), "timeout=0.3"}, catalogue_of(registries));
+  const CanonicalJob canonical = config::canonical(job, catalogue_of(registries));
   const auto alone = make_single_communicator();
   TrainerOptions options;
   std::vector<events::Sink*> sinks = {&warnings};
   const exec::Device device = exec::cpu_device();
   const optim::Model model = small_model(registries);
   {
-    Checkpointing checkpointing({{job, *alone, device, sinks}, registries, options}, disk.files);
+    Checkpointing checkpointing({{job, canonical, *alone, device, sinks}, registries, options}, disk.files);
     checkpointing.prepare(model, {}, 0, milliseconds(100));
     checkpointing.write(progress_of(1), false);
     EXPECT_TRUE(checkpointing.has_begun(1));
