@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "checkpoint/initialize.hpp"
-#include "comm/reduce/expected_bytes.hpp"
+#include "comm/reduce/reduce_plan.hpp"
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/recorded.hpp"
 #include "comm/transport/work_together.hpp"
@@ -176,8 +176,9 @@ void Training::make_loader() {
 
 void Training::use_shares(std::uint64_t from_step) {
   loader_->assign(from_step, balancing_.own_shards());
-  const comm::ExpectedBytes bytes =
-      comm::expected_bytes(bucket_layout_, balancing_.assignment(), communicator_.topology(), communicator_.rank());
+  const comm::Hosts hosts(communicator_.topology());
+  const comm::PlannedBytes bytes =
+      comm::bytes_of(comm::reduce_plan(balancing_.assignment(), hosts, bucket_layout_, communicator_.rank()), hosts);
   bytes_of_step_ = static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 

@@ -119,7 +119,8 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
       const auto r = static_cast<std::size_t>(rank);
       const auto k = std::popcount(static_cast<unsigned>(counts[r]));
       const std::int64_t elements = (k + 1) * (ranks - 1) * 3 * kParts / ranks;
-      const ExpectedBytes bytes = expected_bytes(layout, assignment, topology, rank);
+      const Hosts hosts(topology);
+      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, layout, rank), hosts);
       ASSERT_EQ(bytes.inside_host, static_cast<std::uint64_t>(elements) * sizeof(float))
           << fmt::format("seed {}: rank {} of counts {}\n  {}", seed, rank, counts, rerun(seed, "comm_test"));
     }
@@ -146,8 +147,9 @@ TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
     const ShardAssignment assignment = place_shards(counts, {}, host_of);
     for (int host = 0; host < hosts; ++host) {
       std::uint64_t sent = 0;
+      const Hosts all({host_of, names});
       for (int i = 0; i < each; ++i) {
-        sent += expected_bytes(layout, assignment, {host_of, names}, host * each + i).between_hosts;
+        sent += bytes_of(reduce_plan(assignment, all, layout, host * each + i), all).between_hosts;
       }
       const auto k = std::popcount(static_cast<unsigned>(of_hosts[static_cast<std::size_t>(host)]));
       ASSERT_EQ(sent, static_cast<std::uint64_t>((k + 1) * (hosts - 1) * kParts / hosts) * sizeof(float))

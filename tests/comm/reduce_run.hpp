@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/reduce/expected_bytes.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce_cases.hpp"
 #include "core/digest.hpp"
 #include "seeds.hpp"
@@ -162,7 +162,7 @@ std::string wrong(const Case& c, const Expected& expected, ReducerOptions option
     GradientReducer* const reducer = &side.reducer();
     const int rank = communicator.rank();
     TrafficFormula formula;
-    ExpectedBytes product_formula;
+    PlannedBytes planned;
     Sha256 hash;
     for (std::size_t s = 0; s < c.assignments.size(); ++s) {
       const ShardAssignment& assignment = c.assignments[s];
@@ -176,17 +176,17 @@ std::string wrong(const Case& c, const Expected& expected, ReducerOptions option
       side.have_read();
       complain(rank, wrong_scalars(*reducer, c, c.step(s), rank));
       formula.add(communicator, c.layout, assignment, expected.more_partials);
-      const ExpectedBytes bytes = expected_bytes(c.layout, assignment, communicator.topology(), rank);
-      product_formula.inside_host += bytes.inside_host;
-      product_formula.between_hosts += bytes.between_hosts;
+      const Hosts hosts(communicator.topology());
+      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, c.layout, rank), hosts);
+      planned.inside_host += bytes.inside_host;
+      planned.between_hosts += bytes.between_hosts;
     }
     const auto found = reducer->statistics();
     compare(rank, "hash of the sums", hash.hex(), expected.sha256);
     compare(rank, "bytes read by its host", found.shared_memory_bytes, formula.shared_memory_bytes);
     compare(rank, "bytes sent to other hosts", found.network_bytes, formula.network_bytes);
-    compare(rank, "bytes inside the host by expected_bytes()", product_formula.inside_host,
-            formula.shared_memory_bytes);
-    compare(rank, "bytes between hosts by expected_bytes()", product_formula.between_hosts, formula.network_bytes);
+    compare(rank, "bytes inside the host by bytes_of()", planned.inside_host, formula.shared_memory_bytes);
+    compare(rank, "bytes between hosts by bytes_of()", planned.between_hosts, formula.network_bytes);
   };
   try {
     run_in_threads(c.ranks, body, c.hosts);

@@ -32,29 +32,17 @@ CpuAllReduce::CpuAllReduce(Communicator& communicator, BucketLayout layout, Redu
 }
 
 void CpuAllReduce::lay_out_slices() {
+  plan_ = {rank(), {}, plan_buckets(layout_, hosts_, rank())};
   for (int b = 0; b < buckets(); ++b) {
-    auto& slices = slices_.emplace_back(slices_of(layout_, b, ranks()));
-    slice_counts_.push_back(static_cast<int>(slices.size()));
-    own_slice_.emplace_back();
-    own_number_.push_back(-1);
+    const BucketPlan& of = plan(b);
+    slice_counts_.push_back(static_cast<int>(of.slices.size()));
     own_slice_at_.push_back(own_slices_);
-    first_led_.push_back(led_.size());
+    own_slices_ += whole_lines(of.own_size());
+    for (const int number : of.led) led_.push_back({b, number});
     std::int64_t given = 0;
-    for (int number = 0; number < slice_counts_.back(); ++number) {
-      const Slice& slice = slices[static_cast<std::size_t>(number)];
-      if (hosts_.leader(own_host(), slice.owner) != rank()) {
-        given += slice.size;
-      } else if (slice.owner != rank()) {
-        led_.push_back({b, number, slice});
-      } else {
-        own_slice_.back() = slice;
-        own_number_.back() = number;
-        own_slices_ += whole_lines(slice.size);
-      }
-    }
+    for (const PlannedSlice& slice : of.slices) given += slice.leader == rank() ? 0 : slice.size;
     given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
   }
-  first_led_.push_back(led_.size());
 }
 
 CpuAllReduce::~CpuAllReduce() {
@@ -70,56 +58,35 @@ CpuAllReduce::~CpuAllReduce() {
 
 void CpuAllReduce::make_plan(const ShardAssignment& assignment) {
   measure(assignment);
-  most_roots_ = 1;
-  for (int r = 0; r < ranks(); ++r) {
-    const auto subtrees = tree_.maximal_subtrees(assignment.shards_of_rank.at(static_cast<std::size_t>(r)));
-    most_roots_ = std::max(most_roots_, static_cast<int>(subtrees.size()));
-    if (r != rank()) continue;
-    own_roots_ = static_cast<int>(subtrees.size());
-    sums_.use(tree_plan(tree_, subtrees));
-  }
-  plan_operands(assignment);
-  plan_duties(assignment);
+  plan_.sums = plan_sums(tree_, assignment, hosts_, rank());
+  sums_.use(tree_plan(tree_, plan_.sums.roots));
+  make_operands();
+  make_gathered();
 }
 
-void CpuAllReduce::plan_operands(const ShardAssignment& assignment) {
+void CpuAllReduce::make_operands() {
   operands_.clear();
-  std::vector<TreeNode> nodes;
-  for (int host = 0; host < hosts_.count(); ++host) {
-    if (host == own_host()) {
-      for (const Partial& partial : partials_of(tree_, assignment, hosts_.ranks(host))) {
-        nodes.push_back(partial.node);
-        operands_.push_back({partial.rank, partial.root, {}, {}});
-      }
-      continue;
-    }
-    int number = 0;
-    for (const HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(host))) {
-      nodes.push_back(sum.node);
-      Operand& operand = operands_.emplace_back();
-      operand.rank = hosts_.leader(host, rank());
-      operand.root = number++;
-      operand.received = AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float));
-      operand.transfers.resize(layout_.bucket_elements.size());
-    }
+  for (const Partial& partial : plan_.sums.partials) operands_.push_back({partial.rank, partial.root, {}, {}});
+  for (const OtherSum& sum : plan_.sums.others) {
+    operands_.push_back({sum.leader, sum.number, AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float)),
+                         std::vector<std::unique_ptr<Transfer>>(plan_.buckets.size())});
   }
-  combiner_ = Combiner(tree_, tree_.root(), nodes);
+  combiner_ = Combiner(plan_.sums.additions, operands_.size());
 }
 
-void CpuAllReduce::plan_duties(const ShardAssignment& assignment) {
+void CpuAllReduce::make_gathered() {
   gathered_.clear();
   duties_.clear();
-  for (HostSum& sum : sums_of_host(tree_, assignment, hosts_.ranks(own_host()))) {
+  for (const HostSum& sum : plan_.sums.host_sums) {
     const int number = static_cast<int>(gathered_.size());
     std::int64_t elements = 0;
     for (int b = 0; b < buckets(); ++b) {
-      if (led_of(b).empty()) continue;
+      if (plan(b).led.empty()) continue;
       duties_.push_back({number, b, elements});
-      for (const Led& led : led_of(b)) elements += whole_lines(led.slice.size);
+      for (const int slice : plan(b).led) elements += whole_lines(plan(b).at(slice).size);
     }
-    Combiner combiner(tree_, sum.node, nodes_of(sum.parts));
     gathered_.push_back(
-        {std::move(sum.parts), std::move(combiner), AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float))});
+        {Combiner(sum.additions, sum.parts.size()), AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float))});
   }
 }
 
@@ -127,12 +94,12 @@ void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) make_plan(assignment);
-  if (needs_room(most_roots_)) {
+  if (needs_room(plan_.sums.max_roots)) {
     park_progress_thread();
     mapped_steps_ = 0;
   }
   ++mapped_steps_;
-  map_regions(most_roots_, slice_counts_);
+  map_regions(plan_.sums.max_roots, slice_counts_);
   begin_sums(step, assignment);
   published_ = 0;
   {
@@ -146,8 +113,8 @@ void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
     to_receive_ = led_.size();
     to_see_.clear();
     for (int b = 0; b < buckets(); ++b) {
-      if (own_slice(b).size > 0) to_reduce_.push_back(b);
-      if (!slices(b).empty()) to_see_.push_back(b);
+      if (plan(b).own >= 0) to_reduce_.push_back(b);
+      if (!plan(b).slices.empty()) to_see_.push_back(b);
     }
     post_operands();
     if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
@@ -167,7 +134,7 @@ void CpuAllReduce::post_operands() {
     for (const int bucket : to_reduce_) {
       const auto b = static_cast<std::size_t>(bucket);
       operand.transfers[b] =
-          communicator_.receive(bytes(memory + own_slice_at_[b], own_slice(bucket).size), operand.rank,
+          communicator_.receive(bytes(memory + own_slice_at_[b], plan(bucket).own_size()), operand.rank,
                                 partial_tag(bucket, operand.root), [&mine] { mine.doorbell().ring(); });
     }
   }
@@ -226,7 +193,8 @@ void CpuAllReduce::park_progress_thread() {
 }
 
 void CpuAllReduce::finish() {
-  LOCKSTEP_CHECK(published_ == own_roots_ * buckets(), "finish() comes after ready() of every shard and bucket");
+  LOCKSTEP_CHECK(published_ == static_cast<int>(plan_.sums.roots.size()) * buckets(),
+                 "finish() comes after ready() of every shard and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
     running_ = false;  // from here on this thread makes the progress
@@ -276,7 +244,7 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   }
   for (const int number : to_gather_) {
     const Duty& duty = duties_[static_cast<std::size_t>(number)];
-    for (const Partial& part : gathered_[static_cast<std::size_t>(duty.sum)].parts) {
+    for (const Partial& part : plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts) {
       if (published(part.rank, part.root, duty.bucket)) continue;
       return {part.rank, fmt::format("its partial sum of bucket {} has not come", duty.bucket)};
     }
@@ -291,8 +259,7 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   for (const int bucket : to_see_) {
     for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
-      return {slices(bucket)[static_cast<std::size_t>(number)].owner,
-              fmt::format("its reduced slice of bucket {} has not come", bucket)};
+      return {plan(bucket).at(number).owner, fmt::format("its reduced slice of bucket {} has not come", bucket)};
     }
   }
   return {-1, ""};
@@ -310,7 +277,7 @@ ReducerStatistics CpuAllReduce::statistics() const {
   result.partials_sent = partials_sent_;
   result.seconds_waited = seconds_waited_ + scalar_seconds_;
   result.seconds_reducing = seconds_reducing_;
-  result.peak_elements = sums_.peak_pool_elements() + most_roots_ * all_elements();
+  result.peak_elements = sums_.peak_pool_elements() + plan_.sums.max_roots * all_elements();
   return result;
 }
 

@@ -1,11 +1,11 @@
 // The exact all-reduce on hosts: CpuAllReduce.
 //
 // A rank publishes each of its partial sums (the roots of its maximal subtrees), bucket by bucket: peers of its
-// host read it in its region. For an owner on another host the slice's leader here (comm/reduce/host_sums.hpp) adds its
-// host's partial sums and sends it what they come to. The owner of a slice waits for the partial sums of its own host
-// and the sums of the others, adds them in tree order and writes the result into its host's `sums`, which all ranks of
-// the host read; to every other host it sends the result once, to its slice's leader there, which receives it straight
-// into the `sums` there.
+// host read it in its region. For an owner on another host the slice's leader here (comm/reduce/reduce_plan.hpp) adds
+// its host's partial sums and sends it what they come to. The owner of a slice waits for the partial sums of its own
+// host and the sums of the others, adds them in tree order and writes the result into its host's `sums`, which all
+// ranks of the host read; to every other host it sends the result once, to its slice's leader there, which receives it
+// straight into the `sums` there.
 //
 // Why no buffer is overwritten while somebody reads it:
 //  - A partial sum of step t is read by owners and leaders until all its slices are reduced. finish() of step t returns
@@ -35,9 +35,8 @@
 #include <vector>
 
 #include "comm/reduce/combiner.hpp"
-#include "comm/reduce/host_sums.hpp"
 #include "comm/reduce/rank_reducer.hpp"
-#include "comm/reduce/slices.hpp"
+#include "comm/reduce/reduce_plan.hpp"
 
 namespace lockstep::comm {
 
@@ -69,9 +68,8 @@ class CpuAllReduce final : public RankReducer {
     AlignedBytes received;                             ///< of another host: my slice of each bucket
     std::vector<std::unique_ptr<Transfer>> transfers;  ///< of another host, by bucket
   };
-  /// What this rank adds as a leader: one of its host's sums, and its slices for owners on other hosts.
+  /// One of plan_.sums.host_sums: its slices for owners on other hosts.
   struct Gathered {
-    std::vector<Partial> parts;
     Combiner combiner;
     AlignedBytes memory;  ///< slices, bucket by bucket
   };
@@ -85,7 +83,6 @@ class CpuAllReduce final : public RankReducer {
   struct Led {
     int bucket = 0;
     int number = 0;  ///< of the slice in its bucket
-    Slice slice;
   };
   /// Which of led_ have come. Apart from the reducer, since a message may come when that is gone.
   struct Arrivals {
@@ -94,12 +91,8 @@ class CpuAllReduce final : public RankReducer {
   };
 
   // Geometry
-  [[nodiscard]] const std::vector<Slice>& slices(int bucket) const { return slices_[static_cast<std::size_t>(bucket)]; }
-  [[nodiscard]] const Slice& own_slice(int bucket) const { return own_slice_[static_cast<std::size_t>(bucket)]; }
-  [[nodiscard]] std::span<const Led> led_of(int bucket) const {
-    const auto b = static_cast<std::size_t>(bucket);
-    return std::span(led_).subspan(first_led_[b], first_led_[b + 1] - first_led_[b]);
-  }
+  [[nodiscard]] const BucketPlan& plan(int bucket) const { return plan_.buckets[static_cast<std::size_t>(bucket)]; }
+  [[nodiscard]] const PlannedSlice& slice(const Led& led) const { return plan(led.bucket).at(led.number); }
   [[nodiscard]] bool local(int other) const { return hosts_.host_of(other) == own_host(); }
   [[nodiscard]] const Region& region_of(int other) const {
     return regions_[static_cast<std::size_t>(hosts_.local_rank(other))];
@@ -115,8 +108,8 @@ class CpuAllReduce final : public RankReducer {
   // A step
   void lay_out_slices();
   void make_plan(const ShardAssignment& assignment);
-  void plan_operands(const ShardAssignment& assignment);
-  void plan_duties(const ShardAssignment& assignment);
+  void make_operands();
+  void make_gathered();
   void post_operands();
   void publish(int root, int bucket);
   void run_progress_thread();
@@ -142,16 +135,13 @@ class CpuAllReduce final : public RankReducer {
   void publish_slice(int bucket, int number);
   /// What Region::slices_counted() is when the bucket is whole in this step.
   [[nodiscard]] std::uint64_t slices_until_whole(int bucket) const {
-    return mapped_steps_ * static_cast<std::uint64_t>(slice_counts_[static_cast<std::size_t>(bucket)]);
+    return mapped_steps_ * plan(bucket).slices.size();
   }
   void trace_whole_bucket(int bucket);
 
-  std::vector<std::vector<Slice>> slices_;  ///< by bucket: as many as there are chunks, at most
+  ReducePlan plan_;
   std::vector<int> slice_counts_;           ///< by bucket
-  std::vector<Slice> own_slice_;            ///< by bucket; of size 0 where this rank has none
-  std::vector<int> own_number_;             ///< by bucket: of the own slice
   std::vector<Led> led_;                    ///< by bucket
-  std::vector<std::size_t> first_led_;      ///< by bucket, and the end
   std::vector<std::int64_t> own_slice_at_;  ///< by bucket: in Operand::received, in elements
   std::int64_t own_slices_ = 0;             ///< elements of all own slices, each from a cache line on
   std::vector<std::uint64_t> given_bytes_;  ///< by bucket: of a partial sum, what peers of the host read
@@ -160,7 +150,6 @@ class CpuAllReduce final : public RankReducer {
   std::vector<Operand> operands_;
   std::vector<Gathered> gathered_;
   std::vector<Duty> duties_;
-  int own_roots_ = 0, most_roots_ = 0;
 
   std::uint64_t epoch_ = 0;         ///< steps begun; what flags are set to
   std::uint64_t mapped_steps_ = 0;  ///< of these, since the regions were mapped: how far slices are counted

@@ -24,8 +24,9 @@ bool CpuAllReduce::open_sums() {
   sums_open_ = true;
   const Region& mine = own_region();
   for (std::size_t i = 0; i < led_.size(); ++i) {
-    const auto& [bucket, number, slice] = led_[i];
-    receives_.push_back(communicator_.receive(bytes(regions_[0].sums(bucket) + slice.first, slice.size), slice.owner,
+    const PlannedSlice& led = slice(led_[i]);
+    const int bucket = led_[i].bucket;
+    receives_.push_back(communicator_.receive(bytes(regions_[0].sums(bucket) + led.first, led.size), led.owner,
                                               reduced_tag(bucket), [&mine, i, arrivals = arrivals_] {
                                                 {
                                                   const std::lock_guard lock(arrivals->mutex);
@@ -41,7 +42,7 @@ bool CpuAllReduce::open_sums() {
 bool CpuAllReduce::do_duties() {
   return std::erase_if(to_gather_, [&](int number) {
            const Duty& duty = duties_[static_cast<std::size_t>(number)];
-           const auto& parts = gathered_[static_cast<std::size_t>(duty.sum)].parts;
+           const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts;
            const bool all = std::all_of(parts.begin(), parts.end(), [&](const Partial& part) {
              return published(part.rank, part.root, duty.bucket);
            });
@@ -52,21 +53,23 @@ bool CpuAllReduce::do_duties() {
 
 void CpuAllReduce::gather(const Duty& duty) {
   Gathered& sum = gathered_[static_cast<std::size_t>(duty.sum)];
+  const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts;
   float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
-  for (const Led& led : led_of(duty.bucket)) {
+  for (const int number : plan(duty.bucket).led) {
+    const PlannedSlice& led = plan(duty.bucket).at(number);
     const auto start = Clock::now();
     sources_.clear();
-    for (const Partial& part : sum.parts) {
-      sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + led.slice.first);
+    for (const Partial& part : parts) {
+      sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + led.first);
     }
-    const float* slice = sources_[0];
-    if (sum.parts.size() > 1 || sum.parts[0].rank != rank()) {
-      sum.combiner.run(memory, sources_, led.slice.size);
-      slice = memory;
+    const float* source = sources_[0];
+    if (parts.size() > 1 || parts[0].rank != rank()) {
+      sum.combiner.run(memory, sources_, led.size);
+      source = memory;
     }
-    memory += whole_lines(led.slice.size);
+    memory += whole_lines(led.size);
     seconds_reducing_ += seconds_since(start);
-    send(std::as_bytes(std::span(slice, static_cast<std::size_t>(led.slice.size))), led.slice.owner,
+    send(std::as_bytes(std::span(source, static_cast<std::size_t>(led.size))), led.owner,
          partial_tag(duty.bucket, duty.sum));
   }
 }
@@ -96,7 +99,7 @@ void CpuAllReduce::reduce(int bucket) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
   const auto b = static_cast<std::size_t>(bucket);
-  const auto [owner, first, size] = own_slice_[b];
+  const std::int64_t first = plan(bucket).at(plan(bucket).own).first, size = plan(bucket).own_size();
   const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
   recorder_->start(entry);
   sources_.clear();
@@ -109,7 +112,7 @@ void CpuAllReduce::reduce(int bucket) {
   combiner_.run(sum, sources_, size);
   recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
-  publish_slice(bucket, own_number_[b]);
+  publish_slice(bucket, plan(bucket).own);
   shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
     if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));

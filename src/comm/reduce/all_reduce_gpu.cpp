@@ -29,7 +29,7 @@ GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
 
 }  // namespace
 
-void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
                 float* out) {
   if (sum.count == 0) return;
   std::vector<float*> operands;
@@ -58,6 +58,7 @@ GpuAllReduce::GpuAllReduce(Communicator& communicator, BucketLayout layout, Redu
       roots_(layout_.bucket_elements.size()),
       roots_left_(layout_.bucket_elements.size()) {
   LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
+  layout_.spread_owners = false;  // all_gather() wants slices in the order of ranks
   for (int b = 0; b < buckets(); ++b) {
     summed_.push_back(gpu.make_event());
     bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
@@ -110,9 +111,13 @@ void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
   merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
   own_roots_ = merge_plan_.roots;
   sums_.use(merge_plan_);
-  const SumsOfHosts sums = sums_of_hosts(tree_, assignment, hosts_);
-  plans_.clear();
-  for (const auto& bounds : bounds_) plans_.push_back(slice_plan(tree_, hosts_, sums, rank(), bounds));
+  const ReducePlan plan = reduce_plan(assignment, hosts_, layout_, rank());
+  rounds_.clear();
+  traffic_.clear();
+  for (int b = 0; b < buckets(); ++b) {
+    rounds_.push_back(gpu_rounds(plan, hosts_, b));
+    traffic_.push_back(bytes_of(plan, hosts_, b));
+  }
   make_memory();
 }
 
@@ -123,7 +128,7 @@ void GpuAllReduce::make_memory() {
   for (int b = 0; b < buckets(); ++b) {
     auto& memory = roots_[static_cast<std::size_t>(b)];
     while (memory.size() < roots) memory.push_back(buffer_memory_->allocate(elements(b)));
-    receive = std::max(receive, plans_[static_cast<std::size_t>(b)].receive_elements);
+    receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
   }
   if (!transport_ || !options_.exact) return;
   const auto block = [&](std::int64_t count) {
@@ -217,7 +222,7 @@ void GpuAllReduce::send(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
   const TraceScope span(trace_, "messages", step_, kBucketLane, bucket);
   const std::uint64_t entry =
-      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(plans_[b].own.count) * sizeof(float));
+      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(rounds_[b].own.count) * sizeof(float));
   recorder_->start(entry);
   if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
   if (options_.exact) {
@@ -232,39 +237,32 @@ void GpuAllReduce::send(int bucket) {
 
 void GpuAllReduce::reduce(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
-  const SlicePlan& plan = plans_[b];
+  const GpuRounds& rounds = rounds_[b];
   const SliceMemory memory{roots_[b], received_.as<float>()};
-  const auto messages = [&](const std::vector<SlicePlan::Message>& planned) {
+  const auto messages = [&](const std::vector<GpuRounds::Message>& planned) {
     std::vector<GpuTransport::Message> found;
-    for (const auto& message : planned) found.push_back({message.peer, memory.at(message.place), message.count});
+    for (const auto& message : planned) found.push_back({message.peer, memory.at(message.location), message.count});
     return found;
   };
-  const auto run_round = [&](const SlicePlan::Round& round) {
+  const auto run_round = [&](const GpuRounds::Round& round) {
     transport_->send_receive(messages(round.sends), messages(round.receives), transport_stream_);
   };
-  run_round(plan.inside);
-  for (const auto& sum : plan.gathered) add_slices(gpu_, transport_stream_, sum, memory);
-  run_round(plan.between);
-  add_slices(gpu_, transport_stream_, plan.own, memory, reduced_[b].as<float>() + plan.first);
+  run_round(rounds.inside);
+  for (const auto& sum : rounds.gathered) add_slices(gpu_, transport_stream_, sum, memory);
+  run_round(rounds.between);
+  add_slices(gpu_, transport_stream_, rounds.own, memory, reduced_[b].as<float>() + rounds.first);
 }
 
-// Bytes that must leave this rank, by the formula that holds on hosts (comm/reduce/expected_bytes.hpp): NCCL may take
-// other ways with them.
+// Bytes that must leave this rank, by the plan: NCCL may take other ways with them.
 void GpuAllReduce::count_traffic(int bucket) {
   const std::lock_guard lock(mutex_);
   if (!options_.exact) {
     statistics_.network_bytes += static_cast<std::uint64_t>(elements(bucket)) * sizeof(float);
     return;
   }
-  const SlicePlan& plan = plans_[static_cast<std::size_t>(bucket)];
-  const auto count = [](const SlicePlan::Round& round, std::uint64_t& bytes) {
-    for (const auto& send : round.sends) bytes += static_cast<std::uint64_t>(send.count) * sizeof(float);
-  };
-  count(plan.inside, statistics_.shared_memory_bytes);
-  count(plan.between, statistics_.network_bytes);
-  const std::uint64_t own = static_cast<std::uint64_t>(plan.own.count) * sizeof(float);
-  statistics_.shared_memory_bytes += own * (hosts_.ranks(hosts_.host_of(rank())).size() - 1);
-  statistics_.network_bytes += own * static_cast<std::uint64_t>(hosts_.count() - 1);
+  const PlannedBytes& bytes = traffic_[static_cast<std::size_t>(bucket)];
+  statistics_.shared_memory_bytes += bytes.inside_host;
+  statistics_.network_bytes += bytes.between_hosts;
 }
 
 void GpuAllReduce::abort() noexcept {

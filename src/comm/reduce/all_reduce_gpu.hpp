@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "comm/reduce/gpu_buffer_memory.hpp"
+#include "comm/reduce/gpu_rounds.hpp"
 #include "comm/reduce/rank_reducer.hpp"
-#include "comm/reduce/slice_plan.hpp"
 #include "comm/transport/gpu_transport.hpp"
 
 namespace lockstep::comm {
@@ -90,7 +90,8 @@ class GpuAllReduce final : public RankReducer {
   MergePlan merge_plan_;
   int own_roots_ = 0;
   std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: slices
-  std::vector<SlicePlan> plans_;                   ///< by bucket
+  std::vector<GpuRounds> rounds_;                  ///< by bucket
+  std::vector<PlannedBytes> traffic_;              ///< by bucket: what this rank sends
   std::vector<std::vector<float*>> roots_;         ///< by bucket, by root
   device::GpuBlock received_;                      ///< of one bucket
   std::int64_t received_elements_ = 0;
@@ -110,17 +111,18 @@ class GpuAllReduce final : public RankReducer {
   std::thread transport_thread_;
 };
 
-/// What the places of a plan stand for: a rank's partial sums of the bucket, by root, and plan.receive_elements floats.
+/// What the locations of a GpuRounds stand for: a rank's partial sums of the bucket, by root, and receive_elements
+/// floats.
 struct SliceMemory {
   std::span<float* const> roots;
   float* received = nullptr;
-  [[nodiscard]] float* at(SlicePlan::Place place) const {
-    return (place.root >= 0 ? roots[static_cast<std::size_t>(place.root)] : received) + place.at;
+  [[nodiscard]] float* at(GpuRounds::Location at) const {
+    return (at.root >= 0 ? roots[static_cast<std::size_t>(at.root)] : received) + at.offset;
   }
 };
 
-/// Adds the parts in their places, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
-void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const SlicePlan::Sum& sum, const SliceMemory& memory,
+/// Adds the parts where they stand, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
+void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
                 float* out = nullptr);
 
 }  // namespace lockstep::comm

@@ -12,9 +12,8 @@ constexpr std::int64_t kBlock = 4096;
 
 }  // namespace
 
-Combiner::Combiner(const Tree& tree, TreeNode node, std::span<const TreeNode> partials) {
-  const auto additions = combine_order(tree, node, partials);
-  const int given = static_cast<int>(partials.size());
+Combiner::Combiner(std::span<const Addition> additions, std::size_t sources) {
+  const int given = static_cast<int>(sources);
   std::vector<Operand> result(additions.size());
   std::vector<int> free;
   int blocks = 0;

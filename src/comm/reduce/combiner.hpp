@@ -1,5 +1,5 @@
 // The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
-// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/host_sums.hpp).
+// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace lockstep::comm {
 class Combiner {
  public:
   Combiner() = default;
-  /// Of the partial sums that make `node`'s.
-  Combiner(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
-  /// out[i] = the node's sum of sources[p][i], with sources in the order of the partials.
+  /// `additions`: combine_order() of this many sources.
+  Combiner(std::span<const Addition> additions, std::size_t sources);
+  /// out[i] = the sum of sources[s][i], with the sources in the order of combine_order()'s partial sums.
   void run(float* out, std::span<const float* const> sources, std::int64_t n);
 
  private:

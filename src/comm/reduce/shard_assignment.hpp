@@ -3,7 +3,7 @@
 // Shards are placed by buddy allocation: a rank with n shards gets at most popcount(n) whole subtrees of the
 // reduction tree, so it sends the fewest partial sums. Where hosts have several ranks, hosts are given whole subtrees
 // first, and their ranks then parts of these, so that a host with n shards has popcount(n) sums to send
-// (comm/reduce/host_sums.hpp). Each rank's list has its largest subtree first, because that one takes longest to
+// (comm/reduce/reduce_plan.hpp). Each rank's list has its largest subtree first, because that one takes longest to
 // finish.
 #pragma once
 

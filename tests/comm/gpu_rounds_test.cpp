@@ -1,6 +1,6 @@
-// The all-reduce as messages, played through between made-up ranks: each message is delivered by order alone, the owner
+// A GPU's rounds, played through between made-up ranks: each message is delivered by order alone, the owner
 // adds as it does on its GPU, and the bits are those of the tree, however shards are placed.
-#include "comm/reduce/slice_plan.hpp"
+#include "comm/reduce/gpu_rounds.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Values sum_of(const Tree& tree, TreeNode node) {
 }
 
 struct PlannedRank {
-  SlicePlan plan;
+  GpuRounds rounds;
   std::vector<Values> roots;
   std::vector<float*> root_memory;
   Values received;
@@ -40,20 +40,20 @@ struct PlannedRank {
 };
 
 /// Delivers the messages of a round between all ranks.
-void deliver(std::vector<PlannedRank>& ranks, SlicePlan::Round SlicePlan::*round) {
+void deliver(std::vector<PlannedRank>& ranks, GpuRounds::Round GpuRounds::*round) {
   std::map<std::pair<int, int>, std::deque<Values>> wires;  // by (from, to)
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    for (const auto& send : (ranks[r].plan.*round).sends) {
-      const float* first = ranks[r].memory().at(send.place);
+    for (const auto& send : (ranks[r].rounds.*round).sends) {
+      const float* first = ranks[r].memory().at(send.location);
       wires[{static_cast<int>(r), send.peer}].emplace_back(first, first + send.count);
     }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    for (const auto& receive : (ranks[r].plan.*round).receives) {
+    for (const auto& receive : (ranks[r].rounds.*round).receives) {
       auto& wire = wires[{receive.peer, static_cast<int>(r)}];
       ASSERT_FALSE(wire.empty()) << "rank " << r << " waits for a message that nobody sends";
       ASSERT_EQ(static_cast<std::int64_t>(wire.front().size()), receive.count);
-      std::copy(wire.front().begin(), wire.front().end(), ranks[r].memory().at(receive.place));
+      std::copy(wire.front().begin(), wire.front().end(), ranks[r].memory().at(receive.location));
       wire.pop_front();
     }
   }
@@ -65,32 +65,51 @@ Hosts hosts_of(const std::vector<int>& host_of) {
   return Hosts({host_of, std::vector<std::string>(static_cast<std::size_t>(hosts))});
 }
 
+/// The rounds of one bucket that is cut at these bounds, one slice a rank.
+GpuRounds rounds_of(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank,
+                    const std::vector<std::int64_t>& bounds) {
+  BucketPlan bucket;
+  for (int owner = 0; owner < hosts.rank_count(); ++owner) {
+    const std::int64_t first = bounds[static_cast<std::size_t>(owner)],
+                       end = bounds[static_cast<std::size_t>(owner) + 1];
+    if (first == end) continue;
+    const int number = static_cast<int>(bucket.slices.size()), leader = hosts.leader(hosts.host_of(rank), owner);
+    bucket.slices.push_back({owner, leader, first, end - first});
+    if (owner == rank) {
+      bucket.own = number;
+    } else if (leader == rank) {
+      bucket.led.push_back(number);
+    }
+  }
+  return gpu_rounds({rank, plan_sums(tree, assignment, hosts, rank), {bucket}}, hosts, 0);
+}
+
 /// What every owner makes of its slice, put together.
 Values play(const Tree& tree, const ShardAssignment& assignment, const std::vector<std::int64_t>& bounds,
             const std::vector<int>& host_of) {
   const Hosts hosts = hosts_of(host_of);
-  const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
   std::vector<PlannedRank> ranks;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
     PlannedRank& rank = ranks.emplace_back();
-    rank.plan = slice_plan(tree, hosts, sums, static_cast<int>(r), bounds);
+    rank.rounds = rounds_of(tree, assignment, hosts, static_cast<int>(r), bounds);
     for (const TreeNode node : tree.maximal_subtrees(assignment.shards_of_rank[r])) {
       rank.roots.push_back(sum_of(tree, node));
     }
-    rank.received.resize(static_cast<std::size_t>(rank.plan.receive_elements));
+    rank.received.resize(static_cast<std::size_t>(rank.rounds.receive_elements));
   }
   for (PlannedRank& rank : ranks) {  // they no longer move
     for (Values& root : rank.roots) rank.root_memory.push_back(root.data());
   }
   device::HostGpu gpu;
   const auto stream = gpu.make_stream();
-  deliver(ranks, &SlicePlan::inside);
+  deliver(ranks, &GpuRounds::inside);
   for (PlannedRank& rank : ranks) {
-    for (const auto& sum : rank.plan.gathered) add_slices(gpu, stream, sum, rank.memory());
+    for (const auto& sum : rank.rounds.gathered) add_slices(gpu, stream, sum, rank.memory());
   }
-  deliver(ranks, &SlicePlan::between);
+  deliver(ranks, &GpuRounds::between);
   Values whole(static_cast<std::size_t>(kElements), std::nanf(""));
-  for (PlannedRank& rank : ranks) add_slices(gpu, stream, rank.plan.own, rank.memory(), whole.data() + rank.plan.first);
+  for (PlannedRank& rank : ranks)
+    add_slices(gpu, stream, rank.rounds.own, rank.memory(), whole.data() + rank.rounds.first);
   return whole;
 }
 
@@ -102,7 +121,7 @@ std::vector<std::int64_t> even_bounds(int ranks) {
 
 }  // namespace
 
-TEST(SlicePlan, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
+TEST(GpuRounds, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
   for (const int shards : {1, 2, 3, 5, 8, 12}) {
     const Tree tree(shards);
     const Values expected = tree_sum(kStep, shards, 0, kElements);
@@ -115,7 +134,7 @@ TEST(SlicePlan, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
   }
 }
 
-TEST(SlicePlan, AndForAnyHosts) {
+TEST(GpuRounds, AndForAnyHosts) {
   const Tree tree(12);
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& hosts : {std::vector<int>{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1}, {0, 1, 1, 2}, {0, 1, 2, 3}}) {
@@ -126,7 +145,7 @@ TEST(SlicePlan, AndForAnyHosts) {
   }
 }
 
-TEST(SlicePlan, UnequalSharesAndEmptySlices) {
+TEST(GpuRounds, UnequalSharesAndEmptySlices) {
   const Tree tree(12);
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& counts : {std::vector<int>{7, 1, 4}, {0, 11, 1}, {5, 5, 2}}) {
@@ -136,33 +155,32 @@ TEST(SlicePlan, UnequalSharesAndEmptySlices) {
   }
 }
 
-TEST(SlicePlan, SendsAsManyBytesAsTheExchangeByMpi) {
+TEST(GpuRounds, SendsAsManyBytesAsTheAllReduceOnHosts) {
   const Tree tree(8);
   const ShardAssignment assignment = place_shards(std::vector<int>{4, 4});
   const Hosts hosts = hosts_of({0, 0});
-  const SlicePlan plan = slice_plan(tree, hosts, sums_of_hosts(tree, assignment, hosts), 0, even_bounds(2));
-  ASSERT_EQ(plan.inside.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
-  EXPECT_EQ(plan.inside.sends[0].peer, 1);
-  EXPECT_EQ(plan.inside.sends[0].count, kElements - kElements / 2);
-  EXPECT_TRUE(plan.gathered.empty());
-  EXPECT_TRUE(plan.between.sends.empty());
-  EXPECT_EQ(plan.receive_elements, kElements / 2);
+  const GpuRounds rounds = rounds_of(tree, assignment, hosts, 0, even_bounds(2));
+  ASSERT_EQ(rounds.inside.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
+  EXPECT_EQ(rounds.inside.sends[0].peer, 1);
+  EXPECT_EQ(rounds.inside.sends[0].count, kElements - kElements / 2);
+  EXPECT_TRUE(rounds.gathered.empty());
+  EXPECT_TRUE(rounds.between.sends.empty());
+  EXPECT_EQ(rounds.receive_elements, kElements / 2);
 }
 
-TEST(SlicePlan, OneSumOfTheHostLeavesIt) {
+TEST(GpuRounds, OneSumOfTheHostLeavesIt) {
   const Tree tree(8);
   const std::vector<int> host_of{0, 0, 1, 1};
   const Hosts hosts = hosts_of(host_of);
   const ShardAssignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, host_of);
-  const SumsOfHosts sums = sums_of_hosts(tree, assignment, hosts);
   for (const int rank : {0, 1, 2, 3}) {
-    const SlicePlan plan = slice_plan(tree, hosts, sums, rank, even_bounds(4));
-    ASSERT_EQ(plan.inside.sends.size(), 2U);  // to its neighbor, which leads half of the slices
-    ASSERT_EQ(plan.between.sends.size(), 1U);
-    EXPECT_EQ(plan.between.sends[0].peer, (rank + 2) % 4) << "the rank of the same place";
-    ASSERT_EQ(plan.gathered.size(), 1U);
-    EXPECT_EQ(plan.gathered[0].additions.size(), 1U);
-    EXPECT_EQ(plan.own.parts.size(), 3U);  // its own, its neighbor's, the other host's
+    const GpuRounds rounds = rounds_of(tree, assignment, hosts, rank, even_bounds(4));
+    ASSERT_EQ(rounds.inside.sends.size(), 2U);  // to its neighbor, which leads half of the slices
+    ASSERT_EQ(rounds.between.sends.size(), 1U);
+    EXPECT_EQ(rounds.between.sends[0].peer, (rank + 2) % 4) << "the rank of the same place";
+    ASSERT_EQ(rounds.gathered.size(), 1U);
+    EXPECT_EQ(rounds.gathered[0].additions.size(), 1U);
+    EXPECT_EQ(rounds.own.parts.size(), 3U);  // its own, its neighbor's, the other host's
   }
 }
 
