@@ -74,7 +74,7 @@ void examine_memory(Report& report) {
 }
 
 void examine_libraries(Report& report) {
-  report.fact("fingerprint", train::take_fingerprint().text());
+  report.fact("fingerprint", train::take_fingerprint(exec::CpuDevice()).text());
   for (const Library& library : libraries()) {
     const std::string place = library.file.empty() ? "built in, or not loaded yet" : library.file;
     report.fact(library.name, place);

@@ -56,7 +56,8 @@ void print_eval_json(const EvalArguments& arguments, const SavedModel& model, st
 int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile& job, const Registries& registries) {
   const auto start = Clock::now();
   require_eval_set(arguments.set, job);
-  const exec::Device device = train::choose_device(job, communicator);
+  const auto backend = train::choose_backend(job, communicator);
+  const exec::Device& device = backend->device();
   const std::string& given = arguments.job.checkpoint;
   const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
   const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);

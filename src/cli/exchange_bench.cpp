@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "cli/reduce_device.hpp"
 #include "cli/svg_chart.hpp"
 #include "comm/reduce/reduce_times.hpp"
 #include "comm/transport/hosts.hpp"
@@ -34,16 +33,16 @@ enum class Adder : std::uint8_t { exact, plain, library, mpi };
 struct Way {
   Adder adder;
   const char* name;
-  const char* title;  ///< for people
+  std::string title;  ///< for people
 };
 
 /// The exact exchange is the first.
 std::vector<Way> ways_of(const exec::Device& device) {
-  const bool on_gpu = device.is_gpu();
+  const std::string library = device.all_reduce_library();
   std::vector<Way> ways = {{Adder::exact, "exact", "exact exchange"},
                            {Adder::plain, "plain", "exact: never"},
-                           {Adder::library, "library", on_gpu ? "NCCL all-reduce" : "MPI all-reduce"}};
-  if (on_gpu) ways.push_back({Adder::mpi, "mpi", "MPI all-reduce, on CPUs"});
+                           {Adder::library, "library", library + " all-reduce"}};
+  if (library != "MPI") ways.push_back({Adder::mpi, "mpi", "MPI all-reduce, on CPUs"});
   return ways;
 }
 
@@ -97,7 +96,7 @@ std::vector<Part> parts_of(Communicator& communicator) {
 
 comm::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
                            Adder adder, std::int64_t elements) {
-  const auto place = reduce_device(device, ranks);
+  const auto place = device.reduce_device(ranks);
   const comm::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
   switch (adder) {
     case Adder::library:
@@ -217,7 +216,8 @@ int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& optio
   const bool leads = communicator.rank() == 0, people = options.log == "people";
   Job job;
   job.device = value_of<DeviceChoice>(options.device);
-  const exec::Device device = train::choose_device(job, communicator);
+  const auto backend = train::choose_backend(job, communicator);
+  const exec::Device& device = backend->device();
   const std::vector<Way> ways = ways_of(device);
   const std::vector<Part> parts = parts_of(communicator);
   if (leads && people) print_heading(communicator, options);

@@ -8,11 +8,10 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 
-#include "cli/reduce_device.hpp"
 #include "comm/reduce/reduce_times.hpp"
 #include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
@@ -36,18 +35,13 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string processor() {
-  const auto cpu = device::cpu_info();
-  return fmt::format("{}, {}", cpu.model, cpu.isa);
-}
-
 /// Null where there is none; `facts` say why. All ranks call it together.
-std::optional<exec::Device> device_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
+std::unique_ptr<train::Backend> backend_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
   Job job;
   job.device = value_of<DeviceChoice>(wanted);
   if (wanted == "cuda") facts.gpus = static_cast<int>(device::ask_driver().gpus.size());
   try {
-    return train::choose_device(job, communicator);
+    return train::choose_backend(job, communicator);
   } catch (const Error& error) {
     facts.problem = std::string(error.what()).substr(0, kLongestText);
     facts.problem_code = error.code();
@@ -55,16 +49,16 @@ std::optional<exec::Device> device_of(Communicator& communicator, const std::str
   }
 }
 
-RankFacts facts_of(Communicator& communicator, const std::string& wanted, std::optional<exec::Device>& device) {
+RankFacts facts_of(Communicator& communicator, const std::string& wanted, std::unique_ptr<train::Backend>& backend) {
   RankFacts facts;
   facts.host = communicator.topology().host_name(communicator.rank());
-  device = device_of(communicator, wanted, facts);
-  if (device) {
-    facts.is_gpu = device->is_gpu();
-    facts.device = facts.is_gpu ? device->gpu.name : processor();
-    facts.fingerprint = train::take_fingerprint(*device).text();
+  backend = backend_of(communicator, wanted, facts);
+  if (backend) {
+    facts.is_gpu = backend->device().kind() == DeviceKind::cuda;
+    facts.device = backend->device().name();
+    facts.fingerprint = train::take_fingerprint(backend->device()).text();
   }
-  const auto clock = comm::clock_offset(communicator, kBenchPatience, wall_seconds);
+  const auto clock = comm::clock_offset(communicator, comm::kBenchTimeout, wall_seconds);
   facts.clock_ahead = -clock.seconds;
   facts.clock_error = clock.error;
   return facts;
@@ -89,7 +83,7 @@ std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_th
   const std::string mine = to_text(of_this_rank);
   std::string all(kFactsBytes * static_cast<std::size_t>(communicator.size()), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                          {"host facts", 0, kBenchPatience});
+                          {"host facts", 0, comm::kBenchTimeout});
   std::vector<RankFacts> facts;
   for (std::size_t at = 0; at < all.size(); at += kFactsBytes) facts.push_back(from_text(all.substr(at, kFactsBytes)));
   return facts;
@@ -125,13 +119,13 @@ void print_clocks(const std::vector<RankFacts>& facts) {
 /// Bus bandwidth of the exact exchange, in bytes a second.
 double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
-  const comm::ReduceDevice place = reduce_device(device, communicator);
+  const comm::ReduceDevice place = device.reduce_device(communicator);
   const double exact = median(comm::time_reduce(communicator, {.elements = kElements}, true, kRounds, place).seconds);
   const double library = median(comm::time_all_reduce(communicator, kElements, kRounds, place).seconds);
   const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
     fmt::print("exchange  all sums right; 16 MiB in {:.2f} ms, {}/s a rank; {}'s all-reduce takes {:.2f} ms\n",
-               1e3 * exact, telemetry::byte_count(bandwidth), device.is_gpu() ? "NCCL" : "MPI", 1e3 * library);
+               1e3 * exact, telemetry::byte_count(bandwidth), device.all_reduce_library(), 1e3 * library);
   }
   return bandwidth;
 }
@@ -140,12 +134,12 @@ double time_reduces(Communicator& communicator, const exec::Device& device) {
 
 int report_hosts(Communicator& communicator, const HostLimits& limits, const std::string& wanted) {
   const bool leads = communicator.rank() == 0;
-  std::optional<exec::Device> device;
-  const std::vector<RankFacts> facts = gather(communicator, facts_of(communicator, wanted, device));
+  std::unique_ptr<train::Backend> backend;
+  const std::vector<RankFacts> facts = gather(communicator, facts_of(communicator, wanted, backend));
   if (leads) print_ranks(communicator.topology(), facts);
   double bandwidth = 0;
-  if (device && can_compute(facts)) {
-    bandwidth = time_reduces(communicator, *device);
+  if (backend && can_compute(facts)) {
+    bandwidth = time_reduces(communicator, backend->device());
   } else if (leads) {
     fmt::print("exchange  not timed: not every rank has a GPU\n");
   }

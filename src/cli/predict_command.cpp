@@ -58,7 +58,7 @@ int predict(PredictArguments& arguments) {
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
   JobFile job = arguments.job.load(train::catalogue_of(registries), false);
-  const exec::Device device = train::choose_device(job, *make_single_communicator());
+  const auto backend = train::choose_backend(job, *make_single_communicator());
   const auto files =
       read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
                        *make_single_communicator());
@@ -68,7 +68,7 @@ int predict(PredictArguments& arguments) {
     remembered = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
   }
   const input::PreparedData& data = *remembered;
-  const PredictContext context{job, data, files, registries, arguments.options, device};
+  const PredictContext context{job, data, files, registries, arguments.options, backend->device()};
   const DataSetInfo& info = data.train->info();
   if (has(info, Feature::Kind::tokens)) return predict_text(context);
   if (arguments.options.has_prompt) {

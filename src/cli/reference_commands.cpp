@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "device/device.hpp"
+#include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/event_json.hpp"
 #include "telemetry/event_schema.hpp"
@@ -75,7 +76,7 @@ void add_version(CLI::App& program, Action& run) {
   command->callback([&run] {
     run = [] {
       fmt::print("lockstep {}\n{}\nfingerprint: {}\n", version(), device::cpu_info().libraries,
-                 train::take_fingerprint().text());
+                 train::take_fingerprint(exec::CpuDevice()).text());
       return 0;
     };
   });

@@ -10,7 +10,8 @@
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/saved_model.hpp"
-#include "exec/shard_runner.hpp"
+#include "exec/cpu_device.hpp"
+#include "exec/kernel_set.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
@@ -54,7 +55,8 @@ std::string mebibytes(std::int64_t bytes) {
 /// What a worker of the CPU needs for a shard's activations, by what saves some of it.
 void print_memory(const Graph& graph) {
   const auto bytes = [&](Mode mode, bool in_place, bool recompute) {
-    const exec::KernelSet kernels(graph, mode, exec::cpu_device());
+    const exec::CpuDevice device;
+    const exec::KernelSet kernels(graph, mode, device);
     CompileOptions options{.in_place = in_place};
     if (recompute) options.can_recompute = [&](std::int32_t node) { return kernels.at(node)->can_recompute(); };
     return compile(

@@ -1,37 +1,122 @@
-// What a rank computes on: the CPU, or one GPU.
+// Device: what a rank computes on, its CPU (CpuDevice) or one GPU (GpuDevice). It makes all that differs between the two:
+// kernels and what they run on, workers, the memory of a model, the reducer of gradients. So nobody else asks which it is.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "comm/reduce/gradient_reducer.hpp"
 #include "device/device.hpp"
-#include "device/gpu/cuda_module.hpp"
-#include "device/gpu/driver.hpp"
-#include "device/gpu/gpu_lane.hpp"
-#include "device/gpu/gpu_profiler.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/parameters.hpp"
+#include "graph/program.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
+
+namespace lockstep::comm {
+struct ReduceDevice;
+}
+
+namespace lockstep::device {
+class GpuProfiler;
+}
 
 namespace lockstep::exec {
 
-/// Cheap to copy.
-struct Device {
-  device::DeviceInfo info;
-  std::shared_ptr<device::GpuLanes> lanes;           ///< null on the CPU
-  std::shared_ptr<const OpRegistry> gpu_kernels;     ///< the CUDA module's, for the built-in ops; null on the CPU
-  bool graphs = true;                                ///< launch kernels of a GPU in graphs, not one by one
-  device::GpuInfo gpu;                               ///< what the driver says of it
-  int driver_cuda_version = 0;                       ///< the latest CUDA that the driver can run: 13000 is 13.0
-  std::shared_ptr<const device::CudaModule> module;  ///< where both are from; null on the CPU, and for fakes
-  device::GpuPlace gpu_place;                        ///< for errors; without step and op
-  double peak_flops = 0;                             ///< of a GPU, in the job's precision, a second; 0: not known
-  std::shared_ptr<device::GpuProfiler> profiler;     ///< of a GPU
+class InputFiller;
+class KernelSet;
+class Worker;
+class WorkerStream;
 
-  [[nodiscard]] DeviceKind kind() const { return info.kind; }
-  [[nodiscard]] bool is_gpu() const { return lanes != nullptr; }
+/// A program that is to be run, and by how many workers.
+struct ProgramSetup {
+  const Graph& graph;  ///< as the device computes it: lowered
+  const Program& program;
+  int workers = 1;
+  [[nodiscard]] std::int64_t shard_samples() const {
+    return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
+  }
 };
 
-[[nodiscard]] inline Device cpu_device() {
-  return {.info = device::cpu_info()};
-}
+/// A kernel that is to be made for a worker.
+struct KernelSetup {
+  const Node& node;
+  KernelRequest request;
+  std::string layer;       ///< "conv 'stem'"
+  std::string algorithms;  ///< of a library, that are to be taken; empty: any
+  std::shared_ptr<WorkerStream> stream;
+};
+
+struct ScratchBuffer {
+  comm::GradientBuffer buffer;
+  std::shared_ptr<void> memory;  ///< owns it
+};
+
+class Device {
+ public:
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  [[nodiscard]] const device::DeviceInfo& info() const { return info_; }
+  [[nodiscard]] DeviceKind kind() const { return info_.kind; }
+
+  // What an executor is made of.
+
+  /// The graph as it is computed here. `passes`: with those that rewrite it (graph/lowering).
+  [[nodiscard]] virtual Graph lower(const Graph& graph, bool passes) const = 0;
+  /// Throws Error(configuration), which names the layer, where its op has no kernel for this device.
+  [[nodiscard]] virtual std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const = 0;
+  /// That of a worker. The programs of a GPU's worker share one, so that their activations take memory once.
+  [[nodiscard]] virtual std::shared_ptr<WorkerStream> stream(int worker) const = 0;
+  /// `filler`: of a GPU, what makes its inputs; null: they are copied.
+  [[nodiscard]] virtual std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
+                                                            std::shared_ptr<const InputFiller> filler) const = 0;
+  /// The model where kernels of this device can read it, with the values that it has on the host now. Both blocks
+  /// outlive what is returned. Throws Error(configuration) where it does not fit beside what the program needs.
+  [[nodiscard]] virtual std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup,
+                                                                     const TensorBlock& parameters,
+                                                                     const TensorBlock& states) const = 0;
+
+  /// Of gradients that workers of this device write. The communicator outlives it.
+  [[nodiscard]] virtual std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
+                                                                            comm::BucketLayout layout,
+                                                                            comm::ReducerOptions options) const = 0;
+  /// Memory for gradients that nobody reads.
+  [[nodiscard]] virtual ScratchBuffer make_scratch(std::int64_t elements) const = 0;
+
+  // What others ask of it.
+
+  /// For people: "NVIDIA H100 80GB HBM3".
+  [[nodiscard]] virtual std::string name() const { return info_.model; }
+  /// Where the job does not say how many; `cores`: this rank's.
+  [[nodiscard]] virtual int default_workers(int cores) const = 0;
+  /// Of all workers together, in the job's precision; 0: not known.
+  [[nodiscard]] virtual double peak_flops(int workers) const = 0;
+  /// What the bits of its kernels depend on, beside their code: "oneDNN 2.6.3".
+  [[nodiscard]] virtual std::string fingerprint() const { return info_.libraries; }
+  /// Whether libraries choose algorithms when kernels are made, so that ranks have to agree on them.
+  [[nodiscard]] virtual bool chooses_algorithms() const { return false; }
+  /// Whether there is memory for more than the run: that of GPUs is planned to the last MiB.
+  [[nodiscard]] virtual bool has_memory_to_spare() const { return true; }
+  /// Whether make_reducer() wants BucketLayout::spread_owners.
+  [[nodiscard]] virtual bool spreads_owners() const { return true; }
+  /// Of a GPU: "0000:3b:00.0".
+  [[nodiscard]] virtual std::string pci_bus() const { return ""; }
+  /// Where gradients are, for benches.
+  [[nodiscard]] virtual comm::ReduceDevice reduce_device(Communicator& communicator) const = 0;
+  /// Whose own all-reduce takes them there.
+  [[nodiscard]] virtual std::string all_reduce_library() const = 0;
+  /// Records what the host does not see; null: there is nothing.
+  [[nodiscard]] virtual std::shared_ptr<device::GpuProfiler> profiler() const { return nullptr; }
+
+ protected:
+  explicit Device(device::DeviceInfo info) : info_(std::move(info)) {}
+  device::DeviceInfo info_;
+};
 
 }  // namespace lockstep::exec

@@ -1,10 +1,10 @@
 #include "exec/executor.hpp"
 
+#include <algorithm>
+#include <deque>
+
 #include "core/spans.hpp"
-#include "exec/cpu_worker.hpp"
-#include "exec/gpu_worker.hpp"
-#include "graph/lowering/lower.hpp"
-#include "graph/precision.hpp"
+#include "exec/input_filler.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 
@@ -12,139 +12,75 @@ namespace lockstep::exec {
 
 namespace {
 
-/// A bucket's way from a worker to the reducer, timed.
-class ReducerSink final : public BucketSink {
- public:
-  ReducerSink(comm::GradientReducer& reducer, int shard, TraceRecorder* trace, std::uint64_t step, int lane)
-      : reducer_(reducer), shard_(shard), trace_(trace), step_(step), lane_(lane) {}
-  comm::GradientBuffer buffer(int bucket) override { return reducer_.buffer(shard_, bucket); }
-  void ready(int bucket) override {
-    const TraceScope handing(trace_, "hand over", step_, lane_, bucket);
-    const auto start = Clock::now();
-    reducer_.ready(shard_, bucket);
-    seconds_ += seconds_since(start);
-  }
-  [[nodiscard]] double seconds() const { return seconds_; }
-
- private:
-  comm::GradientReducer& reducer_;
-  int shard_;
-  TraceRecorder* trace_;
-  std::uint64_t step_;
-  int lane_;
-  double seconds_ = 0;
-};
-
 double sum_in_order(const float* values, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]);
   return sum;
 }
 
+/// Takes the gradients of one worker and forgets them.
+class ScratchGradients final : public comm::GradientSink {
+ public:
+  ScratchGradients(const Device& device, const GradientLayout& layout) {
+    std::int64_t elements = 0;
+    for (const Bucket& bucket : layout.buckets) {
+      starts_.push_back(elements);
+      elements += bucket.elements;
+    }
+    scratch_ = device.make_scratch(elements);
+  }
+  comm::GradientBuffer buffer(int /*shard*/, int bucket) override {
+    comm::GradientBuffer place = scratch_.buffer;
+    place.memory += starts_[static_cast<std::size_t>(bucket)];
+    return place;
+  }
+  void ready(int /*shard*/, int /*bucket*/) override {}
+
+ private:
+  std::vector<std::int64_t> starts_;
+  ScratchBuffer scratch_;
+};
+
 }  // namespace
 
-Executor::Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed,
+Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
                    const ExecutorOptions& options)
-    : graph_(options.lowered ? lower(graph, {device.kind(), device.gpu_kernels.get()}) : graph),
-      device_(std::move(device)),
-      pool_(pool),
-      seed_(seed) {
-  if (device_.is_gpu()) use_low_precision_weights(graph_);
-  std::vector<KernelSet> sets;
-  for (int i = 0; i < pool_.size(); ++i) {
-    sets.emplace_back(graph_, mode, device_, static_cast<std::size_t>(i), options.algorithms);
+    : graph_(device.lower(graph, options.lowered)), device_(device), pool_(pool), seed_(seed) {
+  for (int worker = 0; worker < pool_.size(); ++worker) {
+    kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms);
   }
+  const KernelSet& first = kernels_.front();
   CompileOptions compiled{.in_place = options.lowered};
-  if (options.recompute) {
-    compiled.can_recompute = [&](std::int32_t node) { return sets.front().at(node)->can_recompute(); };
-  }
-  program_ = compile(
-      graph_, mode, [&](std::int32_t node) { return sets.front().workspace_bytes(node); }, compiled);
-  algorithms_ = sets.front().algorithms();
-  for (const KernelSet& set : sets) {
+  if (options.recompute) compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
+  program_ = compile(graph_, mode, [&](std::int32_t node) { return first.workspace_bytes(node); }, compiled);
+  algorithms_ = first.algorithms();
+  for (const KernelSet& set : kernels_) {
     LOCKSTEP_CHECK(set.algorithms() == algorithms_, "a library proposes one algorithm for the same sizes on one GPU");
-  }
-  workers_.resize(sets.size());
-  if (device_.is_gpu()) {
-    gpu_kernels_ = std::move(sets);
-    return;
-  }
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    workers_[i].computes = std::make_unique<CpuWorker>(program_, std::move(sets[i]));
   }
 }
 
 void Executor::use(const ModelValues& model) {
-  parameters_.clear();
-  states_.clear();
-  low_precision_.clear();
-  if (device_.is_gpu()) {
-    gpu_parameters_ = model.on_gpu ? model.on_gpu : copy_to_gpu(model);
-    return use_gpu();
+  model_ = model.placed ? model.placed : device_.place_model(setup(), model.parameters, model.states);
+  LOCKSTEP_CHECK(model_->channels_last == kept_channels_last(graph_), "a device keeps weights as its kernels read them");
+  if (seats_.empty()) make_workers();
+}
+
+// Not before the first model is there: memory of a GPU is counted first.
+void Executor::make_workers() {
+  seats_.resize(kernels_.size());
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    seats_[i].worker = device_.make_worker(setup(), static_cast<int>(i), std::move(kernels_[i]), filler_);
   }
-  for (std::size_t i = 0; i < model.parameters.size(); ++i) parameters_.push_back(model.parameters.at(i).data());
-  for (std::size_t i = 0; i < model.states.size(); ++i) states_.push_back(model.states.at(i).data());
-}
-
-std::shared_ptr<GpuParameters> Executor::copy_to_gpu(const ModelValues& model) const {
-  auto needs = gpu_needs();
-  const auto of_parameters = GpuParameters::needs(graph_, model.parameters, model.states);
-  needs.insert(needs.begin(), of_parameters.begin(), of_parameters.end());
-  device::Gpu& gpu = device_.lanes->gpu();
-  gpu.make_current();
-  require_gpu_memory(device_.gpu_place.text(), gpu.free_memory(), needs, shard_samples(), pool_.size());
-  return std::make_shared<GpuParameters>(gpu, graph_, model.parameters, model.states);
-}
-
-void Executor::use_gpu() {
-  const GpuTensors &parameters = gpu_parameters_->parameters(), &states = gpu_parameters_->states();
-  const std::vector<bool> channels_last = kept_channels_last(graph_);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    LOCKSTEP_CHECK(parameters.order(i).orders_differ() == channels_last[i],
-                   "a GPU keeps weights as its kernels read them");
-  }
-  for (std::size_t i = 0; i < parameters.size(); ++i) parameters_.push_back(parameters.at(i));
-  for (std::size_t i = 0; i < parameters.size(); ++i) low_precision_.push_back(gpu_parameters_->copies().at(i));
-  for (std::size_t i = 0; i < states.size(); ++i) states_.push_back(states.at(i));
-  if (gpu_kernels_.empty()) return;
-  device_.lanes->gpu().make_current();
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].computes = std::make_unique<GpuWorker>(graph_, program_, std::move(gpu_kernels_[i]),
-                                                       device_.lanes->at(i), GpuWorkerOptions{device_.graphs, filler_});
-  }
-  gpu_kernels_.clear();
-}
-
-std::vector<MemoryNeed> Executor::gpu_needs() const {
-  const int workers = pool_.size();
-  const std::size_t arena = ShardRunner::arena_bytes(program_), there = device_.lanes->at(0).arena.bytes();
-  return {{"activations", arena > there ? arena : 0, workers}, {"inputs", GpuWorker::input_bytes(graph_), workers}};
-}
-
-std::int64_t Executor::shard_samples() const {
-  return graph_.inputs.empty() ? 0 : graph_.at(graph_.inputs.front()).spec.shape.front();
-}
-
-void Executor::begin() {
-  ++version_;  // an update may have changed the parameters
+  kernels_.clear();
 }
 
 StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
-ShardCall Executor::call(const ShardInputs& inputs, const StepContext& step) const {
-  return {.inputs = inputs,
-          .parameters = parameters_,
-          .low_precision = low_precision_,
-          .states = states_,
-          .parameters_there = gpu_parameters_ ? gpu_parameters_->changed() : device::Gpu::Event{},
-          .step = step};
-}
-
-void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
+void Executor::add_up(const Seat& seat, ShardScalars& sums) const {
   const auto sum = [&](const Location& location) {
-    return sum_in_order(worker.computes->result(location), worker.inputs.valid);
+    return sum_in_order(seat.worker->result(location), seat.inputs.valid);
   };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
@@ -153,81 +89,95 @@ void Executor::add_up(const Worker& worker, ShardScalars& sums) const {
   for (const auto& [value, count] : results.metrics) sums.metrics.emplace_back(sum(value), sum(count));
 }
 
-const std::vector<ShardScalars>& Executor::train(const Plan& plan, std::uint64_t step, InputSource& source,
+const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSource& source,
                                                  const GradientLayout& layout, comm::GradientReducer& reducer) {
-  results_.resize(plan.shards.size());
-  shard_seconds_.resize(plan.shards.size());
-  loss_scale_ = plan.loss_scale;
-  begin();
-  pool_.run(static_cast<int>(plan.shards.size()), [&](int worker, int task) {
+  results_.resize(step.shards.size());
+  shard_seconds_.resize(step.shards.size());
+  ++version_;
+  pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    train_shard(workers_[static_cast<std::size_t>(worker)], step, plan.shards[i], source, layout, reducer, results_[i],
+    train_shard(worker, step, source, {reducer, layout, step.shards[i], step.loss_scale}, results_[i],
                 shard_seconds_[i]);
   });
-  collect_times();
+  for (Seat& seat : seats_) {
+    const ShardTimes times = std::exchange(seat.times, {});
+    times_.compute_seconds += times.compute_seconds;
+    times_.data_seconds += times.data_seconds;
+    times_.merge_seconds += times.merge_seconds;
+  }
   return results_;
 }
 
-void Executor::train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source,
-                           const GradientLayout& layout, comm::GradientReducer& reducer, ShardScalars& sums,
-                           double& seconds) {
-  const int lane = worker_lane(static_cast<int>(&worker - workers_.data()));
+void Executor::train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target,
+                           ShardScalars& sums, double& seconds) {
+  Seat& seat = seats_[static_cast<std::size_t>(worker)];
+  const int track = worker_lane(worker);
   auto mark = Clock::now();
   {
-    const TraceScope span(trace_, "data wait", step, lane, shard);
-    source.get(step, shard, worker.inputs);
+    const TraceScope span(trace_, "data wait", step.number, track, target.shard);
+    source.get(step.number, target.shard, seat.inputs);
   }
-  worker.times.data_seconds += seconds_since(mark);
-  TraceScope span(trace_, "shard", step, lane, shard);
-  const StepContext step_context = context(step, shard);
-  ReducerSink sink(reducer, shard, trace_, step, lane);
-  ShardCall shard_call = call(worker.inputs, step_context);
-  shard_call.layout = &layout;
-  shard_call.sink = &sink;
-  shard_call.loss_scale = loss_scale_;
-  shard_call.kernel_seconds = span.kernel_seconds();
-  if (trace_ != nullptr) shard_call.ranges = trace_->ranges();
+  seat.times.data_seconds += seconds_since(mark);
+  TraceScope span(trace_, "shard", step.number, track, target.shard);
   mark = Clock::now();
-  worker.computes->run(shard_call);
+  const double handing_over = seat.worker->run({.inputs = seat.inputs,
+                                                .model = *model_,
+                                                .context = context(step.number, target.shard),
+                                                .gradients = &target,
+                                                .trace = trace_,
+                                                .track = track,
+                                                .kernel_seconds = span.kernel_seconds()});
   seconds = seconds_since(mark);
-  worker.times.compute_seconds += seconds - sink.seconds();
-  worker.times.merge_seconds += sink.seconds();
-  add_up(worker, sums);
-  source.release(step, shard);
+  seat.times.compute_seconds += seconds - handing_over;
+  seat.times.merge_seconds += handing_over;
+  add_up(seat, sums);
+  source.release(step.number, target.shard);
+}
+
+std::vector<double> Executor::try_shards(int count, const GradientLayout& layout) {
+  ++version_;
+  std::vector<AlignedBytes> zeros;
+  ShardInputs inputs;
+  inputs.valid = shard_samples();
+  for (const std::size_t bytes : tensor_bytes(graph_, filler_.get())) {
+    const AlignedBytes& tensor = zeros.emplace_back(std::max<std::size_t>(bytes, 1));
+    std::fill_n(tensor.data(), tensor.size(), std::byte{0});
+    inputs.tensors.push_back(tensor.data());
+  }
+  std::deque<ScratchGradients> gradients;  // by worker
+  for (int worker = 0; worker < pool_.size(); ++worker) gradients.emplace_back(device_, layout);
+  std::vector<double> seconds(static_cast<std::size_t>(count));
+  pool_.run(count, [&](int worker, int task) {
+    const GradientTarget target{gradients[static_cast<std::size_t>(worker)], layout};
+    const auto start = Clock::now();
+    seats_[static_cast<std::size_t>(worker)].worker->run(
+        {.inputs = inputs, .model = *model_, .context = context(0, 0), .gradients = &target});
+    seconds[static_cast<std::size_t>(task)] = seconds_since(start);
+  });
+  return seconds;
 }
 
 void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                         const std::function<void(const EvaluatedShard&)>& sink) {
-  begin();
-  pool_.run(static_cast<int>(shards.size()), [&](int index, int task) {
-    Worker& worker = workers_[static_cast<std::size_t>(index)];
+  ++version_;
+  pool_.run(static_cast<int>(shards.size()), [&](int worker, int task) {
+    Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const int shard = shards[static_cast<std::size_t>(task)];
-    source.get(number, shard, worker.inputs);
-    const StepContext step_context = context(0, shard);
-    worker.computes->run(call(worker.inputs, step_context));
+    source.get(number, shard, seat.inputs);
+    seat.worker->run({.inputs = seat.inputs, .model = *model_, .context = context(0, shard)});
     const Results& results = program_.results;
-    EvaluatedShard& evaluated = worker.evaluated;
+    const auto result = [&](const Location& location) { return seat.worker->result(location); };
+    EvaluatedShard& evaluated = seat.evaluated;
     evaluated.shard = shard;
-    evaluated.valid = worker.inputs.valid;
-    evaluated.loss = worker.computes->result(results.loss);
-    evaluated.count = worker.computes->result(results.count);
-    evaluated.prediction = worker.computes->result(results.prediction);
+    evaluated.valid = seat.inputs.valid;
+    evaluated.loss = result(results.loss);
+    evaluated.count = result(results.count);
+    evaluated.prediction = result(results.prediction);
     evaluated.metrics.clear();
-    for (const auto& [value, count] : results.metrics) {
-      evaluated.metrics.emplace_back(worker.computes->result(value), worker.computes->result(count));
-    }
+    for (const auto& [value, count] : results.metrics) evaluated.metrics.emplace_back(result(value), result(count));
     sink(evaluated);
     source.release(number, shard);
   });
-}
-
-void Executor::collect_times() {
-  for (Worker& worker : workers_) {
-    times_.compute_seconds += worker.times.compute_seconds;
-    times_.data_seconds += worker.times.data_seconds;
-    times_.merge_seconds += worker.times.merge_seconds;
-    worker.times = {};
-  }
 }
 
 }  // namespace lockstep::exec

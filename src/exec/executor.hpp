@@ -1,23 +1,23 @@
-// Executor: runs a rank's plan. It computes the rank's shards on its workers and hands each finished bucket of
-// gradients to the reducer while later layers and shards still compute.
+// Executor: a graph compiled for one mode, run on the workers of this rank. In training each finished bucket of gradients
+// is handed to the reducer while later layers and shards still compute.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
-#include "exec/gpu_memory.hpp"
-#include "exec/gpu_tensors.hpp"
 #include "exec/gradient_layout.hpp"
 #include "exec/input_source.hpp"
+#include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
-#include "exec/shard_runner.hpp"
-#include "exec/shard_worker.hpp"
+#include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
 
 namespace lockstep::exec {
@@ -28,16 +28,18 @@ struct ShardScalars {
   std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
 };
 
-/// What a rank does in a step. Later: sends and receives between stages; now it computes shards, in this order.
-struct Plan {
-  std::span<const int> shards;
-  float loss_scale = 1;  ///< a power of two; the gradients that the loss makes are multiplied by it
+/// A rank's part of a step.
+struct TrainStep {
+  std::uint64_t number = 0;
+  std::span<const int> shards;  ///< computed in this order
+  float loss_scale = 1;         ///< a power of two; the gradients that the loss makes are multiplied by it
 };
 
+/// Seconds, added over workers.
 struct ShardTimes {
-  double compute_seconds = 0;  ///< kernels only, added over workers
-  double data_seconds = 0;     ///< waiting for inputs, added over workers
-  double merge_seconds = 0;    ///< handing over buckets, added over workers
+  double compute_seconds = 0;  ///< kernels only
+  double data_seconds = 0;     ///< waiting for inputs
+  double merge_seconds = 0;    ///< handing over buckets
 };
 
 /// The per-sample results of one evaluated shard.
@@ -50,48 +52,41 @@ struct EvaluatedShard {
   const float* prediction = nullptr;  ///< null where the graph has a loss
 };
 
-/// Where the parameters and states are. The host's outlive their use.
-struct ModelValues {
-  const TensorBlock &parameters, &states;
-  std::shared_ptr<GpuParameters> on_gpu = {};  ///< null: not yet, or the device is the CPU
-};
-
 struct ExecutorOptions {
   bool lowered = true;
   bool recompute = false;                    ///< activations that are cheap to make again are not kept for backward
   std::vector<std::string> algorithms = {};  ///< of KernelSet
 };
 
-/// A graph lowered and compiled for one mode on the workers of this rank. The pool must outlive it.
 class Executor {
  public:
-  Executor(const Graph& graph, Mode mode, Device device, WorkerPool& pool, std::uint64_t seed,
+  /// Device and pool outlive it.
+  Executor(const Graph& graph, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
            const ExecutorOptions& options = {});
 
   [[nodiscard]] const Program& program() const { return program_; }
   /// As it is computed: lowered. Its parameters and states are those of the graph that it was made of.
   [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] ProgramSetup setup() const { return {graph_, program_, pool_.size()}; }
   /// KernelSet::algorithms(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
+  [[nodiscard]] std::int64_t shard_samples() const { return setup().shard_samples(); }
+
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
   void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }
-  /// What it computes with from now on, read where it is, whatever changes it. Where it is not on the rank's GPU yet,
-  /// it is copied there now; throws Error(configuration) where it does not fit with what a shard needs.
+  /// What it computes with from now on, read where it is, whatever changes it. Where the device does not have it yet, it
+  /// is placed there now (Device::place_model).
   void use(const ModelValues& model);
-  /// What it still has to allocate on its GPU, beside parameters and states.
-  [[nodiscard]] std::vector<MemoryNeed> gpu_needs() const;
-  [[nodiscard]] std::int64_t shard_samples() const;
-
   /// Where the spans of train() go from now on; null: nowhere.
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
 
-  /// Training: computes the plan's shards; results[i] belongs to plan.shards[i]. The reducer's step has begun.
-  /// The result stands until the next call.
-  const std::vector<ShardScalars>& train(const Plan& plan, std::uint64_t step, InputSource& source,
-                                         const GradientLayout& layout, comm::GradientReducer& reducer);
-
-  /// Seconds of each shard of the last train(), in the order of its plan: kernels and handing over, not the inputs.
+  /// Training: computes the shards; results[i] belongs to step.shards[i]. The reducer's step has begun. The result stands
+  /// until the next call.
+  const std::vector<ShardScalars>& train(const TrainStep& step, InputSource& source, const GradientLayout& layout,
+                                         comm::GradientReducer& reducer);
+  /// Seconds of each shard of the last train(), in its order: kernels and handing over, not the inputs.
   [[nodiscard]] const std::vector<double>& shard_seconds() const { return shard_seconds_; }
+  [[nodiscard]] const ShardTimes& times() const { return times_; }
 
   /// Computes `count` shards of zeros for nobody and returns the seconds of each. Training; use() has come before. It
   /// changes nothing: no reduction, no statistics.
@@ -102,41 +97,32 @@ class Executor {
   void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
 
-  [[nodiscard]] const ShardTimes& times() const { return times_; }
-
  private:
-  struct Worker {
-    std::unique_ptr<ShardWorker> computes;
+  /// A worker, and what is kept for it from shard to shard.
+  struct Seat {
+    std::unique_ptr<Worker> worker;
     ShardInputs inputs;
     EvaluatedShard evaluated;
     ShardTimes times;
   };
 
-  [[nodiscard]] std::shared_ptr<GpuParameters> copy_to_gpu(const ModelValues& model) const;
-  void use_gpu();
-  /// The parameters may have changed since.
-  void begin();
+  void make_workers();
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
-  [[nodiscard]] ShardCall call(const ShardInputs& inputs, const StepContext& step) const;
-  void train_shard(Worker& worker, std::uint64_t step, int shard, InputSource& source, const GradientLayout& layout,
-                   comm::GradientReducer& reducer, ShardScalars& sums, double& seconds);
-  void add_up(const Worker& worker, ShardScalars& sums) const;
-  void collect_times();
+  void train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target, ShardScalars& sums,
+                   double& seconds);
+  void add_up(const Seat& seat, ShardScalars& sums) const;
 
-  Graph graph_;  ///< as it is computed
-  Device device_;
+  Graph graph_;
+  const Device& device_;
   WorkerPool& pool_;
   std::uint64_t seed_;
   Program program_;
+  std::vector<KernelSet> kernels_;  ///< of each worker, until it is made
   std::vector<std::string> algorithms_;
   std::shared_ptr<const InputFiller> filler_;  ///< null: inputs are copied
-  std::vector<KernelSet> gpu_kernels_;         ///< until use() has made the workers of a GPU
-  std::vector<Worker> workers_;
-  std::shared_ptr<GpuParameters> gpu_parameters_;  ///< null on the CPU
-  std::vector<const float*> parameters_, states_;  ///< where kernels read them
-  std::vector<const void*> low_precision_;         ///< of a GPU: the low-precision weights
-  std::uint64_t version_ = 0;
-  float loss_scale_ = 1;
+  std::vector<Seat> seats_;                    ///< by worker; empty before the first use()
+  std::shared_ptr<const ModelView> model_;
+  std::uint64_t version_ = 0;  ///< of the parameters: they may have changed whenever a step or an evaluation begins
   TraceRecorder* trace_ = nullptr;
   std::vector<ShardScalars> results_;
   std::vector<double> shard_seconds_;

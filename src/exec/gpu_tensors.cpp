@@ -111,6 +111,13 @@ GpuParameters::GpuParameters(Gpu& gpu, const Graph& graph, const TensorBlock& pa
       copies_(gpu, parameters, low_precision_weights(graph)),
       parameters_(gpu, stream_, parameters, kept_channels_last(graph)),
       states_(gpu, stream_, states) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    view_.parameters.push_back(parameters_.at(i));
+    view_.low_precision.push_back(copies_.at(i));
+  }
+  for (std::size_t i = 0; i < states.size(); ++i) view_.states.push_back(states_.at(i));
+  view_.channels_last = kept_channels_last(graph);
+  view_.changed = changed_;
   upload(parameters, states);
 }
 

@@ -10,8 +10,8 @@
 #include "core/filter_sizes.hpp"
 #include "device/gpu/gpu.hpp"
 #include "device/gpu/gpu_block.hpp"
-#include "exec/gpu_memory.hpp"
 #include "exec/low_precision_weights.hpp"
+#include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
 
 namespace lockstep::exec {
@@ -83,6 +83,10 @@ class GpuParameters {
   void record_change() { gpu_.record(changed_, stream_); }
   [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
                                                      const TensorBlock& states);
+  /// For kernels that read them; it shares in owning them.
+  [[nodiscard]] static std::shared_ptr<const ModelView> view(std::shared_ptr<const GpuParameters> of) {
+    return {of, &of->view_};
+  }
 
  private:
   device::Gpu& gpu_;
@@ -90,6 +94,7 @@ class GpuParameters {
   device::Gpu::Event changed_;
   LowPrecisionWeights copies_;  // before the others, whose destructors wait for the stream
   GpuTensors parameters_, states_;
+  ModelView view_;
 };
 
 }  // namespace lockstep::exec

@@ -29,7 +29,7 @@ void place_parts(Byte* block, const std::vector<std::size_t>& parts, std::vector
   }
 }
 
-/// Bytes of what comes from the host for a shard: its tensors, the step, and the loss's scale.
+/// Bytes of what comes from the host for a shard: its tensors, the step's context, and the loss's scale.
 std::vector<std::size_t> staged_bytes(const Graph& graph, const InputFiller* filler) {
   auto bytes = tensor_bytes(graph, filler);
   bytes.push_back(sizeof(StepContext));
@@ -43,30 +43,27 @@ std::size_t GpuWorker::input_bytes(const Graph& graph) {
   return block_bytes(staged_bytes(graph, nullptr));
 }
 
-GpuWorker::GpuWorker(const Graph& graph, const Program& program, KernelSet kernels, device::GpuLane& lane,
-                     const GpuWorkerOptions& options)
-    : program_(program),
-      lane_(lane),
-      gpu_(lane.gpu),
-      runner_(program, std::move(kernels), &lane),
-      filler_(options.filler),
-      part_bytes_(staged_bytes(graph, filler_.get())),
-      stage_(gpu_, lane.compute, block_bytes(part_bytes_), 1),
-      graphs_(gpu_, lane.compute),
-      with_graphs_(options.graphs),
+GpuWorker::GpuWorker(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream> stream, KernelSet kernels, bool graphs,
+                     std::shared_ptr<const InputFiller> filler)
+    : program_(setup.program),
+      stream_(std::move(stream)),
+      gpu_(stream_->gpu),
+      runner_(program_, std::move(kernels)),
+      gradients_(program_),
+      filler_(std::move(filler)),
+      part_bytes_(staged_bytes(setup.graph, filler_.get())),
+      stage_(gpu_, stream_->stream, block_bytes(part_bytes_), 1),
+      graphs_(graphs ? std::make_unique<GpuGraphs>(gpu_, stream_->stream) : nullptr),
       all_computed_(gpu_.make_event()) {
-  buckets_.slots.resize(program.slots.size());
+  const Graph& graph = setup.graph;
   if (filler_ != nullptr) {
     const auto bytes = tensor_bytes(graph, nullptr);
     filled_ = device::GpuBlock(gpu_, block_bytes(bytes));
-    place_parts(filled_.get(), bytes, filled_places_);
-    inputs_.assign(filled_places_.begin(), filled_places_.end());
+    place_parts(filled_.get(), bytes, filled_inputs_);
+    inputs_.assign(filled_inputs_.begin(), filled_inputs_.end());
   }
-  const Results& results = program.results;
-  const std::size_t column =
-      graph.inputs.empty()
-          ? 0
-          : static_cast<std::size_t>(graph.at(graph.inputs.front()).spec.shape.front()) * sizeof(float);
+  const Results& results = program_.results;
+  const std::size_t column = static_cast<std::size_t>(setup.shard_samples()) * sizeof(float);
   want_result(results.loss, column);
   want_result(results.count, column);
   for (const auto& [value, count] : results.metrics) {
@@ -97,82 +94,84 @@ const float* GpuWorker::result(const Location& location) const {
 }
 
 void GpuWorker::launch_inputs(const ShardCall& call) {
+  const float loss_scale = call.gradients == nullptr ? 1 : call.gradients->loss_scale;
+  LOCKSTEP_CHECK(runner_.kernels().scales_loss() || loss_scale == 1, "a GPU scales the loss of float16 only");
   parts_.clear();
   for (std::size_t i = 0; i + 2 < part_bytes_.size(); ++i) {
     parts_.emplace_back(static_cast<const std::byte*>(call.inputs.tensors[i]), part_bytes_[i]);
   }
-  parts_.push_back(std::as_bytes(std::span(&call.step, 1)));
-  parts_.push_back(std::as_bytes(std::span(&call.loss_scale, 1)));
+  parts_.push_back(std::as_bytes(std::span(&call.context, 1)));
+  parts_.push_back(std::as_bytes(std::span(&loss_scale, 1)));
   stage_.put(parts_);
   place_parts(stage_.take(), part_bytes_, staged_);
   loss_scale_ = reinterpret_cast<const float*>(staged_.back());
   staged_.pop_back();
-  step_ = reinterpret_cast<const StepContext*>(staged_.back());
+  context_ = reinterpret_cast<const StepContext*>(staged_.back());
   staged_.pop_back();
   if (filler_ == nullptr) {
     inputs_.assign(staged_.begin(), staged_.end());
     return;
   }
-  gpu_.enter(lane_.compute, call.step.step, "inputs");
-  filler_->fill(lane_.compute, staged_, filled_places_);
+  stream_->enter(call.context.step, "inputs");
+  filler_->fill(stream_->stream, staged_, filled_inputs_);
 }
 
-std::vector<const void*> GpuWorker::addresses(const ShardCall& call, const std::byte* arena) const {
-  std::vector<const void*> addresses = {arena, step_, loss_scale_};
+std::vector<const void*> GpuWorker::addresses(const ModelView& model, const std::byte* arena) const {
+  std::vector<const void*> addresses = {arena, context_, loss_scale_};
   addresses.insert(addresses.end(), inputs_.begin(), inputs_.end());
-  addresses.insert(addresses.end(), call.parameters.begin(), call.parameters.end());
-  addresses.insert(addresses.end(), call.low_precision.begin(), call.low_precision.end());
-  addresses.insert(addresses.end(), call.states.begin(), call.states.end());
+  addresses.insert(addresses.end(), model.parameters.begin(), model.parameters.end());
+  addresses.insert(addresses.end(), model.low_precision.begin(), model.low_precision.end());
+  addresses.insert(addresses.end(), model.states.begin(), model.states.end());
   return addresses;
 }
 
 void GpuWorker::launch_program(const ShardCall& call) {
-  const ShardBinding binding{.inputs = inputs_,
-                             .parameters = call.parameters,
-                             .low_precision = call.low_precision,
-                             .states = call.states,
-                             .slots = buckets_.slots,
-                             .step = &call.step,
-                             .step_of_kernels = step_,
-                             .loss_scale = call.loss_scale,
-                             .loss_scale_of_kernels = loss_scale_};
-  // A profile wants to hear of each op.
-  const bool graphs = with_graphs_ && call.ranges == nullptr;
+  const ShardOperands operands{.inputs = inputs_,
+                               .model = call.model,
+                               .slots = gradients_.slots(),
+                               .context = context_,
+                               .step = call.context.step,
+                               .loss_scale = runner_.kernels().scales_loss() ? loss_scale_ : nullptr};
+  const device::Gpu::Stream stream = stream_->stream;
+  TraceRanges* const ranges = call.trace == nullptr ? nullptr : call.trace->ranges();
+  runner_.mark_ops(ranges);
+  const bool in_graphs = graphs_ != nullptr && ranges == nullptr;  // whoever marks ops wants to see each
   const std::byte* const arena = runner_.begin();
-  if (graphs) graphs_.begin(addresses(call, arena));
-  BucketWalk walk(program_, call, buckets_);
+  if (in_graphs) graphs_->begin(addresses(call.model, arena));
   const std::size_t all = program_.instructions.size();
   for (std::size_t first = 0, last = 0; first < all; first = last) {
-    last = walk.end_of_part(first);
+    last = gradients_.end_of_part(first);
     for (std::size_t i = first; i < last; ++i) {
-      walk.before(i, [&](const comm::GradientBuffer& buffer) { gpu_.wait(lane_.compute, buffer.free); });
+      gradients_.before(i, [&](const comm::GradientBuffer& buffer) { gpu_.wait(stream, buffer.free); });
     }
     const auto launch = [&] {
-      for (std::size_t i = first; i < last; ++i) runner_.run(i, binding);
+      for (std::size_t i = first; i < last; ++i) runner_.run(i, operands);
     };
     const auto name = [&] { return runner_.label(first) + " ... " + runner_.label(last - 1); };
-    graphs ? graphs_.run(first, walk.open_buffers(), call.step.step, launch, name) : launch();
+    in_graphs ? graphs_->run(first, gradients_.open_buckets(), call.context.step, launch, name) : launch();
     for (std::size_t i = first; i < last; ++i) {
-      walk.after(i, [&](const comm::GradientBuffer& buffer) { gpu_.record(buffer.written, lane_.compute); });
+      gradients_.after(i, [&](const comm::GradientBuffer& buffer) { gpu_.record(buffer.written, stream); });
     }
   }
 }
 
-void GpuWorker::run(const ShardCall& call) {
+double GpuWorker::run(const ShardCall& call) {
+  const device::Gpu::Stream stream = stream_->stream;
   gpu_.make_current();
-  runner_.tell_ops(call.ranges);
+  gradients_.begin(call);
   launch_inputs(call);
-  gpu_.wait(lane_.compute, call.parameters_there);
+  gpu_.wait(stream, call.model.changed);
   launch_program(call);
   stage_.release();
   for (const Result& result : results_) {
-    gpu_.copy_out(lane_.compute, result.pinned, reinterpret_cast<const std::byte*>(runner_.result(result.location)),
+    gpu_.copy_out(stream, result.pinned, reinterpret_cast<const std::byte*>(runner_.result(result.location)),
                   result.bytes);
   }
-  lane_.arena.used_by(lane_.compute);
-  gpu_.record(all_computed_, lane_.compute);
+  stream_->arena.used_by(stream);
+  gpu_.record(all_computed_, stream);
   gpu_.wait(all_computed_);
   for (const Result& result : results_) gpu_.reads(result.pinned, result.bytes);
+  return gradients_.seconds();
 }
 
 }  // namespace lockstep::exec

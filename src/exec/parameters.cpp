@@ -35,6 +35,14 @@ void TensorBlock::fill_zero() {
   std::memset(bytes_.data(), 0, bytes_.size());
 }
 
+std::shared_ptr<const ModelView> view_of(const TensorBlock& parameters, const TensorBlock& states) {
+  auto view = std::make_shared<ModelView>();
+  for (std::size_t i = 0; i < parameters.size(); ++i) view->parameters.push_back(parameters.at(i).data());
+  for (std::size_t i = 0; i < states.size(); ++i) view->states.push_back(states.at(i).data());
+  view->channels_last.resize(parameters.size());
+  return view;
+}
+
 namespace {
 
 // Box-Muller on two words, in double; one value per counter pair keeps it simple: element i uses words 2(i%2).

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "device/stream.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/tensor.hpp"
 
@@ -35,6 +37,23 @@ class TensorBlock {
   };
   std::vector<Entry> entries_;
   AlignedBytes bytes_;
+};
+
+/// Where kernels read a model.
+struct ModelView {
+  std::vector<const float*> parameters, states;  ///< per Graph::parameters, Graph::states
+  std::vector<const void*> low_precision;        ///< of a GPU, per parameter: its copy (graph/precision.hpp), or null
+  std::vector<bool> channels_last;               ///< per parameter: how it is kept (graph/weight_order.hpp)
+  device::Event changed{};                       ///< of a GPU: streams that read wait for it
+};
+
+/// Of a model that kernels read in the host's memory. Both blocks outlive it.
+[[nodiscard]] std::shared_ptr<const ModelView> view_of(const TensorBlock& parameters, const TensorBlock& states);
+
+/// A model, and where a device has it: null where it is on the host only, whose blocks outlive its use.
+struct ModelValues {
+  const TensorBlock &parameters, &states;
+  std::shared_ptr<const ModelView> placed = {};
 };
 
 /// First values: every element is a function of (seed, name, index) by Philox.

@@ -8,8 +8,6 @@ namespace lockstep::exec {
 
 namespace {
 
-constexpr int kGpuWorkers = 2;
-
 int own_cores(const Communicator& communicator) {
   return std::max(1, device::available_cores() / communicator.topology().local_size(communicator.rank()));
 }
@@ -17,8 +15,8 @@ int own_cores(const Communicator& communicator) {
 }  // namespace
 
 int worker_count(int threads, const Communicator& communicator, const exec::Device& device, std::size_t shards) {
-  const int automatic = device.is_gpu() ? kGpuWorkers : own_cores(communicator);
-  return std::clamp(threads > 0 ? threads : automatic, 1, std::max(1, static_cast<int>(shards)));
+  const int workers = threads > 0 ? threads : device.default_workers(own_cores(communicator));
+  return std::clamp(workers, 1, std::max(1, static_cast<int>(shards)));
 }
 
 int most_loader_threads(const Communicator& communicator) {

@@ -29,7 +29,6 @@ struct Candidate {
 struct Chooser {
   const JobFile& job;
   Communicator& communicator;
-  const exec::Device& device;
   const PreparedData& data;
   const Graph& graph;
 
@@ -100,11 +99,11 @@ std::shared_ptr<const GatherKernels> make_gather_kernels(const device::CudaModul
 
 }  // namespace
 
-GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::Device& device,
-                     const PreparedData& data, const Graph& graph, bool with_validation, const GpuRoom& room) {
-  device::Gpu& gpu = device.lanes->gpu();
+GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::GpuDevice& device, const PreparedData& data,
+                     const Graph& graph, bool with_validation, const GpuRoom& room) {
+  device::Gpu& gpu = device.gpu();
   gpu.make_current();
-  const Chooser chooser{job, communicator, device, data, graph};
+  const Chooser chooser{job, communicator, data, graph};
   const bool must = job.data.cache == SampleCache::device;
   std::vector<Candidate> all;
   if (job.data.cache != SampleCache::none) {
@@ -118,7 +117,7 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
     if (must) add_needs(needs, candidate);
   }
   const std::size_t free = gpu.free_memory();
-  exec::require_gpu_memory(device.gpu_place.text(), free, needs, job.batch_size / job.shards, room.workers);
+  exec::require_memory(device.setup().place.text(), free, needs, job.batch_size / job.shards, room.workers);
   if (!must && !all.empty()) chooser.fit(all, room, free);
   for (const Candidate& of : all) {
     if (!must && of.obstacle.empty()) add_needs(needs, of);
@@ -126,7 +125,7 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
   GpuData kept;
   kept.left = free - exec::bytes_of(needs);
   kept.summary = summary_of(all);
-  const auto kernels = make_gather_kernels(*device.module);
+  const auto kernels = make_gather_kernels(*device.setup().module);
   const int threads = job.data.threads > 0 ? job.data.threads : exec::most_loader_threads(communicator);
   exec::WorkerPool readers(threads);
   for (const Candidate& of : all) {

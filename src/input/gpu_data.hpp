@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/device.hpp"
-#include "exec/gpu_memory.hpp"
+#include "exec/gpu_device.hpp"
+#include "exec/memory_needs.hpp"
 #include "input/gpu_data_set.hpp"
 #include "input/prepared_data.hpp"
 
@@ -31,7 +31,7 @@ struct GpuRoom {
 
 /// Every rank calls it, each on a GPU, before anything of the needs is there. Throws Error(configuration), with a
 /// table, where they do not fit; and where the job says `cache: device`, also if the data cannot be kept there.
-[[nodiscard]] GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::Device& device,
+[[nodiscard]] GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::GpuDevice& device,
                                    const PreparedData& data, const Graph& graph, bool with_validation,
                                    const GpuRoom& room);
 

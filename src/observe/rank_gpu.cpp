@@ -23,11 +23,12 @@ std::string library_named() {
 
 RankGpu rank_gpu(const RankContext& run) {
   const std::string named = library_named();
-  if (named.empty() && !run.device.is_gpu()) return {};
+  const std::string bus = run.device.pci_bus();
+  if (named.empty() && bus.empty()) return {};
   const auto& communicator = run.communicator;
   RankGpu gpu;
-  gpu.device = run.device.is_gpu() ? run.device.gpu.pci_bus
-                                   : std::to_string(communicator.topology().local_rank(communicator.rank()));
+  gpu.computes = !bus.empty();
+  gpu.device = gpu.computes ? bus : std::to_string(communicator.topology().local_rank(communicator.rank()));
   gpu.library = telemetry::nvml::Library::load(named.empty() ? kNvml : named, gpu.problem);
   if (gpu.library && find_gpu(*gpu.library, gpu.device, gpu.problem) == nullptr) gpu.library.reset();
   return gpu;
@@ -58,15 +59,14 @@ void put(const std::string& text, std::array<char, Size>& cell) {
   std::copy_n(text.begin(), std::min(text.size(), Size - 1), cell.begin());
 }
 
-Row row_of(const exec::Device& device) {
-  const GpuInfo& gpu = device.gpu;
+Row row_of(const GpuInfo& gpu, int driver_cuda_version) {
   Row row;
   put(gpu.name, row.name);
   put(gpu.pci_bus, row.pci_bus);
   put(driver_version(), row.driver_version);
   row.memory_bytes = gpu.memory_bytes;
-  row.numbers = {
-      gpu.major, gpu.minor, gpu.multiprocessors, gpu.clock_mhz, gpu.memory_clock_mhz, device.driver_cuda_version};
+  row.numbers = {gpu.major,     gpu.minor,           gpu.multiprocessors,
+                 gpu.clock_mhz, gpu.memory_clock_mhz, driver_cuda_version};
   return row;
 }
 
@@ -121,8 +121,8 @@ std::string differences(const std::vector<GpuAndDriver>& ranks) {
   return text;
 }
 
-void emit_gpus(const RankContext& run) {
-  const Row mine = row_of(run.device);
+void emit_gpus(const RankContext& run, const GpuInfo& own, int driver_cuda_version) {
+  const Row mine = row_of(own, driver_cuda_version);
   std::vector<Row> all(static_cast<std::size_t>(run.communicator.size()));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                               {"GPUs of the ranks", 0, run.timeout()});

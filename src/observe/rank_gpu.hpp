@@ -15,6 +15,7 @@ namespace lockstep::observe {
 struct RankGpu {
   std::shared_ptr<const telemetry::nvml::Library> library;  ///< null: there is none to ask, or see `problem`
   std::string device;                                       ///< for nvml::find_gpu(), which finds it
+  bool computes = false;                                    ///< whether the rank does so on it
   std::string problem;
 };
 
@@ -26,8 +27,8 @@ struct RankGpu {
 /// "580.65.06", the version of this machine's driver, by the same library; empty: not known.
 [[nodiscard]] std::string driver_version();
 
-/// Emits one event for each rank's GPU. Every rank calls it, each on a GPU.
-void emit_gpus(const RankContext& run);
+/// Emits one event for each rank's GPU. Every rank calls it, with its own. `driver_cuda_version`: as in DriverFacts.
+void emit_gpus(const RankContext& run, const device::GpuInfo& own, int driver_cuda_version);
 
 struct GpuAndDriver {
   device::GpuInfo gpu;

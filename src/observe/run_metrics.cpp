@@ -13,7 +13,6 @@
 #include "comm/transport/recorded.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
-#include "device/peak_flops.hpp"
 #include "graph/cost.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/version.hpp"
@@ -127,7 +126,7 @@ void RunMetrics::serve(const RunFacts& facts, const RankGpu& gpu, const data::Lo
 }
 
 void RunMetrics::begin_rank(const RunFacts& facts) {
-  const auto& device = run_.device.info;
+  const auto& device = run_.device.info();
   const auto cost = cost_of(facts.graph);
   const int rank = run_.communicator.rank();
   const std::string& host = run_.communicator.topology().host_name(rank);
@@ -135,8 +134,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   counts_tokens_ = kind == SourceKind::text || kind == SourceKind::tokens;
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
-  peak_flops_ = run_.device.is_gpu() ? run_.device.peak_flops
-                                     : device::peak_flops(device.isa, device::cpu_hertz(), facts.workers);
+  peak_flops_ = run_.device.peak_flops(facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
   samples_a_shard_ = static_cast<double>(samples);
   workers_ = facts.workers;
@@ -179,6 +177,7 @@ void RunMetrics::begin_job(const RunFacts& facts) {
 
 void RunMetrics::open_gpu(const RankGpu& gpu) {
   if (!gpu.library) return;
+  computes_on_gpu_ = gpu.computes;
   std::string problem;  // reported when the run began
   gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, problem);
   if (gpu_) gpu_->describe(*metrics_);
@@ -241,7 +240,7 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
     throttled = throttled || metrics.get(Metric::gpu_throttled, i) > 0;
   }
   gpu_watch_.add({.utilization = metrics.get(Metric::gpu_utilization),
-                  .own = run_.device.is_gpu() ? (own - seconds_on_gpu_) / seconds : 0,
+                  .own = computes_on_gpu_ ? (own - seconds_on_gpu_) / seconds : 0,
                   .watts = metrics.get(Metric::gpu_power),
                   .shard_seconds = metrics.get(Metric::shard_compute),
                   .throttled = throttled});

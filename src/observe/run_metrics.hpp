@@ -109,6 +109,7 @@ class RunMetrics {
   std::unique_ptr<telemetry::GpuSample> gpu_;
   telemetry::GpuWatch gpu_watch_;
   Clock::time_point looked_ = Clock::now();
+  bool computes_on_gpu_ = false;
   double seconds_on_gpu_ = 0;  // when it was looked at last
   std::atomic<GpuCause> gpu_cause_{GpuCause::none};
   const data::Loader* loader_ = nullptr;

@@ -28,12 +28,13 @@ void Tracing::start(std::int64_t steps, std::size_t kernels) {
   began_ = agreed[2];
   kernels_ = kernels;
   first_clock_ = comm::clock_offset(run_.communicator, run_.timeout());
-  recorder_ = std::make_shared<TraceRecorder>(run_.device.profiler);
+  recorder_ = std::make_shared<TraceRecorder>(run_.device.profiler());
 }
 
 void Tracing::begin_recording() {
-  if (run_.device.profiler == nullptr || recording_) return;
-  const std::string problem = run_.device.profiler->start();
+  const auto profiler = run_.device.profiler();
+  if (profiler == nullptr || recording_) return;
+  const std::string problem = profiler->start();
   recording_ = problem.empty();
   if (!recording_) warn_of_gpu(problem);
 }
@@ -65,7 +66,7 @@ void Tracing::finish() {
   }
   recorder_.reset();
   if (std::exchange(recording_, false)) {
-    const auto recording = run_.device.profiler->stop();
+    const auto recording = run_.device.profiler()->stop();
     add_gpu_rows(recording, trace.spans);
     if (!recording.problem.empty()) warn_of_gpu(recording.problem);
   }

@@ -27,7 +27,7 @@ class GpuUpdater final : public Updater {
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   void fetch(Model& model) override;
   [[nodiscard]] exec::ModelValues values(const Model& model) const override {
-    return {model.parameters, model.states, parameters_};
+    return {model.parameters, model.states, exec::GpuParameters::view(parameters_)};
   }
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 

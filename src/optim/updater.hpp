@@ -14,6 +14,7 @@
 
 #include "exec/executor.hpp"
 #include "exec/gradient_layout.hpp"
+#include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"

@@ -13,9 +13,9 @@
 
 namespace lockstep::train {
 
-/// Whether all ranks must take the same: libraries choose on GPUs only, and `exact` may leave each its own.
+/// Whether all ranks must take the same: `exact` may leave each its own.
 [[nodiscard]] inline bool computes_alike(const Job& job, const exec::Device& device) {
-  return device.is_gpu() && job.exact == Exactness::required;
+  return device.chooses_algorithms() && job.exact == Exactness::required;
 }
 
 /// make(algorithms): an executor whose kernels take these algorithms; of none, the first that their libraries propose.

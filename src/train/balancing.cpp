@@ -82,7 +82,7 @@ std::vector<std::string> Balancing::hosts() const {
 }
 
 std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
-  std::string mine = run_.device.info.model;
+  std::string mine = run_.device.info().model;
   mine.resize(kNameWidth, '\0');
   std::string all(kNameWidth * static_cast<std::size_t>(run_.communicator.size()), '\0');
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),

@@ -43,8 +43,8 @@ class Balancing {
   /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
   [[nodiscard]] int workers() const { return workers_; }
 
-  /// No more shards than its memory can hold; else that of its host is asked.
-  void limit(int max_shards) { max_shards_ = max_shards; }
+  /// No more shards than its device's memory can hold; none: its host's memory is asked.
+  void limit(std::optional<int> max_shards) { max_shards_ = max_shards; }
   /// With `auto`: a better first assignment, from the record of a checkpoint of the same ranks, from earlier runs as a
   /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
   /// `workload`: workload_of() of the graph.

@@ -11,6 +11,7 @@
 #include "lockstep/error.hpp"
 #include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
+#include "train/gpu_backend.hpp"
 
 namespace lockstep::train {
 
@@ -131,8 +132,8 @@ device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const Rank
   return gpu;
 }
 
-exec::Device choose_device(const JobFile& job, Communicator& communicator) {
-  if (job.device != DeviceChoice::cuda) return exec::cpu_device();
+std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator) {
+  if (job.device != DeviceChoice::cuda) return std::make_unique<CpuBackend>();
   // A rank has more streams than the driver has ways to the GPU by default; those of one way wait for each other.
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const Topology& topology = communicator.topology();
@@ -152,18 +153,19 @@ exec::Device choose_device(const JobFile& job, Communicator& communicator) {
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);
   ops::add_gpu_kernels(*module, *kernels);
-  return {.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
-                   fmt::format("{}, driver for CUDA {}", module->libraries,
-                               device::cuda_version_text(facts.driver.cuda_version))},
-          .lanes = std::make_shared<device::GpuLanes>(device::make_gpu(*module, gpu.ordinal, named)),
-          .gpu_kernels = std::move(kernels),
-          .graphs = job.cuda_graphs,
-          .gpu = gpu,
-          .driver_cuda_version = facts.driver.cuda_version,
-          .module = module,
-          .gpu_place = named,
-          .peak_flops = device::peak_flops(gpu, job.precision),
-          .profiler = device::make_profiler(*module)};
+  return std::make_unique<GpuBackend>(exec::GpuSetup{
+      .info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
+               fmt::format("{}, driver for CUDA {}", module->libraries,
+                           device::cuda_version_text(facts.driver.cuda_version))},
+      .gpu = device::make_gpu(*module, gpu.ordinal, named),
+      .kernels = std::move(kernels),
+      .graphs = job.cuda_graphs,
+      .facts = gpu,
+      .driver_cuda_version = facts.driver.cuda_version,
+      .module = module,
+      .place = named,
+      .peak_flops = device::peak_flops(gpu, job.precision),
+      .profiler = device::make_profiler(*module)});
 }
 
 }  // namespace lockstep::train

@@ -1,14 +1,15 @@
 // Which device a rank computes on: `device` and `devices` of the job against what this host has.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "device/gpu/driver.hpp"
-#include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/job.hpp"
+#include "train/backend.hpp"
 
 namespace lockstep::train {
 
@@ -41,8 +42,8 @@ struct RankPlace {
 /// cannot do what the job says, Error(usage) where it has too many ranks.
 [[nodiscard]] device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const RankPlace& place);
 
-/// What this rank computes on: the CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
+/// What this rank trains with: its CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
 /// call it together.
-[[nodiscard]] exec::Device choose_device(const JobFile& job, Communicator& communicator);
+[[nodiscard]] std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator);
 
 }  // namespace lockstep::train

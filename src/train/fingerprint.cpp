@@ -82,7 +82,7 @@ std::string hash_of_kernels(const exec::Device& device, DType precision) {
   OpRegistry ops;
   ops::add_built_in(ops);
   Graph graph = probe(ops);
-  if (precision == DType::bf16 && device.info.multiplies_bf16) set_precision(graph, precision);
+  if (precision == DType::bf16 && device.info().multiplies_bf16) set_precision(graph, precision);
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, device, pool, kSeed);
   ProbeSource source;
@@ -112,12 +112,11 @@ std::string digest_of(const std::vector<std::string>& algorithms) {
 }
 
 Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
-  const auto& info = device.info;
   return {.kernels = hash_of_kernels(device, precision),
-          .libraries = device.is_gpu() ? fmt::format("{}, {}", info.model, info.libraries) : info.libraries,
+          .libraries = device.fingerprint(),
           .version = std::string(version()),
           .builds = library_builds(),
-          .instructions = info.isa};
+          .instructions = device.info().isa};
 }
 
 namespace {

@@ -42,7 +42,7 @@ std::string hash_of_first_shard(const RunContext& run, const input::PreparedData
 
 double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                            const exec::ExecutorOptions& how, checkpoint::Progress& progress) {
-  if (run.job.exact == Exactness::never || run.device.is_gpu()) return 0;
+  if (run.job.exact == Exactness::never || !run.device.has_memory_to_spare()) return 0;
   const auto start = Clock::now();
   const ActivityScope activity(comm::recorder_of(run.communicator).get(), "first shard", 0);
   const std::string hash = hash_of_first_shard(run, data, graph, how);

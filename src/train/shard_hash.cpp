@@ -3,9 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/reduce/all_reduce_gpu.hpp"
 #include "core/digest.hpp"
-#include "device/device.hpp"
 
 namespace lockstep::train {
 
@@ -21,49 +19,24 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
   return block;
 }
 
-/// The sums of one shard's gradients, where the device has them.
-class OneShardReducer {
- public:
-  OneShardReducer(const exec::Device& device, const comm::BucketLayout& layout) {
-    if (device.is_gpu()) {
-      auto gpu = std::make_unique<comm::GpuAllReduce>(*communicator_, layout, comm::ReducerOptions{},
-                                                      device.lanes->gpu(), nullptr);
-      on_gpu_ = gpu.get();
-      reducer_ = std::move(gpu);
-    } else {
-      reducer_ = comm::make_reducer(*communicator_, layout);
-    }
-  }
-  comm::GradientReducer& operator*() { return *reducer_; }
-  [[nodiscard]] std::vector<float> sums(int bucket) const {
-    if (on_gpu_ != nullptr) return on_gpu_->fetch(bucket);
-    const auto sums = reducer_->reduced(bucket);
-    return {sums.begin(), sums.end()};
-  }
-
- private:
-  std::unique_ptr<Communicator> communicator_ = make_single_communicator();
-  std::unique_ptr<comm::GradientReducer> reducer_;
-  comm::GpuAllReduce* on_gpu_ = nullptr;
-};
-
 }  // namespace
 
 std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device, std::uint64_t seed,
                           exec::InputSource& source, float loss_scale) {
   const auto layout = exec::make_gradient_layout(executor.program(), kBucketBytes);
-  OneShardReducer reducer(device, exec::bucket_layout(layout, 1));
+  const auto alone = make_single_communicator();
+  const auto reducer = device.make_reducer(*alone, exec::bucket_layout(layout, 1), {});
   const auto parameters = first_values(graph, graph.parameters, seed);
   const auto states = first_values(graph, graph.states, seed);
   executor.use({parameters, states});
   const std::vector<int> shards = {0};
-  (*reducer).begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
-  const double loss = executor.train({shards, loss_scale}, 0, source, layout, *reducer).at(0).loss;
-  (*reducer).finish();
+  reducer->begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
+  const double loss = executor.train({0, shards, loss_scale}, source, layout, *reducer).at(0).loss;
+  reducer->finish();
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&loss, 1)));
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
-    const std::vector<float> sums = reducer.sums(static_cast<int>(b));
+    const std::vector<float> sums = reducer->fetch(static_cast<int>(b));
     const auto& bucket = layout.buckets[b];
     for (auto i = static_cast<std::size_t>(bucket.first_slot); i < static_cast<std::size_t>(bucket.last_slot); ++i) {
       const auto first = static_cast<std::size_t>(layout.slots[i].offset);  // the gaps between slots are left out

@@ -14,13 +14,11 @@
 #include "exec/thread_counts.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/error.hpp"
-#include "optim/cpu_updater.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/agreed_algorithms.hpp"
 #include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/first_shard.hpp"
-#include "train/gpu_step.hpp"
 #include "train/job_graph.hpp"
 #include "train/known_speeds.hpp"
 #include "train/start_check.hpp"
@@ -50,8 +48,8 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
       registries_(registries),
       options_(options),
       sinks_(options.sink == nullptr ? 0 : 1, options.sink),
-      device_(choose_device(job, communicator)),
-      context_{{job_, canonical_, communicator_, device_, sinks_}, registries_, options_},
+      backend_(choose_backend(job, communicator)),
+      context_{{job_, canonical_, communicator_, backend_->device(), sinks_}, registries_, options_},
       start_(Clock::now()),
       data_(input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, own,
                                 {.communicator = &communicator})),
@@ -72,7 +70,7 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
       compare_first_shard(context_, data_, graph_, how_to_execute(executor_->algorithms()), progress_);
   layout_ = exec::make_gradient_layout(executor_->program(), job.bucket_bytes);
   bucket_layout_ = exec::bucket_layout(layout_, job.shards);
-  bucket_layout_.spread_owners = !context_.device.is_gpu();
+  bucket_layout_.spread_owners = context_.device.spreads_owners();
   make_step();
   model_ = updater_->make_model(job.seed);
   checkpointing_ = std::make_unique<Checkpointing>(context_);
@@ -101,10 +99,10 @@ exec::ExecutorOptions Training::how_to_execute(const std::vector<std::string>& a
 
 void Training::make_executor() {
   const auto make = [&](const std::vector<std::string>& algorithms) {
-    return std::make_unique<exec::Executor>(graph_, Mode::training, device_, *pool_, job_.seed,
+    return std::make_unique<exec::Executor>(graph_, Mode::training, context_.device, *pool_, job_.seed,
                                             how_to_execute(algorithms));
   };
-  executor_ = computes_alike(job_, device_) ? make_with_algorithms_of_first_rank(communicator_, make) : make({});
+  executor_ = computes_alike(job_, context_.device) ? make_with_algorithms_of_first_rank(communicator_, make) : make({});
 }
 
 void Training::make_step() {
@@ -119,27 +117,22 @@ void Training::make_step() {
   const comm::ReducerOptions options{.exact = job_.exact != Exactness::never,
                                      .timeout = context_.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(graph_.metrics.size())};
-  if (device_.is_gpu()) {
-    GpuStep step = make_gpu_step(context_, setup, bucket_layout_, options);
-    reducer_ = std::move(step.reducer);
-    updater_ = std::move(step.updater);
-  } else {
-    reducer_ = comm::make_reducer(communicator_, bucket_layout_, options);
-    updater_ = std::make_unique<optim::CpuUpdater>(setup, *reducer_, *pool_);
-  }
+  auto step = backend_->make_step(context_, setup, bucket_layout_, options, *pool_);
+  reducer_ = std::move(step.reducer);
+  updater_ = std::move(step.updater);
 }
 
 void Training::put_model() {
-  if (device_.is_gpu()) {
-    const auto own = static_cast<int>(balancing_.own_shards().size());
-    auto needs = gpu_needs(context_, *updater_, model_, *executor_, bucket_layout_, own, pool_->size());
-    if (validation_->wanted()) needs.push_back(Validation::gpu_needs(graph_, pool_->size()));
-    gpu_data_ =
-        input::put_gpu_data(job_, communicator_, device_, data_, graph_, validation_->wanted(), {needs, pool_->size()});
-    balancing_.limit(most_gpu_shards(bucket_layout_, own, communicator_.size(), pool_->size(), gpu_data_.left));
-    executor_->fill_inputs(gpu_data_.train);
-    validation_->fill_inputs(gpu_data_.validation);
-  }
+  placed_data_ = backend_->place_data(context_, data_, graph_,
+                                      {.executor = *executor_,
+                                       .updater = *updater_,
+                                       .model = model_,
+                                       .layout = bucket_layout_,
+                                       .shards = static_cast<int>(balancing_.own_shards().size()),
+                                       .evaluates = validation_->wanted()});
+  balancing_.limit(placed_data_.max_shards);
+  executor_->fill_inputs(placed_data_.train);
+  validation_->fill_inputs(placed_data_.validation);
   updater_->begin(model_);
   executor_->use(updater_->values(model_));
 }
@@ -168,7 +161,7 @@ void Training::make_loader() {
   options.threads = job_.data.threads;
   options.depth = job_.data.depth;
   options.max_threads = exec::most_loader_threads(communicator_);
-  options.drawn = gpu_data_.train != nullptr;
+  options.drawn = placed_data_.train != nullptr;
   loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(*data_.train, true), options);
   use_shares(options.first_step);
   source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, comm::recorder_of(communicator_));
@@ -228,18 +221,19 @@ void Training::step() {
 }
 
 // What this rank computes in this step. Its inputs are on their way since the steps before.
-exec::Plan Training::feed() {
+exec::TrainStep Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / targets_in_mean_ : 1;
   reducer_->begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignment());
   bytes_by_formula_ += bytes_of_step_;
-  return {balancing_.own_shards(), static_cast<float>(last_.gradient_scale)};
+  return {static_cast<std::uint64_t>(progress_.step), balancing_.own_shards(),
+          static_cast<float>(last_.gradient_scale)};
 }
 
 // Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
-const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::Plan& work) {
+const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
-  const auto& losses = executor_->train(work, step.number(), *source_, layout_, *reducer_);
+  const auto& losses = executor_->train(work, *source_, layout_, *reducer_);
   balancing_.computed(*executor_, layout_);
   return losses;
 }

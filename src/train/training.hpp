@@ -14,13 +14,13 @@
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "exec/step_scalars.hpp"
-#include "input/gpu_data.hpp"
 #include "input/loader_source.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
 #include "optim/learning_rate.hpp"
 #include "optim/updater.hpp"
+#include "train/backend.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
 #include "train/checkpointing.hpp"
@@ -47,8 +47,8 @@ class Training {
   void start_observers();
 
   void step();
-  [[nodiscard]] exec::Plan feed();
-  const std::vector<exec::ShardScalars>& compute(observe::StepScope& step, const exec::Plan& work);
+  [[nodiscard]] exec::TrainStep feed();
+  const std::vector<exec::ShardScalars>& compute(observe::StepScope& step, const exec::TrainStep& work);
   [[nodiscard]] exec::StepSums reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses);
   void update(observe::StepScope& step, const exec::StepSums& sums);
   void observe(const observe::StepScope& step, const exec::StepSums& sums);
@@ -77,7 +77,7 @@ class Training {
   const Registries& registries_;
   TrainerOptions options_;
   std::vector<events::Sink*> sinks_;  ///< that get the events, on rank 0
-  exec::Device device_;
+  std::unique_ptr<Backend> backend_;
   RunContext context_;
   Clock::time_point start_, loop_start_;
 
@@ -98,7 +98,7 @@ class Training {
   optim::Model model_;
   checkpoint::Progress progress_;
   std::unique_ptr<Checkpointing> checkpointing_;
-  input::GpuData gpu_data_;
+  PlacedData placed_data_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<input::LoaderSource> source_;
   std::unique_ptr<Validation> validation_;

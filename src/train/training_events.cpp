@@ -6,19 +6,13 @@
 #include <array>
 
 #include "config/config.hpp"
-#include "device/device.hpp"
 #include "lockstep/version.hpp"
-#include "observe/rank_gpu.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
 namespace lockstep::train {
 
 namespace {
-
-constexpr const char* kNotSeenOnGpus =
-    "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
-    "device: cpu (docs/gpu.md)";
 
 /// `total` seconds as phases that do not overlap: workers wait for input while the main thread is in `compute`.
 std::map<std::string, double> shared_out(std::map<std::string, double> phases, double data_wait, double total) {
@@ -35,7 +29,7 @@ std::map<std::string, double> shared_out(std::map<std::string, double> phases, d
 }  // namespace
 
 void Training::emit_start() const {
-  const auto& device = device_.info;
+  const auto& device = context_.device.info();
   events::Start event{.job = job_.name,
                       .ranks = communicator_.size(),
                       .threads = pool_->size(),
@@ -61,13 +55,10 @@ void Training::emit_start() const {
   if (auto shards = config::explain_shards(job_, catalogue_of(registries_)); !shards.empty()) {
     event.shards_chosen = std::move(shards);
   }
-  if (!gpu_data_.summary.empty()) event.inputs = gpu_data_.summary;
+  if (!placed_data_.report.empty()) event.inputs = placed_data_.report;
   if (!data_.indexes.empty()) event.index = data_.was_cached() ? "cached" : "made";
   context_.emit(event);
-  if (device_.is_gpu()) {
-    observe::emit_gpus(context_);
-    context_.warn(kNotSeenOnGpus);
-  }
+  backend_->emit_devices(context_);
   for (const auto& message : data_.warnings()) context_.warn(message);
 }
 

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "exec/gpu_worker.hpp"
-#include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
@@ -22,10 +20,6 @@ bool is_better(double value, double than, bool higher) {
 Validation::Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                        exec::WorkerPool& pool, bool lowered)
     : run_(run), data_(data), graph_(graph), pool_(pool), lowered_(lowered) {}
-
-exec::MemoryNeed Validation::gpu_needs(const Graph& graph, int workers) {
-  return {input::kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), workers};
-}
 
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;

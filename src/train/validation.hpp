@@ -5,7 +5,6 @@
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
-#include "exec/gpu_memory.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/prepared_data.hpp"
 #include "train/balancing.hpp"
@@ -20,8 +19,6 @@ class Validation {
   Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, exec::WorkerPool& pool,
              bool lowered);
 
-  /// Memory of a GPU that evaluations take beside what training does; activations are in one block.
-  [[nodiscard]] static exec::MemoryNeed gpu_needs(const Graph& graph, int workers);
   /// What makes the inputs on a GPU, where the set is there.
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// The job has a validation set and does not say `evaluate: never`.

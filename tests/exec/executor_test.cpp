@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include "allocation_counter.hpp"
+#include "exec/cpu_device.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 
@@ -71,7 +72,7 @@ struct Bench {
   explicit Bench(int workers, Graph (*make)(const OpRegistry&) = small_net) : pool(workers) {
     ops::add_built_in(registry);
     graph = make(registry);
-    executor = std::make_unique<Executor>(graph, Mode::training, cpu_device(), pool, 1);
+    executor = std::make_unique<Executor>(graph, Mode::training, device, pool, 1);
     layout = make_gradient_layout(executor->program(), 4096);
     comm::BucketLayout bucket_layout{.shards = kShards};
     for (const auto& bucket : layout.buckets) {
@@ -88,11 +89,12 @@ struct Bench {
   Allocations step(std::uint64_t number) {
     reducer->begin_step(number, assignment);
     const Allocations before = allocations();
-    (void)executor->train({assignment.shards_of_rank[0]}, number, source, layout, *reducer);
+    (void)executor->train({number, assignment.shards_of_rank[0]}, source, layout, *reducer);
     reducer->finish();
     const Allocations after = allocations();
     return {.all = after.all - before.all, .large = after.large - before.large};
   }
+  CpuDevice device;
   WorkerPool pool;
   OpRegistry registry;
   Graph graph;
@@ -126,7 +128,7 @@ TEST(Executor, ScalarsAreSumsOverTheShard) {
   Bench bench(2);
   bench.reducer->begin_step(0, bench.assignment);
   const auto& results =
-      bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.reducer);
+      bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.layout, *bench.reducer);
   bench.reducer->finish();
   ASSERT_EQ(results.size(), 8u);
   for (const auto& shard : results) {
@@ -146,7 +148,7 @@ TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
   }
   const auto reduced = [&](float scale) {
     bench.reducer->begin_step(0, bench.assignment);
-    const auto& results = bench.executor->train({bench.assignment.shards_of_rank[0], scale}, 0, bench.source,
+    const auto& results = bench.executor->train({0, bench.assignment.shards_of_rank[0], scale}, bench.source,
                                                 bench.layout, *bench.reducer);
     bench.reducer->finish();
     std::vector<std::vector<float>> slots;
@@ -176,7 +178,7 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   bench.source.fail_at = 5;
   bench.reducer->begin_step(0, bench.assignment);
   EXPECT_THROW(
-      (void)bench.executor->train({bench.assignment.shards_of_rank[0]}, 0, bench.source, bench.layout, *bench.reducer),
+      (void)bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.layout, *bench.reducer),
       std::runtime_error);
 }
 

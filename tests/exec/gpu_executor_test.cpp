@@ -6,8 +6,11 @@
 #include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
+#include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
-#include "exec/gpu_memory.hpp"
+#include "exec/gpu_device.hpp"
+#include "exec/input_filler.hpp"
+#include "exec/memory_needs.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
@@ -128,11 +131,14 @@ struct GpuBench {
     ops::add_built_in(registry);
   }
 
-  Device gpu() {
-    return {.info = {DeviceKind::cuda, "a fake", "sm_00", "none"},
-            .lanes = std::make_shared<device::GpuLanes>(fake),
-            .gpu_kernels = checked_kernels(registry),
-            .gpu_place = {"node7", 0, "GPU 0 (a fake)"}};
+  GpuDevice gpu(bool graphs = true) {
+    GpuSetup setup;
+    setup.info = {DeviceKind::cuda, "a fake", "sm_00", "none"};
+    setup.gpu = fake;
+    setup.kernels = checked_kernels(registry);
+    setup.graphs = graphs;
+    setup.place = {"node7", 0, "GPU 0 (a fake)"};
+    return GpuDevice(setup);
   }
 
   // Three steps of training, between which parameters change, and an evaluation after each.
@@ -149,7 +155,7 @@ struct GpuBench {
     }
     const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
     const auto communicator = make_single_communicator();
-    const auto reducer = make_reducer(device, *communicator, bucket_layout(layout, kGpuShards));
+    const auto reducer = device.make_reducer(*communicator, bucket_layout(layout, kGpuShards), {});
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
     training.use({parameters, states});
     EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
@@ -158,13 +164,13 @@ struct GpuBench {
     Results results;
     for (std::uint64_t step = 0; step < 3; ++step) {
       reducer->begin_step(step, assignment);
-      for (const auto& shard : training.train({assignment.shards_of_rank[0]}, step, source, layout, *reducer)) {
+      for (const auto& shard : training.train({step, assignment.shards_of_rank[0]}, source, layout, *reducer)) {
         results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
       }
       reducer->finish();
-      if (device.is_gpu()) fake->wait(dynamic_cast<comm::GpuAllReduce&>(*reducer).whole());
       for (std::size_t s = 0; s < layout.slots.size(); ++s) {
-        const auto sum = reducer->reduced(layout.slots[s].bucket)
+        const auto reduced = reducer->fetch(layout.slots[s].bucket);
+        const auto sum = std::span(reduced)
                              .subspan(static_cast<std::size_t>(layout.slots[s].offset),
                                       static_cast<std::size_t>(training.program().slots[s].elements));
         const FilterSizes order = order_of(training, training.program().slots[s]);
@@ -188,12 +194,6 @@ struct GpuBench {
     if (slot.kind != Slot::Kind::gradient) return {};
     const Value& value = executor.graph().at(executor.graph().parameters[static_cast<std::size_t>(slot.target)]);
     return value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
-  }
-
-  std::unique_ptr<comm::GradientReducer> make_reducer(const Device& device, Communicator& communicator,
-                                                      const comm::BucketLayout& layout) {
-    if (!device.is_gpu()) return comm::make_reducer(communicator, layout);
-    return std::make_unique<comm::GpuAllReduce>(communicator, layout, comm::ReducerOptions{}, *fake, nullptr);
   }
 
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
@@ -225,7 +225,7 @@ struct GpuBench {
 }  // namespace
 
 TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
-  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(CpuDevice(), 1, kOneBucket);
   EXPECT_GT(expected.gradients.size(), 1000U);
   for (const int workers : {1, 2}) {
     for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
@@ -238,20 +238,18 @@ TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
 // Kernels are put one by one at first, then recorded, and then launched as a graph for each bucket: for other samples,
 // other masks of dropout and, in evaluations, after the parameters' values have changed.
 TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
-  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(CpuDevice(), 1, kOneBucket);
   for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
     GpuBench with, without;
     EXPECT_TRUE(with.run(with.gpu(), 1, bucket_bytes) == expected);
-    Device device = without.gpu();
-    device.graphs = false;
-    EXPECT_TRUE(without.run(device, 1, bucket_bytes) == expected);
+    EXPECT_TRUE(without.run(without.gpu(false), 1, bucket_bytes) == expected);
     EXPECT_GT(with.fake->graphs_launched(), 20U);
     EXPECT_EQ(without.fake->graphs_launched(), 0U);
   }
 }
 
 TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
-  const Results expected = GpuBench().run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench().run(CpuDevice(), 1, kOneBucket);
   for (const int workers : {1, 2}) {
     GpuBench bench;
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, true) == expected) << workers;
@@ -260,8 +258,8 @@ TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
 
 // What is in low precision is cast on the GPU, around kernels for float32, and weights are read from their copies.
 TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
-  const Results wide = GpuBench().run(cpu_device(), 1, kOneBucket);
-  const Results expected = GpuBench(DType::bf16).run(cpu_device(), 1, kOneBucket);
+  const Results wide = GpuBench().run(CpuDevice(), 1, kOneBucket);
+  const Results expected = GpuBench(DType::bf16).run(CpuDevice(), 1, kOneBucket);
   EXPECT_FALSE(expected == wide);
   for (const int workers : {1, 2}) {
     GpuBench bench(DType::bf16);
@@ -271,7 +269,7 @@ TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
 
 // On GPUs gelu and the linear layers around it are two ops, not three.
 TEST(GpuExecutor, FusedGeluChangesNoBit) {
-  const Results expected = GpuBench(DType::f32, gelu_net).run(cpu_device(), 1, kOneBucket);
+  const Results expected = GpuBench(DType::f32, gelu_net).run(CpuDevice(), 1, kOneBucket);
   for (const int workers : {1, 2}) {
     GpuBench bench(DType::f32, gelu_net);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
@@ -282,7 +280,7 @@ TEST(GpuExecutor, FusedGeluChangesNoBit) {
 TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
   GpuBench first(DType::bf16, gelu_net);
   const Results expected = first.run(first.gpu(), 1, kOneBucket);
-  EXPECT_FALSE(expected == GpuBench(DType::bf16, gelu_net).run(cpu_device(), 1, kOneBucket));
+  EXPECT_FALSE(expected == GpuBench(DType::bf16, gelu_net).run(CpuDevice(), 1, kOneBucket));
   for (const int workers : {1, 2}) {
     GpuBench bench(DType::bf16, gelu_net);
     EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets) == expected) << workers;
@@ -295,8 +293,9 @@ TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
     Graph graph = gelu_net(bench.registry, End::loss);
     set_precision(graph, precision);
     WorkerPool pool(1);
-    const Executor fused(graph, Mode::training, bench.gpu(), pool, 1);
-    const Executor apart(graph, Mode::training, bench.gpu(), pool, 1, {.lowered = false});
+    const GpuDevice device = bench.gpu();
+    const Executor fused(graph, Mode::training, device, pool, 1);
+    const Executor apart(graph, Mode::training, device, pool, 1, {.lowered = false});
     EXPECT_LT(fused.program().instructions.size(), apart.program().instructions.size());
     EXPECT_LE(fused.program().arena_bytes, apart.program().arena_bytes) << name_of(precision);
   }
@@ -330,10 +329,12 @@ TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {
 
 TEST(GpuExecutor, NamesAnOpWithoutAKernel) {
   GpuBench bench;
-  Device device = bench.gpu();
-  auto kernels = std::make_shared<OpRegistry>();
+  const auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);
-  device.gpu_kernels = kernels;
+  GpuSetup setup;
+  setup.gpu = bench.fake;
+  setup.kernels = kernels;
+  const GpuDevice device(setup);
   WorkerPool pool(1);
   try {
     const Executor executor(net(bench.registry, End::loss), Mode::training, device, pool, 1);
@@ -350,9 +351,9 @@ TEST(GpuMemory, IsATableWithWhatToChange) {
   const std::vector<MemoryNeed> needs = {{"parameters and states", std::size_t{600} << 20, 1},
                                          {"activations", std::size_t{3} << 30, 2},
                                          {"data: train", std::size_t{1} << 20, 1, "data.cache: memory"}};
-  require_gpu_memory("node7, rank 0, GPU 0", std::size_t{7} << 30, needs, 16, 2);
+  require_memory("node7, rank 0, GPU 0", std::size_t{7} << 30, needs, 16, 2);
   try {
-    require_gpu_memory("node7, rank 0, GPU 0", std::size_t{6} << 30, needs, 16, 2);
+    require_memory("node7, rank 0, GPU 0", std::size_t{6} << 30, needs, 16, 2);
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),

@@ -13,6 +13,7 @@
 #include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "device/gpu/gpu_block.hpp"
+#include "exec/cpu_device.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "graph/weight_order.hpp"
@@ -77,7 +78,7 @@ class UpdaterBench {
     graph_ = updater_net(registry_, width);
     set_precision(graph_, precision);
     graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
-    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, exec::cpu_device(), pool_, 1);
+    executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, pool_, 1);
     layout_ = exec::make_gradient_layout(executor_->program(), 8192);
   }
 
@@ -126,10 +127,10 @@ class UpdaterBench {
   void expect_copies(GpuUpdater& updater) const {
     Model model = updater.make_model(7);
     updater.fetch(model);
-    const auto on_gpu = updater.values(model).on_gpu;
+    const auto on_gpu = updater.values(model).placed;
     for (std::size_t i = 0; i < model.parameters.size(); ++i) {
       const bool copied = is_low_precision(precision_) && model.parameters.shape(i).size() > 1;
-      const std::byte* const copy = on_gpu->copies().at(i);
+      const void* const copy = on_gpu->low_precision.at(i);
       ASSERT_EQ(copy != nullptr, copied) << model.parameters.name(i);
       if (!copied) continue;
       std::vector<std::uint16_t> expected(model.parameters.at(i).size());
@@ -221,6 +222,7 @@ class UpdaterBench {
   DType precision_;
   OpRegistry registry_;
   Graph graph_, graph_on_gpu_;
+  exec::CpuDevice device_;
   exec::WorkerPool pool_{1};
   std::unique_ptr<exec::Executor> executor_;
   exec::GradientLayout layout_;

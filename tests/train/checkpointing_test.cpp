@@ -9,6 +9,7 @@
 #include "checkpoint/faulty_files.hpp"
 #include "checkpoint/support.hpp"
 #include "config/config.hpp"
+#include "exec/cpu_device.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
@@ -61,7 +62,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   const auto alone = make_single_communicator();
   TrainerOptions options;
   std::vector<events::Sink*> sinks = {&warnings};
-  const exec::Device device = exec::cpu_device();
+  const exec::CpuDevice device;
   const optim::Model model = small_model(registries);
   {
     Checkpointing checkpointing({{job, canonical, *alone, device, sinks}, registries, options}, disk.files);

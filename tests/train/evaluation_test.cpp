@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "exec/cpu_device.hpp"
 #include "train/job_graph.hpp"
 #include "train/napping_relu.hpp"
 #include "train/small_run.hpp"
@@ -43,7 +44,7 @@ struct Rank {
     }
     options.shard_samples = job.batch_size / job.shards;
     evaluation = std::make_unique<train::Evaluation>(graph, *data.validation, data.pipeline(*data.validation, false),
-                                                     communicator, exec::cpu_device(), pool, options);
+                                                     communicator, device, pool, options);
   }
   Metrics run() { return evaluation->run({parameters, states}, 1); }
 
@@ -52,6 +53,7 @@ struct Rank {
   input::PreparedData data;
   Graph graph;
   exec::TensorBlock parameters, states;
+  exec::CpuDevice device;
   exec::WorkerPool pool;
   std::unique_ptr<train::Evaluation> evaluation;
 };

@@ -59,8 +59,7 @@ class GpuAllReduce final : public RankReducer {
   /// What reads reduced() has been enqueued on this stream: the next step may write it after that.
   void release(Stream stream) { gpu_.record(released_, stream); }
 
-  /// A copy of reduced() for the host. After finish().
-  [[nodiscard]] std::vector<float> fetch(int bucket) const;
+  [[nodiscard]] std::vector<float> fetch(int bucket) const override;
 
   /// The most bytes on the GPU of a rank with `shards` of the layout's shards, computed by `workers` at a time in their
   /// order.

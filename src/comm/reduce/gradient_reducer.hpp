@@ -17,7 +17,7 @@
 
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/reduce/slices.hpp"
-#include "device/gpu/gpu.hpp"
+#include "device/stream.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep {
@@ -54,22 +54,31 @@ struct GradientBuffer {
   bool add = false;  ///< the sum of its sibling stands there, to be added to: saves a pass over the memory
   /// On a GPU (GpuAllReduce), where `memory` is. The stream that writes it waits for `free` before, and records
   /// `written` after, before ready() is called.
-  device::Gpu::Event free{}, written{};
+  device::Event free{}, written{};
 };
 
-class GradientReducer {
+/// Who takes the gradients of shards. By any thread, in any order.
+class GradientSink {
  public:
-  virtual ~GradientReducer() = default;
+  virtual ~GradientSink() = default;
+  /// Once for a shard and bucket in a step.
+  [[nodiscard]] virtual GradientBuffer buffer(int shard, int bucket) = 0;
+  /// The gradient is in its buffer. It may take a while: siblings are added.
+  virtual void ready(int shard, int bucket) = 0;
+};
+
+class GradientReducer : public GradientSink {
+ public:
   /// By the main thread, before the workers start.
   virtual void begin_step(std::uint64_t step, const ShardAssignment& assignment) = 0;
-  /// By any thread, once for a shard and bucket in a step.
-  [[nodiscard]] virtual GradientBuffer buffer(int shard, int bucket) = 0;
-  /// The gradient stands in its buffer. By any thread, in any order; adds siblings, so it may take a while.
-  virtual void ready(int shard, int bucket) = 0;
   /// Waits for every slice of every bucket. By the main thread, after its workers have called ready().
   virtual void finish() = 0;
   /// The sum over all shards, after finish(). On a GPU it is there when GpuAllReduce::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
+  /// A copy of it in the host's memory, which waits until it is there.
+  [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {
+    return {reduced(bucket).begin(), reduced(bucket).end()};
+  }
   /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. `rank_values`: as
   /// many from each rank. By the main thread, between begin_step and the next one; as often as wanted.
   [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,

@@ -1,6 +1,7 @@
 // How long this communicator takes to add gradients: the reducer that trains, and the library's own all-reduce.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,8 @@ struct ReduceDevice {
   device::Gpu* gpu = nullptr;
   std::function<std::unique_ptr<GpuTransport>()> make_transport;  ///< of a GPU; called where there are several ranks
 };
+
+inline constexpr std::chrono::seconds kBenchTimeout{60};  ///< for which ranks that are timed wait for each other
 
 /// From "every rank's last shard is computed" to "every rank has the sum", `rounds` times after two that do not count.
 /// Throws Error(internal) where a sum is wrong. All ranks call it.

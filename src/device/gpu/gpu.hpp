@@ -12,6 +12,7 @@
 #include <string>
 
 #include "device/cast.hpp"
+#include "device/stream.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep {
@@ -34,8 +35,8 @@ class GpuGraph {
 
 class Gpu {
  public:
-  enum class Stream : std::uint32_t {};
-  enum class Event : std::uintptr_t {};
+  using Stream = device::Stream;
+  using Event = device::Event;
 
   Gpu() = default;
   Gpu(const Gpu&) = delete;

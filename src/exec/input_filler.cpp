@@ -1,4 +1,4 @@
-#include "exec/input_source.hpp"
+#include "exec/input_filler.hpp"
 
 namespace lockstep::exec {
 

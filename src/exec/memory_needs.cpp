@@ -1,4 +1,4 @@
-#include "exec/gpu_memory.hpp"
+#include "exec/memory_needs.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,7 +35,7 @@ std::size_t bytes_of(const std::vector<MemoryNeed>& needs) {
   return sum;
 }
 
-void require_gpu_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
+void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
                         std::int64_t shard_samples, int workers) {
   const std::size_t sum = bytes_of(needs);
   if (sum <= free) return;

@@ -1,0 +1,31 @@
+// CpuDevice: a rank computes on its host's CPU. Kernels run on the thread that calls them, and the model and the gradients
+// are in the host's memory.
+#pragma once
+
+#include "exec/device.hpp"
+
+namespace lockstep::exec {
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(device::DeviceInfo info = device::cpu_info()) : Device(std::move(info)) {}
+
+  [[nodiscard]] Graph lower(const Graph& graph, bool passes) const override;
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const override;
+  [[nodiscard]] std::shared_ptr<WorkerStream> stream(int worker) const override;
+  [[nodiscard]] std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
+                                                    std::shared_ptr<const InputFiller> filler) const override;
+  [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
+                                                             const TensorBlock& states) const override;
+  [[nodiscard]] std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
+                                                                    comm::BucketLayout layout,
+                                                                    comm::ReducerOptions options) const override;
+  [[nodiscard]] ScratchBuffer make_scratch(std::int64_t elements) const override;
+  [[nodiscard]] std::string name() const override { return info_.model + ", " + info_.isa; }
+  [[nodiscard]] int default_workers(int cores) const override { return cores; }
+  [[nodiscard]] double peak_flops(int workers) const override;
+  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator) const override;
+  [[nodiscard]] std::string all_reduce_library() const override { return "MPI"; }
+};
+
+}  // namespace lockstep::exec

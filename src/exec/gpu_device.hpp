@@ -1,0 +1,102 @@
+// GpuDevice: a rank computes on one GPU. Workers are streams; the model and the gradients stay in its memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "device/gpu/cuda_module.hpp"
+#include "device/gpu/driver.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_arena.hpp"
+#include "device/gpu/gpu_place.hpp"
+#include "device/gpu/gpu_profiler.hpp"
+#include "exec/device.hpp"
+#include "exec/memory_needs.hpp"
+#include "exec/worker_stream.hpp"
+
+namespace lockstep::exec {
+
+struct GpuSetup {
+  device::DeviceInfo info;
+  std::shared_ptr<device::Gpu> gpu;
+  std::shared_ptr<const OpRegistry> kernels;             ///< the CUDA module's, for the built-in ops
+  bool graphs = true;                                    ///< kernels are launched in graphs, not one by one
+  device::GpuInfo facts = {};                            ///< what the driver says of it
+  int driver_cuda_version = 0;                           ///< the latest CUDA that the driver can run: 13000 is 13.0
+  std::shared_ptr<const device::CudaModule> module = {}; ///< where both are from; null for fakes
+  device::GpuPlace place = {};                           ///< for errors; without step and op
+  double peak_flops = 0;                                 ///< in the job's precision, a second; 0: not known
+  std::shared_ptr<device::GpuProfiler> profiler = {};
+};
+
+/// A stream of its own, and working memory. Training and evaluation use both in turn.
+class GpuWorkerStream final : public WorkerStream {
+ public:
+  explicit GpuWorkerStream(device::Gpu& of) : gpu(of), stream(of.make_kernel_stream()), arena(of) {}
+
+  std::byte* reserve_arena(std::size_t bytes) override { return arena.reserve(bytes); }
+  void* of_kernels() override { return gpu.kernel_stream(stream); }
+  void enter(std::uint64_t step, const std::string& layer) override { gpu.enter(stream, step, layer); }
+  void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) override {
+    gpu.add(stream, dtype, left, right, sum, n);
+  }
+  void scale(float* values, const float* factor, std::int64_t n) override { gpu.scale(stream, values, factor, n); }
+  void cast(device::Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
+    gpu.cast(stream, cast, type, from, to, n);
+  }
+
+  device::Gpu& gpu;
+  const device::Gpu::Stream stream;
+  device::GpuArena arena;
+};
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(GpuSetup setup) : Device(setup.info), setup_(std::move(setup)) {}
+
+  [[nodiscard]] device::Gpu& gpu() const { return *setup_.gpu; }
+  [[nodiscard]] const GpuSetup& setup() const { return setup_; }
+  /// What the program's workers allocate, beside parameters and states.
+  [[nodiscard]] std::vector<MemoryNeed> needs_of_workers(const ProgramSetup& setup) const;
+
+  [[nodiscard]] Graph lower(const Graph& graph, bool passes) const override;
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const override;
+  /// Made when first asked for; by one thread at a time.
+  [[nodiscard]] std::shared_ptr<WorkerStream> stream(int worker) const override { return gpu_stream(worker); }
+  [[nodiscard]] std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
+                                                    std::shared_ptr<const InputFiller> filler) const override;
+  [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
+                                                             const TensorBlock& states) const override;
+  /// Every rank calls it: with several, NCCL is started.
+  [[nodiscard]] std::unique_ptr<comm::GpuAllReduce> make_gpu_reducer(Communicator& communicator,
+                                                                     comm::BucketLayout layout,
+                                                                     const comm::ReducerOptions& options) const;
+  [[nodiscard]] std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
+                                                                    comm::BucketLayout layout,
+                                                                    comm::ReducerOptions options) const override {
+    return make_gpu_reducer(communicator, std::move(layout), options);
+  }
+  [[nodiscard]] ScratchBuffer make_scratch(std::int64_t elements) const override;
+
+  /// One computes while the inputs and gradients of the other are copied.
+  [[nodiscard]] int default_workers(int /*cores*/) const override { return 2; }
+  [[nodiscard]] double peak_flops(int /*workers*/) const override { return setup_.peak_flops; }
+  [[nodiscard]] std::string fingerprint() const override { return info_.model + ", " + info_.libraries; }
+  [[nodiscard]] bool chooses_algorithms() const override { return true; }
+  [[nodiscard]] bool has_memory_to_spare() const override { return false; }
+  [[nodiscard]] bool spreads_owners() const override { return false; }
+  [[nodiscard]] std::string pci_bus() const override { return setup_.facts.pci_bus; }
+  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator) const override;
+  [[nodiscard]] std::string all_reduce_library() const override { return "NCCL"; }
+  [[nodiscard]] std::shared_ptr<device::GpuProfiler> profiler() const override { return setup_.profiler; }
+
+ private:
+  [[nodiscard]] std::shared_ptr<GpuWorkerStream> gpu_stream(int worker) const;
+
+  GpuSetup setup_;  // before the streams: they need its GPU until they end
+  mutable std::vector<std::shared_ptr<GpuWorkerStream>> streams_;
+};
+
+}  // namespace lockstep::exec

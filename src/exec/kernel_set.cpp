@@ -1,0 +1,84 @@
+#include "exec/kernel_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/precision.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<TensorSpec> specs;
+  for (const ValueId id : ids) specs.push_back(graph.at(id).spec);
+  return specs;
+}
+
+std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
+  std::vector<TensorSpec> specs = specs_of(graph, node.parameters);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (node.low_precision_weights && is_low_precision_weight(graph, node, i)) specs[i].dtype = node.compute_type;
+  }
+  return specs;
+}
+
+/// What stands behind "LABEL: "; empty where nothing does.
+std::string algorithms_of(const std::vector<std::string>& algorithms, const std::string& label) {
+  const std::string begin = label + ": ";
+  const auto found = std::find_if(algorithms.begin(), algorithms.end(),
+                                  [&](const auto& of_layer) { return of_layer.starts_with(begin); });
+  return found == algorithms.end() ? "" : found->substr(begin.size());
+}
+
+KernelRequest request_of(const Graph& graph, const Node& node, Mode mode) {
+  KernelRequest request;
+  request.node = node.name;
+  request.attributes = &node.attributes;
+  request.mode = mode;
+  request.inputs = specs_of(graph, node.inputs);
+  request.parameters = parameter_specs(graph, node);
+  request.states = specs_of(graph, node.states);
+  request.outputs = specs_of(graph, node.outputs);
+  request.saved = node.saved;
+  if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
+  request.compute_type = node.compute_type;
+  request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
+  return request;
+}
+
+}  // namespace
+
+KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int worker,
+                     const std::vector<std::string>& algorithms)
+    : stream_(device.stream(worker)) {
+  for (const Node& node : graph.nodes) {
+    labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
+    auto& loss_inputs = loss_inputs_.emplace_back();
+    if (node.op->kind == OpKind::loss) {
+      for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
+    }
+    scales_loss_ = scales_loss_ || node.compute_type == DType::f16;
+    auto& kernel = kernels_.emplace_back();
+    if (node.op->view) continue;
+    const std::string& layer = labels_.back();
+    kernel = device.make_kernel({node, request_of(graph, node, mode), layer, algorithms_of(algorithms, layer), stream_});
+  }
+}
+
+std::size_t KernelSet::workspace_bytes(std::int32_t node) const {
+  const Kernel* kernel = at(node);
+  return kernel == nullptr ? 0 : kernel->workspace_bytes();
+}
+
+std::vector<std::string> KernelSet::algorithms() const {
+  std::vector<std::string> of_layers;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    const std::string chosen = kernels_[i] == nullptr ? "" : kernels_[i]->algorithms();
+    if (!chosen.empty()) of_layers.push_back(fmt::format("{}: {}", labels_[i], chosen));
+  }
+  return of_layers;
+}
+
+}  // namespace lockstep::exec

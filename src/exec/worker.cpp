@@ -1,0 +1,75 @@
+#include "exec/worker.hpp"
+
+#include <algorithm>
+
+#include "core/spans.hpp"
+
+namespace lockstep::exec {
+
+void ShardGradients::begin(const ShardCall& call) {
+  call_ = &call;
+  buffers_.clear();
+  closed_ = 0;
+  seconds_ = 0;
+}
+
+std::size_t ShardGradients::end_of_part(std::size_t first) const {
+  const auto& instructions = program_.instructions;
+  std::size_t i = first;
+  while (i < instructions.size() && !next_ends_with(i)) ++i;
+  return std::min(i + 1, instructions.size());
+}
+
+bool ShardGradients::next_begins_with(std::size_t instruction) const {
+  if (call_->gradients == nullptr) return false;
+  const auto& buckets = call_->gradients->layout.buckets;
+  const std::size_t next = buffers_.size();
+  return next < buckets.size() && buckets[next].first_slot < program_.instructions[instruction].slots_done;
+}
+
+bool ShardGradients::next_ends_with(std::size_t instruction) const {
+  if (call_->gradients == nullptr) return false;
+  const auto& buckets = call_->gradients->layout.buckets;
+  return closed_ < buckets.size() && buckets[closed_].last_slot <= program_.instructions[instruction].slots_done;
+}
+
+const comm::GradientBuffer& ShardGradients::open() {
+  const auto& [sink, layout, shard, loss_scale] = *call_->gradients;
+  const Bucket& bucket = layout.buckets[buffers_.size()];
+  const comm::GradientBuffer& buffer = buffers_.emplace_back(sink.buffer(shard, static_cast<int>(buffers_.size())));
+  for (auto slot = static_cast<std::size_t>(bucket.first_slot); slot < static_cast<std::size_t>(bucket.last_slot);
+       ++slot) {
+    slots_[slot] = {buffer.memory + layout.slots[slot].offset, buffer.add};
+  }
+  return buffer;
+}
+
+void ShardGradients::hand_over() {
+  const auto bucket = static_cast<int>(closed_++);
+  const TraceScope span(call_->trace, "hand over", call_->context.step, call_->track, bucket);
+  const auto start = Clock::now();
+  call_->gradients->sink.ready(call_->gradients->shard, bucket);
+  seconds_ += seconds_since(start);
+}
+
+double CpuWorker::run(const ShardCall& call) {
+  runner_.time_kernels(call.kernel_seconds);
+  gradients_.begin(call);
+  const GradientTarget* const training = call.gradients;
+  const ShardOperands operands{.inputs = call.inputs.tensors,
+                               .model = call.model,
+                               .slots = gradients_.slots(),
+                               .context = &call.context,
+                               .step = call.context.step,
+                               .loss_scale = training == nullptr || training->loss_scale == 1 ? nullptr : &training->loss_scale};
+  const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
+  (void)runner_.begin();
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    gradients_.before(i, nothing);
+    runner_.run(i, operands);
+    gradients_.after(i, nothing);
+  }
+  return gradients_.seconds();
+}
+
+}  // namespace lockstep::exec

@@ -1,0 +1,113 @@
+// Worker: computes shards, one at a time, and hands over their gradients bucket by bucket. That of the CPU is a thread
+// (CpuWorker), that of a GPU a stream and the thread that fills it (GpuWorker).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "core/trace.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/input_source.hpp"
+#include "exec/parameters.hpp"
+#include "exec/shard_runner.hpp"
+#include "graph/program.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep::exec {
+
+/// Who takes the gradients of a shard that is trained.
+struct GradientTarget {
+  comm::GradientSink& sink;
+  const GradientLayout& layout;
+  int shard = 0;
+  float loss_scale = 1;  ///< a power of two; see TrainStep
+};
+
+/// A shard to compute.
+struct ShardCall {
+  const ShardInputs& inputs;  ///< in the host's memory
+  const ModelView& model;
+  const StepContext& context;
+  const GradientTarget* gradients = nullptr;  ///< null: nothing is trained
+  TraceRecorder* trace = nullptr;             ///< where spans go; null: nowhere
+  int track = 0;                              ///< of the timeline, for these spans
+  double* kernel_seconds = nullptr;           ///< seconds inside kernels are added, where the worker knows them
+};
+
+class Worker {
+ public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  virtual ~Worker() = default;
+
+  /// Returns when the shard's results are there and its gradients are handed over: the seconds that the latter took.
+  virtual double run(const ShardCall& call) = 0;
+  /// A result of the last shard, in the host's memory; null where the program has none.
+  [[nodiscard]] virtual const float* result(const Location& location) const = 0;
+};
+
+/// The way of a shard's gradients out of a program. A bucket is opened when its first slot is about to be written, and
+/// handed over when its last one has been. Kept by a worker from shard to shard, so that a step allocates nothing.
+class ShardGradients {
+ public:
+  explicit ShardGradients(const Program& program) : program_(program), slots_(program.slots.size()) {}
+
+  /// Of a shard that is about to be computed; the call lives until it is.
+  void begin(const ShardCall& call);
+  /// Per Program::slots; those of open buckets are set.
+  [[nodiscard]] std::span<const SlotMemory> slots() const { return slots_; }
+  /// Those that instructions may write now.
+  [[nodiscard]] std::span<const comm::GradientBuffer> open_buckets() const {
+    return std::span(buffers_).subspan(closed_, buffers_.size() - closed_);
+  }
+  /// From instruction `first` on, the end of those up to the next bucket's last one; without one, the program's end.
+  [[nodiscard]] std::size_t end_of_part(std::size_t first) const;
+  /// Before instruction i: opened(buffer) for each bucket that begins with it.
+  template <class Opened>
+  void before(std::size_t i, const Opened& opened) {
+    while (next_begins_with(i)) opened(open());
+  }
+  /// After instruction i: closing(buffer) for each bucket that ends with it, before that is handed over.
+  template <class Closing>
+  void after(std::size_t i, const Closing& closing) {
+    while (next_ends_with(i)) {
+      closing(buffers_[closed_]);
+      hand_over();
+    }
+  }
+  /// That handing over has taken since begin().
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  [[nodiscard]] bool next_begins_with(std::size_t instruction) const;
+  [[nodiscard]] bool next_ends_with(std::size_t instruction) const;
+  const comm::GradientBuffer& open();
+  void hand_over();
+
+  const Program& program_;
+  const ShardCall* call_ = nullptr;
+  std::vector<SlotMemory> slots_;
+  std::vector<comm::GradientBuffer> buffers_;  ///< of the buckets that were opened
+  std::size_t closed_ = 0;
+  double seconds_ = 0;
+};
+
+/// Kernels write gradients where the reducer wants them, and are done when they return.
+class CpuWorker final : public Worker {
+ public:
+  CpuWorker(const Program& program, KernelSet kernels)
+      : program_(program), runner_(program, std::move(kernels)), gradients_(program) {}
+
+  double run(const ShardCall& call) override;
+  [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
+
+ private:
+  const Program& program_;
+  ShardRunner runner_;
+  ShardGradients gradients_;
+};
+
+}  // namespace lockstep::exec

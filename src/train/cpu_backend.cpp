@@ -1,0 +1,14 @@
+#include "optim/cpu_updater.hpp"
+#include "train/backend.hpp"
+
+namespace lockstep::train {
+
+ReduceAndUpdate CpuBackend::make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+                                      const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                      exec::WorkerPool& pool) const {
+  auto reducer = device_.make_reducer(run.communicator, layout, options);
+  auto updater = std::make_unique<optim::CpuUpdater>(setup, *reducer, pool);
+  return {std::move(reducer), std::move(updater)};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,79 @@
+#include "train/gpu_backend.hpp"
+
+#include "exec/gpu_worker.hpp"
+#include "input/gpu_data.hpp"
+#include "lockstep/error.hpp"
+#include "observe/flight.hpp"
+#include "observe/rank_gpu.hpp"
+#include "optim/gpu_updater.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+constexpr std::size_t kLibrariesPart = 64;  // of the free memory; an estimate, which no GPU has confirmed
+constexpr const char* kNotSeenOnGpus =
+    "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
+    "device: cpu (docs/gpu.md)";
+
+std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::CudaModule& module) {
+  auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the update's kernels");
+  return std::unique_ptr<const optim::UpdateKernels>(make());
+}
+
+/// Of how many of the layout's shards the GPU can hold the partial sums, where those of `own` were counted and `left`
+/// bytes are needed for nothing. At least `own`.
+int max_gpu_shards(const comm::BucketLayout& layout, int own, int ranks, int workers, std::size_t left) {
+  const std::size_t room = comm::GpuAllReduce::bytes(layout, own, ranks, workers) + left;
+  int max = own;
+  while (max < layout.shards && comm::GpuAllReduce::bytes(layout, max + 1, ranks, workers) <= room) ++max;
+  return max;
+}
+
+}  // namespace
+
+ReduceAndUpdate GpuBackend::make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+                                      const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                      exec::WorkerPool& /*pool*/) const {
+  auto reducer = device_.make_gpu_reducer(run.communicator, layout, options);
+  reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
+  auto updater = std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer,
+                                                     make_update_kernels(*device_.setup().module));
+  return {std::move(reducer), std::move(updater)};
+}
+
+// What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is left to
+// them.
+std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Graph& graph,
+                                                const RunMemory& memory) const {
+  const exec::ProgramSetup program = memory.executor.setup();
+  auto needs = memory.updater.gpu_needs(memory.model);
+  needs.push_back({"exchange of gradients", comm::GpuAllReduce::bytes(memory.layout, memory.shards,
+                                                                      run.communicator.size(), program.workers)});
+  const auto of_workers = device_.needs_of_workers(program);
+  needs.insert(needs.end(), of_workers.begin(), of_workers.end());
+  needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
+  if (memory.evaluates) {
+    needs.push_back({input::kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), program.workers});
+  }
+  return needs;
+}
+
+PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                  const RunMemory& memory) const {
+  const int workers = memory.executor.setup().workers, ranks = run.communicator.size();
+  const auto kept = input::put_gpu_data(run.job, run.communicator, device_, data, graph, memory.evaluates,
+                                        {needs(run, graph, memory), workers});
+  return {.train = kept.train,
+          .validation = kept.validation,
+          .report = kept.summary,
+          .max_shards = max_gpu_shards(memory.layout, memory.shards, ranks, workers, kept.left)};
+}
+
+void GpuBackend::emit_devices(const RunContext& run) const {
+  observe::emit_gpus(run, device_.setup().facts, device_.setup().driver_cuda_version);
+  run.warn(kNotSeenOnGpus);
+}
+
+}  // namespace lockstep::train

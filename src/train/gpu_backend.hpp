@@ -1,0 +1,31 @@
+// GpuBackend: gradients, model and, where they fit, the data stay on the rank's GPU.
+#pragma once
+
+#include <vector>
+
+#include "exec/gpu_device.hpp"
+#include "train/backend.hpp"
+
+namespace lockstep::train {
+
+class GpuBackend final : public Backend {
+ public:
+  explicit GpuBackend(exec::GpuSetup setup) : device_(std::move(setup)) {}
+
+  [[nodiscard]] const exec::GpuDevice& device() const override { return device_; }
+  /// With several ranks, NCCL is started.
+  [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+                                          const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                          exec::WorkerPool& pool) const override;
+  [[nodiscard]] PlacedData place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                      const RunMemory& memory) const override;
+  void emit_devices(const RunContext& run) const override;
+
+ private:
+  [[nodiscard]] std::vector<exec::MemoryNeed> needs(const RunContext& run, const Graph& graph,
+                                                    const RunMemory& memory) const;
+
+  exec::GpuDevice device_;
+};
+
+}  // namespace lockstep::train
