@@ -213,7 +213,7 @@ TrainResult Training::make_result() const {
 
 void Training::step() {
   observe::StepScope step = observers_->step(progress_.step);
-  const exec::Plan work = feed();
+  const exec::TrainStep work = feed();
   const std::vector<exec::ShardScalars>& losses = compute(step, work);
   const exec::StepSums sums = reduce(step, losses);
   update(step, sums);
