@@ -1,13 +1,13 @@
 // The trainer, driven from C++: registries of ops and models, the data, and one call.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lockstep/augment.hpp"
+#include "lockstep/callback.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/events.hpp"
@@ -17,6 +17,7 @@
 #include "lockstep/optimizer.hpp"
 #include "lockstep/run_watcher.hpp"
 #include "lockstep/schedule.hpp"
+#include "lockstep/shard_balancer.hpp"
 
 namespace lockstep {
 
@@ -36,18 +37,18 @@ struct Registries {
                                const Registries& registries);
 
 struct TrainerOptions {
-  std::string resume = "auto";   ///< auto | never | path of a checkpoint
-  bool handle_signals = false;   ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
-  events::Sink* sink = nullptr;  ///< receives the events, on rank 0
-  std::string program_digest;    ///< compared between ranks at start; empty: not compared
-  std::int64_t stop_at = 0;      ///< end after this step as after a signal; 0: never
+  std::string resume = "auto";            ///< auto | never | path of a checkpoint
+  bool handle_signals = false;            ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  events::Sink* sink = nullptr;           ///< receives the events, on rank 0
+  std::vector<Callback*> callbacks = {};  ///< in the order in which they are called; each rank has its own
+  ShardBalancer* balancer = nullptr;  ///< in place of the job's; on rank 0, but every rank says whether there is one
   RunWatcher* watcher = nullptr;
-  ProfileSteps profile;  ///< a timeline of these steps of every rank, in `trace` of the run directory; rank 0's counts
-  bool lowered = true;   ///< false: each op by its own kernel, as the graph stands. The bits are the same
-  std::map<std::string, double> restarts;  ///< by reason, of the launch that this run is part of; for metrics
-  /// A balancer of your own, in place of the job's: asked on rank 0 after each step (steps done), it returns the number
-  /// of shards for each rank, or nothing for no change. They change after the step that follows.
-  std::function<std::vector<int>(std::int64_t step)> shares;
+  std::string program_digest = {};  ///< compared between ranks at start; empty: not compared
+  std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
+  /// A timeline of these steps of every rank, in `trace` of the run directory; rank 0's counts.
+  ProfileSteps profile = {};
+  bool lowered = true;  ///< false: each op by its own kernel, as the graph stands. The bits are the same
+  std::map<std::string, double> restarts = {};  ///< by reason, of the launch that this run is part of; for metrics
 };
 
 struct TrainResult {
@@ -59,8 +60,8 @@ struct TrainResult {
   std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
   std::map<std::string, double> phases;   ///< seconds of this rank by name
   std::string parameters_sha256;
-  bool interrupted =
-      false;  ///< by a signal, a wish or stop_at; a checkpoint was written unless the job never writes one
+  /// By a signal, a stop request or stop_at; a checkpoint was written unless the job never writes one.
+  bool interrupted = false;
 };
 
 /// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)

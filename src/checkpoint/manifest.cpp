@@ -73,6 +73,7 @@ void write_progress(const Progress& p, Json& json) {
   json["stop_best"] = to_json(p.stop_best);
   json["evaluations_without_improvement"] = p.evaluations_without_improvement;
   json["finished"] = p.finished;
+  if (p.learning_rate_factor != 1) json["learning_rate_factor"] = p.learning_rate_factor;
   json["metrics"] = Json::object();
   for (const auto& [name, value] : p.metrics) json["metrics"][name] = write_double(value);
   if (p.loss_scale.scale > 0) json["loss_scale"] = to_json(p.loss_scale);
@@ -98,6 +99,7 @@ Progress read_progress(const Json& json) {
   p.stop_best = read_best(json, "stop_best");
   p.evaluations_without_improvement = integer_of<std::int64_t>(json.at("evaluations_without_improvement"));
   json.at("finished").get_to(p.finished);
+  p.learning_rate_factor = json.value("learning_rate_factor", 1.0);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);
   p.loss_scale = read_loss_scale(json);
   if (json.contains("metadata")) json.at("metadata").get_to(p.metadata);

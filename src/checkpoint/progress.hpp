@@ -27,7 +27,8 @@ struct Progress {
   BestValue best;          ///< of `checkpoint.best`
   BestValue stop_best;     ///< of `early_stop.metric`
   std::int64_t evaluations_without_improvement = 0;
-  bool finished = false;                  ///< by early stopping, before the last step
+  bool finished = false;                  ///< by early stopping or a callback, before the last step
+  double learning_rate_factor = 1;        ///< that a callback has set
   std::map<std::string, double> metrics;  ///< of the last evaluation
   optim::LossScale loss_scale;
   /// Whatever else a run wants to find again, by name: class names, statistics, shard counts. Kept as it is.

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/trainer.hpp"
+#include "lockstep/run_watcher.hpp"
 
 namespace lockstep::cli {
 

@@ -187,9 +187,9 @@ void RankAgent::serve(const std::string& line) {
     limit_ = static_cast<double>(take_number(rest)) / 1000;
     period_ = static_cast<double>(take_number(rest)) / 1000;
   } else if (word == "stop") {
-    wish_ = Wish::end_now;
-  } else if (word == "yield" && wish_ == Wish::none) {
-    wish_ = Wish::end_after_checkpoint;
+    stop_request_ = StopRequest::now;
+  } else if (word == "yield" && stop_request_ == StopRequest::none) {
+    stop_request_ = StopRequest::after_checkpoint;
   } else if (word == "dump") {
     dump();
   }

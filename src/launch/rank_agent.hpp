@@ -1,5 +1,5 @@
 // A rank's end of the control socket: a thread of its own says that the process lives, how far it is and what it is
-// in, hands on events and errors, and hears the supervisor's wishes.
+// in, hands on events and errors, and hears the supervisor's stop requests.
 //
 // When the supervisor is gone, the process ends at once: nobody would restart it or clean up after it. The same when
 // the supervisor has been silent for as long as it itself takes for a hang: then it has given this rank up, and
@@ -36,7 +36,7 @@ class RankAgent final : public RunWatcher {
   /// From now on the heartbeat tells what the recorder says; a dump goes to the launch's folder.
   void watch(std::shared_ptr<FlightRecorder> recorder);
   void step_done(std::int64_t step) override;
-  [[nodiscard]] Wish wish() const override { return wish_.load(); }
+  [[nodiscard]] StopRequest stop_request() const override { return stop_request_.load(); }
   /// Hands the run's events to the supervisor; for rank 0. Lives no longer than the agent.
   [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
   /// Dumps, tells the supervisor, and waits a while for it to end all ranks.
@@ -58,7 +58,7 @@ class RankAgent final : public RunWatcher {
   ControlSocket socket_;  ///< the thread's own
   int rank_, wake_;
   std::string dumps_;
-  std::atomic<Wish> wish_{Wish::none};
+  std::atomic<StopRequest> stop_request_{StopRequest::none};
   std::atomic<std::int64_t> step_{-1};
   mutable std::mutex mutex_;
   std::condition_variable changed_;

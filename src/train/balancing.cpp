@@ -1,6 +1,7 @@
 #include "train/balancing.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
   assignment_ = comm::place_shards(counts_, {}, run.communicator.topology().host_of);
   const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
   auto max_shards = static_cast<int>(own_shards().size());
-  if (run.options.shares) max_shards = shards;
+  if (run.options.balancer != nullptr) max_shards = shards;
   if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
   workers_ = exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_shards));
   const double mine = workers_;
@@ -72,7 +73,7 @@ bool Balancing::is_automatic() const {
   // repeated.
   const BalanceMode mode = run_.job.balance.mode;
   return (mode == BalanceMode::automatic || mode == BalanceMode::prometheus) && run_.job.exact != Exactness::never &&
-         run_.communicator.size() > 1 && !run_.options.shares;
+         run_.communicator.size() > 1 && run_.options.balancer == nullptr;
 }
 
 std::vector<std::string> Balancing::hosts() const {
@@ -266,14 +267,26 @@ void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
 
 void Balancing::ask_balancer(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
   if (balancer_) pending_ = balancer_->observe(counts_, ranks, seconds);
-  if (!run_.options.shares) return;
-  auto counts = run_.options.shares(step);
+  if (run_.options.balancer == nullptr) return;
+  std::vector<RankLoad> loads;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    loads.push_back({.host = run_.communicator.topology().host_name(static_cast<int>(r)),
+                     .workers = workers_of_ranks_[r],
+                     .shards = counts_[r],
+                     .seconds = ranks[r].compute});
+  }
+  std::vector<int> counts = run_.options.balancer->balance(step, loads);
   if (counts.empty() || counts == counts_) return;
+  const bool positive = std::none_of(counts.begin(), counts.end(), [](int count) { return count < 0; });
   const bool complete = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == run_.job.shards;
-  LOCKSTEP_CHECK(complete && counts.size() == counts_.size(), "TrainerOptions::shares: a count for each rank");
+  if (!positive || !complete || counts.size() != counts_.size()) {
+    throw Error(ExitCode::usage,
+                fmt::format("step {}: expected a balancer that gives {} shards to {} ranks, found [{}]", step,
+                            run_.job.shards, counts_.size(), fmt::join(counts, ", ")));
+  }
   pending_ = balance::Decision{};
   pending_->counts = std::move(counts);
-  pending_->reason = "TrainerOptions::shares";
+  pending_->reason = "TrainerOptions::balancer";
   pending_->measured = seconds;
 }
 
@@ -296,7 +309,7 @@ std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> befor
     return before;
   }
   std::vector<double> weights = weights_;
-  if (run_.options.shares) weights.assign(counts_.begin(), counts_.end());
+  if (run_.options.balancer != nullptr) weights.assign(counts_.begin(), counts_.end());
   if (weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
   return comm::counts_by_weights(shards, weights);
 }
@@ -304,7 +317,7 @@ std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> befor
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
   events::Balance event{.step = step,
                         .reason = decision.reason,
-                        .evidence = run_.options.shares ? decision.reason : evidence_,
+                        .evidence = run_.options.balancer != nullptr ? decision.reason : evidence_,
                         .shares_by_rank = by_rank({decision.counts.begin(), decision.counts.end()}),
                         .shards_moved = moved};
   if (!decision.seconds_per_shard.empty()) {

@@ -187,8 +187,9 @@ TrainResult Training::run() {
   training_seconds_ = seconds_since(loop_start_);
   observers_->finish_tracing();
   trace_next_step();
-  if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) evaluate();
-  if (!checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
+  bool best = false;
+  if (!interrupted_ && validation_->wanted() && progress_.metrics.empty()) best = evaluate();
+  if (best || !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
   finish_checkpoints();
   bad_samples_.report(progress_.step);  // of the last evaluation
   updater_->fetch(model_);
@@ -256,8 +257,9 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
   {
     const auto phase = step.enter(observe::StepPhase::update);
     optim::LossScale& scale = progress_.loss_scale;
+    last_.learning_rate = learning_rate_.at(progress_.step) * progress_.learning_rate_factor;
     last_.updated = updater_->update(model_, sums.count,
-                                     {.learning_rate = learning_rate_.at(progress_.step),
+                                     {.learning_rate = last_.learning_rate,
                                       .step = progress_.step,
                                       .update = progress_.step - scale.skipped,
                                       .loss_scale = last_.gradient_scale});
@@ -280,7 +282,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                          .exchange = step.seconds(observe::StepPhase::reduce),
                          .update = last_.update_seconds,
                          .loss = last_.loss,
-                         .learning_rate = learning_rate_.at(progress_.step - 1),
+                         .learning_rate = last_.learning_rate,
                          .gradient_norm = last_.updated.norm,
                          .loss_scale = last_.loss_scale,
                          .skipped = last_.updated.skipped,
@@ -315,16 +317,15 @@ double Training::checked_loss(const exec::StepSums& sums) const {
 }
 
 std::uint32_t Training::stop_requests() const {
-  using Wish = RunWatcher::Wish;
-  const Wish wish = options_.watcher == nullptr ? Wish::none : options_.watcher->wish();
+  const StopRequest request = options_.watcher == nullptr ? StopRequest::none : options_.watcher->stop_request();
   const bool at_the_step = options_.stop_at > 0 && progress_.step + 1 >= options_.stop_at;
-  if (signals_.asked() || at_the_step || wish == Wish::end_now) return kStopRequested;
-  return wish == Wish::end_after_checkpoint ? kEndAfterCheckpoint : 0;
+  if (signals_.asked() || at_the_step || request == StopRequest::now) return kStopRequested;
+  return request == StopRequest::after_checkpoint ? kEndAfterCheckpoint : 0;
 }
 
 bool Training::is_period_over(const Span& every) const {
   const std::int64_t period = std::max<std::int64_t>(1, every.steps(steps_per_epoch_));
-  return progress_.step % period == 0 || progress_.step == steps_;
+  return progress_.step % period == 0 || is_done();
 }
 
 std::int64_t Training::keep_every() const {
@@ -341,23 +342,42 @@ void Training::after_step(const exec::StepSums& sums) {
   }
   if (options_.watcher != nullptr) options_.watcher->step_done(progress_.step);
   checkpointing_->report();
-  if (validation_->wanted() && is_period_over(job_.evaluate.every)) evaluate();
+  if (!options_.callbacks.empty()) state_.metrics = metrics_of(sums);
+  call_back(&Callback::after_step);
+  const bool best = validation_->wanted() && is_period_over(job_.evaluate.every) && evaluate();
+  if (progress_.step % steps_per_epoch_ == 0) call_back(&Callback::after_epoch);
   const bool periodic = !job_.checkpoint.never && is_period_over(job_.checkpoint.every);
   const std::uint32_t ends = periodic ? kStopRequested | kEndAfterCheckpoint : kStopRequested;
-  interrupted_ = (sums.flags & ends) != 0 && progress_.step < steps_;
-  const bool wanted = periodic || interrupted_;
-  if (wanted && !checkpointing_->has_begun(progress_.step)) write_checkpoint(false);
+  interrupted_ = (sums.flags & ends) != 0 && !is_done();
+  const bool wanted = best || periodic || interrupted_;
+  if (wanted && !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
   observers_->trace_step_done(progress_.step);
   trace_next_step();
 }
 
-void Training::evaluate() {
+void Training::call_back(CallbackMoment moment) {
+  state_.step = progress_.step;
+  state_.steps = steps_;
+  state_.epoch = (progress_.step - 1) / steps_per_epoch_ + 1;
+  state_.loss = last_.loss;
+  state_.learning_rate = last_.learning_rate;
+  state_.evaluated = progress_.metrics;
+  state_.set_learning_rate_factor(progress_.learning_rate_factor);
+  state_.stop(progress_.finished);
+  train::call_back(context_, moment, state_);
+  progress_.learning_rate_factor = state_.learning_rate_factor();
+  progress_.finished = state_.is_stopped();
+}
+
+// Returns whether the model is the best so far.
+bool Training::evaluate() {
   bool best = false;
   {
     const auto phase = observers_->enter(observe::StepPhase::evaluate, progress_.step);
     best = validation_->run(updater_->values(model_), balancing_, progress_);
   }
-  if (best) write_checkpoint(true);
+  call_back(&Callback::after_evaluation);
+  return best;
 }
 
 void Training::write_checkpoint(bool best) {

@@ -23,6 +23,7 @@
 #include "train/backend.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
+#include "train/callbacks.hpp"
 #include "train/checkpointing.hpp"
 #include "train/content_check.hpp"
 #include "train/run_context.hpp"
@@ -56,13 +57,15 @@ class Training {
   void trace_next_step();
   [[nodiscard]] double checked_loss(const exec::StepSums& sums) const;
   void after_step(const exec::StepSums& sums);
-  void evaluate();
+  void call_back(CallbackMoment moment);
+  [[nodiscard]] bool evaluate();
   void write_checkpoint(bool best);
   void finish_checkpoints();
   [[nodiscard]] TrainResult make_result() const;
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
   [[nodiscard]] std::uint32_t stop_requests() const;  ///< of step_flags.hpp
   [[nodiscard]] bool is_period_over(const Span& every) const;
+  [[nodiscard]] std::map<std::string, double> metrics_of(const exec::StepSums& sums) const;
   [[nodiscard]] std::int64_t keep_every() const;
   void emit_start() const;
   void emit_step(const exec::StepSums& sums);
@@ -111,11 +114,13 @@ class Training {
   /// Of the last step, or the one that is going on.
   struct {
     double loss = 0;
+    double learning_rate = 0;
     double loss_scale = 0;      ///< of the mean loss; 0: losses are not scaled
     double gradient_scale = 1;  ///< what the gradients of its summed losses were multiplied by
     optim::UpdateResult updated;
     double update_seconds = 0;
   } last_;
+  TrainingState state_;                            ///< as callbacks see it
   std::unique_ptr<observe::Observers> observers_;  ///< last: its threads read the above
 };
 

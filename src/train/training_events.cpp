@@ -62,6 +62,15 @@ void Training::emit_start() const {
   for (const auto& message : data_.warnings()) context_.warn(message);
 }
 
+std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) const {
+  std::map<std::string, double> metrics;
+  for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
+    const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
+    metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
+  }
+  return metrics;
+}
+
 void Training::emit_step(const exec::StepSums& sums) {
   if (!context_.leads() || sinks_.empty()) return;
   const double seconds = seconds_since(loop_start_);
@@ -70,15 +79,12 @@ void Training::emit_step(const exec::StepSums& sums) {
   events::Step event{.step = progress_.step,
                      .epoch = (progress_.step - 1) / steps_per_epoch_ + 1,
                      .loss = last_.loss,
-                     .learning_rate = learning_rate_.at(progress_.step - 1),
+                     .learning_rate = last_.learning_rate,
+                     .metrics = metrics_of(sums),
                      .samples_per_second = done / seconds,
                      .data_wait_seconds = wait - reported_wait_,
                      .seconds = seconds,
                      .gradient_norm = last_.updated.norm};
-  for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
-    const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
-    event.metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
-  }
   if (last_.loss_scale > 0) {
     event.loss_scale = last_.loss_scale;
     event.skipped = last_.updated.skipped;

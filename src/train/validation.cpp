@@ -45,7 +45,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   if (job.early_stop) {
     const bool improved = note(job.early_stop->metric, progress, progress.stop_best);
     progress.evaluations_without_improvement = improved ? 0 : progress.evaluations_without_improvement + 1;
-    progress.finished = progress.evaluations_without_improvement >= job.early_stop->patience;
+    if (progress.evaluations_without_improvement >= job.early_stop->patience) progress.finished = true;
   }
   return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, progress, progress.best);
 }

@@ -66,10 +66,18 @@ std::string run_balanced(
 }  // namespace
 
 TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
+  class AtStep3 final : public ShardBalancer {
+    std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) override {
+      EXPECT_EQ(ranks.size(), 2u);
+      EXPECT_EQ(ranks[1].shards, step < 5 ? 8 : 11) << step;
+      EXPECT_GT(ranks[1].seconds, 0);
+      return step == 3 ? std::vector{5, 11} : std::vector<int>{};
+    }
+  } balancer;
   Events kept;
   TrainerOptions options;
   options.sink = &kept;
-  options.shares = [](std::int64_t step) { return step == 3 ? std::vector{5, 11} : std::vector<int>{}; };
+  options.balancer = &balancer;
   (void)run_balanced(2, {}, options);
   const auto moves = kept.of<events::Balance>();
   ASSERT_EQ(moves.size(), 1u);
@@ -77,6 +85,21 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   EXPECT_EQ(moves[0].shares_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
   EXPECT_EQ(moves[0].shards_moved, 3);
   EXPECT_EQ(kept.of<events::End>().at(0).shards_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
+}
+
+TEST(Balance, SharesOfAnotherNumberAreAMistake) {
+  class TooFew final : public ShardBalancer {
+    std::vector<int> balance(std::int64_t /*step*/, std::span<const RankLoad> /*ranks*/) override { return {3, 1}; }
+  } balancer;
+  TrainerOptions options;
+  options.balancer = &balancer;
+  try {
+    (void)run_balanced(1, {}, options);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "step 1: expected a balancer that gives 16 shards to 1 ranks, found [3, 1]");
+  }
 }
 
 namespace {

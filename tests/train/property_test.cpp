@@ -86,6 +86,18 @@ Way random_way(std::mt19937& random, int shards) {
   return way;
 }
 
+/// What it gives after each step is written down.
+class PlannedShares final : public ShardBalancer {
+ public:
+  explicit PlannedShares(const std::vector<std::vector<int>>& shares) : shares_(shares) {}
+  std::vector<int> balance(std::int64_t step, std::span<const RankLoad> /*ranks*/) override {
+    return shares_.at(static_cast<std::size_t>(step - 1));
+  }
+
+ private:
+  const std::vector<std::vector<int>>& shares_;
+};
+
 struct WayOutcome {
   std::string sha256;  ///< what rank 0 has, where all ranks have the same
   std::string wrong;   ///< empty: nothing
@@ -97,7 +109,8 @@ WayOutcome run_way(const Problem& problem, const Way& way) {
   Events events;
   TrainerOptions options;
   options.sink = &events;
-  options.shares = [&](std::int64_t step) { return way.shares.at(static_cast<std::size_t>(step - 1)); };
+  PlannedShares balancer(way.shares);
+  options.balancer = &balancer;
   std::mutex mutex;
   std::vector<std::string> hashes(static_cast<std::size_t>(way.ranks));
   try {

@@ -47,7 +47,7 @@ class Scraper final : public RunWatcher {
     shared = json_of(directory_ + ".json");
     text = http_get(port_of(targets.at(static_cast<std::size_t>(rank_))), "/metrics");
   }
-  [[nodiscard]] Wish wish() const override { return Wish::none; }
+  [[nodiscard]] StopRequest stop_request() const override { return StopRequest::none; }
   nlohmann::json targets, shared;  ///< of the run; in the folder beside it
   std::string text;
 

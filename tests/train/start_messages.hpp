@@ -58,9 +58,9 @@ class FirstStepWatcher final : public RunWatcher {
  public:
   explicit FirstStepWatcher(const CountingCommunicator& communicator) : communicator_(communicator) {}
   void step_done(std::int64_t /*step*/) override {}
-  [[nodiscard]] Wish wish() const override {
+  [[nodiscard]] StopRequest stop_request() const override {
     if (messages_ == 0) messages_ = communicator_.messages_but_of_reduce();
-    return Wish::none;
+    return StopRequest::none;
   }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
 

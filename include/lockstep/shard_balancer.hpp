@@ -1,0 +1,27 @@
+// A balancer of your own: how many of a step's shards each rank computes. The bits of the result do not depend on it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// What a rank did in a step.
+struct RankLoad {
+  std::string host;
+  int workers = 1;     ///< threads or streams that compute shards
+  int shards = 0;      ///< that it computed
+  double seconds = 0;  ///< of computing them, added over its workers
+};
+
+class ShardBalancer {
+ public:
+  virtual ~ShardBalancer() = default;
+  /// Asked on rank 0 after each step. `step`: steps done. Returns a number of shards for each rank, the job's `shards`
+  /// in all, or nothing for no change. They change after the step that follows.
+  [[nodiscard]] virtual std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) = 0;
+};
+
+}  // namespace lockstep
