@@ -31,10 +31,11 @@ struct Registries {
   static Registries built_in();
 };
 
-/// A job file with overrides `key=value`; an empty path is the embedded digits. All mistakes are thrown together
-/// as one Error(configuration).
+/// A job file with overrides `key=value`; an empty path is the embedded digits, the directory of a run or of a
+/// checkpoint the job that it was trained with. `need_data`: the files that it names must exist. All mistakes are
+/// thrown together as one Error(configuration).
 [[nodiscard]] JobFile load_job(const std::string& path, const std::vector<std::string>& overrides,
-                               const Registries& registries);
+                               const Registries& registries, bool need_data = true);
 
 struct TrainerOptions {
   std::string resume = "auto";            ///< auto | never | path of a checkpoint

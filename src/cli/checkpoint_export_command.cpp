@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "checkpoint/files.hpp"
+#include "checkpoint/saved_model.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
@@ -22,15 +22,6 @@ struct ExportArguments {
   bool force = false;
 };
 
-// Of the optimizer's states is what carries the name of another tensor before a colon.
-bool is_state_of_optimizer(const std::string& name, const checkpoint::Checkpoint& checkpoint) {
-  const auto colon = name.rfind(':');
-  if (colon == std::string::npos) return false;
-  const auto& tensors = checkpoint.manifest.tensors;
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [&](const auto& tensor) { return tensor.name == name.substr(0, colon); });
-}
-
 void check_target(const ExportArguments& arguments) {
   if (fs::is_directory(arguments.to)) {
     throw Error(ExitCode::cannot_create, fmt::format("{}: it is a directory; name the file to write", arguments.to));
@@ -41,24 +32,10 @@ void check_target(const ExportArguments& arguments) {
   }
 }
 
-std::string model_file(const checkpoint::Checkpoint& checkpoint) {
-  std::vector<std::vector<float>> values;
-  std::vector<checkpoint::NamedSpan> tensors;
-  checkpoint::Targets targets;
-  for (const auto& tensor : checkpoint.manifest.tensors) {
-    if (is_state_of_optimizer(tensor.name, checkpoint)) continue;
-    values.emplace_back(static_cast<std::size_t>(elements(tensor.shape)));
-    targets[tensor.name] = {tensor.shape, values.back()};
-    tensors.push_back({tensor.name, tensor.shape, values.back()});
-  }
-  checkpoint::load(checkpoint, targets);
-  return checkpoint::to_safetensors(tensors, {{"format", "lockstep"}});
-}
-
 int write(const ExportArguments& arguments) {
   check_target(arguments);
   const auto checkpoint = checkpoint_at(arguments.from);
-  const std::string bytes = model_file(checkpoint);
+  const std::string bytes = checkpoint::safetensors_of(checkpoint);
   checkpoint::write_whole(checkpoint::real_files(), arguments.to, bytes);
   fmt::print("wrote {}: the model of {}, {}\n", arguments.to, checkpoint.path,
              telemetry::byte_count(static_cast<double>(bytes.size())));

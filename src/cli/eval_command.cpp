@@ -7,19 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/eval_set.hpp"
 #include "cli/ranks.hpp"
-#include "cli/saved_model.hpp"
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
-#include "exec/thread_counts.hpp"
 #include "telemetry/text.hpp"
-#include "train/agreed_algorithms.hpp"
-#include "train/bad_samples.hpp"
-#include "train/device_choice.hpp"
-#include "train/evaluation.hpp"
-#include "train/job_graph.hpp"
-#include "train/run_context.hpp"
+#include "train/evaluation_sets.hpp"
+#include "train/loaded_model.hpp"
 
 namespace lockstep::cli {
 
@@ -30,21 +23,21 @@ struct EvalArguments : RunArguments {
   std::string set = "validation";
 };
 
-void print_eval_text(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
-                     const std::map<std::string, double>& metrics, double seconds) {
-  fmt::print("{} on {} {} samples\n", model.path, telemetry::grouped(samples), arguments.set);
-  for (const auto& [name, value] : metrics) fmt::print("  {:<12} {:.6g}\n", name, value);
+void print_eval_text(const EvalArguments& arguments, const checkpoint::SavedModel& model,
+                     const EvaluationResult& result, double seconds) {
+  fmt::print("{} on {} {} samples\n", model.path, telemetry::grouped(result.samples), arguments.set);
+  for (const auto& [name, value] : result.metrics) fmt::print("  {:<12} {:.6g}\n", name, value);
   fmt::print("  {:<12} {}\n", "time", telemetry::duration(seconds));
 }
 
-void print_eval_json(const EvalArguments& arguments, const SavedModel& model, std::int64_t samples,
-                     const std::map<std::string, double>& all, double seconds) {
-  auto metrics = all;
+void print_eval_json(const EvalArguments& arguments, const checkpoint::SavedModel& model,
+                     const EvaluationResult& result, double seconds) {
+  auto metrics = result.metrics;
   const double loss = metrics.extract("loss").mapped();
   const nlohmann::ordered_json line = {{"event", "eval"},
                                        {"step", model.step},
                                        {"set", arguments.set},
-                                       {"samples", samples},
+                                       {"samples", result.samples},
                                        {"loss", loss},
                                        {"metrics", metrics},
                                        {"seconds", seconds},
@@ -55,28 +48,15 @@ void print_eval_json(const EvalArguments& arguments, const SavedModel& model, st
 
 int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile& job, const Registries& registries) {
   const auto start = Clock::now();
-  require_eval_set(arguments.set, job);
-  const auto backend = train::choose_backend(job, communicator);
-  const exec::Device& device = backend->device();
+  train::require_evaluation_set(arguments.set, job);
   const std::string& given = arguments.job.checkpoint;
-  const auto files = read_saved_files(given.empty() ? arguments.checkpoint : given, job, communicator);
-  const auto [set, data] = open_eval_set(arguments.set, arguments.job, job, files, registries, communicator);
-  const Graph graph = train::make_job_graph(job, data, registries);
-  const SavedModel model = load_saved_model(files, graph, job, communicator);
-  exec::WorkerPool pool(exec::worker_count(job.threads, communicator, device, static_cast<std::size_t>(set->size())));
-  train::EvaluationOptions options;
-  options.shard_samples = job.batch_size / job.shards;
-  options.timeout = job.timeout();
-  options.alike = train::computes_alike(job, device);
-  options.once = true;
-  train::Evaluation evaluation(graph, *set, data.pipeline(*set, false), communicator, device, pool, options);
-  const auto metrics = evaluation.run({model.parameters, model.states}, 0);
-  for (const auto& sample : train::gather_replaced(*data.replaced, communicator, {"evaluation", 0, options.timeout})) {
-    fmt::print(stderr, "warning: {}\n", sample.text());
-  }
+  train::LoadedModel model(job, given.empty() ? arguments.checkpoint : given, registries, communicator, {},
+                           [&] { return arguments.job.load(train::catalogue_of(registries)); });
+  const EvaluationResult result = model.evaluate(arguments.set);
+  for (const auto& warning : result.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (communicator.rank() == 0) {
     const auto print = arguments.log == "json" ? print_eval_json : print_eval_text;
-    print(arguments, model, set->size(), metrics, seconds_since(start));
+    print(arguments, model.saved(), result, seconds_since(start));
   }
   return 0;
 }

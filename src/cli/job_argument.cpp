@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/saved_model.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -39,29 +38,13 @@ JobFile JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
     }
   }
   if (file.empty()) return config::default_job(overrides, catalogue, need_data);
-  return is_saved() ? load_saved(catalogue, need_data) : config::load(file, overrides, catalogue, need_data);
+  if (!is_saved()) return config::load(file, overrides, catalogue, need_data);
+  if (fs::exists(file + "/manifest.json")) checkpoint = file;
+  return checkpoint::load_saved_job(file, overrides, catalogue, need_data);
 }
 
 bool JobArgument::is_saved() const {
   return fs::is_directory(file);
-}
-
-JobFile JobArgument::load_saved(const config::Catalogue& catalogue, bool need_data) {
-  const bool one = fs::exists(file + "/manifest.json");
-  if (one) checkpoint = file;
-  std::string why = "no checkpoints in it";
-  for (const auto& directory : one ? std::vector{file} : checkpoint::list_checkpoints(file + "/checkpoints")) {
-    const std::string manifest = directory + "/manifest.json";
-    const auto text = checkpoint::job_of_manifest(manifest, why);
-    if (!text) continue;
-    JobFile job = config::load_text(*text, manifest, overrides, catalogue, need_data);
-    const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };
-    if (!one && std::none_of(overrides.begin(), overrides.end(), moves)) job.run_directory = file;
-    return job;
-  }
-  throw Error(ExitCode::data,
-              fmt::format("{}: expected a job file, or the directory of a run or checkpoint, found a folder with {}",
-                          file, why));
 }
 
 }  // namespace lockstep::cli

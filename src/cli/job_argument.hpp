@@ -13,6 +13,9 @@ class App;
 
 namespace lockstep::cli {
 
+inline constexpr const char* kCheckpointHelp =
+    "newest, best, a checkpoint's directory, or a .safetensors file; newest: of the job's run directory";
+
 /// A word such as `batch_size=256`; a path may hold a `=` after its first `/`.
 [[nodiscard]] bool is_override(const std::string& word);
 
@@ -28,9 +31,6 @@ struct JobArgument {
   [[nodiscard]] JobFile load(const config::Catalogue& catalogue, bool need_data = true);
   /// After load(): a run's directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
-
- private:
-  [[nodiscard]] JobFile load_saved(const config::Catalogue& catalogue, bool need_data);
 };
 
 }  // namespace lockstep::cli

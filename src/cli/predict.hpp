@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/saved_model.hpp"
-#include "exec/device.hpp"
-#include "input/prepared_data.hpp"
-#include "lockstep/trainer.hpp"
+#include "train/loaded_model.hpp"
 
 namespace lockstep::cli {
 
@@ -26,21 +23,9 @@ struct PredictOptions {
   bool json = false;
 };
 
-/// A job, its trained model, and what there is to know of its data.
-struct PredictContext {
-  const Job& job;
-  const input::PreparedData& data;
-  const SavedFiles& files;
-  const Registries& registries;
-  const PredictOptions& options;
-  const exec::Device& device;
-};
+void predict_images(train::LoadedModel& model, const PredictOptions& options);
+void predict_text(train::LoadedModel& model, const PredictOptions& options);
 
-int predict_images(const PredictContext& context);
-int predict_text(const PredictContext& context);
-
-/// Softmax in double.
-[[nodiscard]] std::vector<double> probabilities(const float* logits, std::int64_t count, double temperature = 1);
 /// Indices of the `count` largest values, largest first; equal ones in order of their indices.
 [[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);
 

@@ -11,7 +11,6 @@
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
-#include "train/device_choice.hpp"
 
 namespace lockstep::cli {
 
@@ -57,26 +56,23 @@ int predict(PredictArguments& arguments) {
   take_files(arguments);
   arguments.options.json = arguments.log == "json";
   const Registries registries = Registries::built_in();
-  JobFile job = arguments.job.load(train::catalogue_of(registries), false);
-  const auto backend = train::choose_backend(job, *make_single_communicator());
-  const auto files =
-      read_saved_files(arguments.job.checkpoint.empty() ? arguments.options.checkpoint : arguments.job.checkpoint, job,
-                       *make_single_communicator());
-  auto remembered = remembered_data(files, job, registries.augmentations);
-  if (!remembered) {  // weights alone: only the training data know the rest
-    job = arguments.job.load(train::catalogue_of(registries));
-    remembered = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
-  }
-  const input::PreparedData& data = *remembered;
-  const PredictContext context{job, data, files, registries, arguments.options, backend->device()};
-  const DataSetInfo& info = data.train->info();
-  if (has(info, Feature::Kind::tokens)) return predict_text(context);
-  if (arguments.options.has_prompt) {
+  const JobFile job = arguments.job.load(train::catalogue_of(registries), false);
+  const auto communicator = make_single_communicator();
+  const std::string& given = arguments.job.checkpoint;
+  train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, *communicator, {},
+                           [&] { return arguments.job.load(train::catalogue_of(registries)); });
+  const DataSetInfo& info = model.data();
+  if (has(info, Feature::Kind::tokens)) {
+    predict_text(model, arguments.options);
+  } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage,
                 fmt::format("--prompt: this job trains on {}, not on text; give image files instead", info.format));
+  } else if (has(info, Feature::Kind::image)) {
+    predict_images(model, arguments.options);
+  } else {
+    throw Error(ExitCode::usage, fmt::format("predict: expected a job on images or text, found {}", info.format));
   }
-  if (has(info, Feature::Kind::image)) return predict_images(context);
-  throw Error(ExitCode::usage, fmt::format("predict: expected a job on images or text, found {}", info.format));
+  return 0;
 }
 
 void add_options(CLI::App& command, PredictArguments& arguments) {

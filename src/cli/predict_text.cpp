@@ -8,41 +8,47 @@
 
 #include "cli/predict.hpp"
 #include "cli/token_codec.hpp"
-#include "exec/executor.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
-#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-class Window final : public exec::InputSource {
+/// One sample: a window of tokens.
+class Window final : public DataSet {
  public:
-  explicit Window(std::int64_t length) : tokens_(static_cast<std::size_t>(length), 0) {}
+  explicit Window(const Feature& tokens) : tokens_(tokens.spec) {
+    info_.features = {tokens};
+    std::fill(tokens_.as<std::int32_t>().begin(), tokens_.as<std::int32_t>().end(), 0);
+  }
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return 1; }
+  void read(std::int64_t /*id*/, Sample& out) const override {
+    out.clear();
+    out.push_back({info_.features[0].name, Tensor(tokens_.spec())});
+    std::copy_n(tokens_.bytes(), tokens_.spec().bytes(), out[0].tensor.bytes());
+  }
 
   /// The last of `all` that fit, from the left; returns the position of the last one.
   std::int64_t show(const std::vector<std::int32_t>& all) {
-    const std::size_t count = std::min(all.size(), tokens_.size());
-    std::copy(all.end() - static_cast<std::ptrdiff_t>(count), all.end(), tokens_.begin());
+    const auto window = tokens_.as<std::int32_t>();
+    const std::size_t count = std::min(all.size(), window.size());
+    std::copy(all.end() - static_cast<std::ptrdiff_t>(count), all.end(), window.begin());
     return static_cast<std::int64_t>(count) - 1;
   }
-  void get(std::uint64_t /*step*/, int /*shard*/, exec::ShardInputs& inputs) override {
-    inputs.tensors.assign(1, tokens_.data());
-    inputs.valid = 1;
-  }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
 
  private:
-  std::vector<std::int32_t> tokens_;
+  DataSetInfo info_;
+  Tensor tokens_;
 };
 
-std::int32_t draw(const float* logits, std::int64_t vocabulary, const PredictOptions& options, RandomStream& random) {
+std::int32_t draw(std::span<const float> scores, const PredictOptions& options, RandomStream& random) {
   if (options.temperature == 0) {
-    return static_cast<std::int32_t>(std::max_element(logits, logits + vocabulary) - logits);
+    return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   }
-  const auto weights = probabilities(logits, vocabulary, options.temperature);
-  const auto candidates = largest(weights, options.top_k > 0 ? options.top_k : static_cast<int>(vocabulary));
+  const auto weights = probabilities(scores, options.temperature);
+  const auto candidates = largest(weights, options.top_k > 0 ? options.top_k : static_cast<int>(scores.size()));
   double sum = 0;
   for (const std::size_t i : candidates) sum += weights[i];
   double rest = static_cast<double>(random.unit()) * sum;
@@ -78,32 +84,25 @@ std::vector<std::int32_t> prompt_tokens(const TokenCodec& codec, const PredictOp
 
 }  // namespace
 
-int predict_text(const PredictContext& context) {
-  const PredictOptions& options = context.options;
+void predict_text(train::LoadedModel& model, const PredictOptions& options) {
   if (!options.files.empty()) {
     throw Error(ExitCode::usage,
                 fmt::format("predict: this job trains on text: expected --prompt TEXT, found the file '{}'",
                             options.files.front()));
   }
-  const Graph graph = train::make_prediction_graph(context.job, context.data, context.registries, 1);
-  require_causal_text_model(graph);
-  const TokenCodec codec(context.data.train->info());
+  require_causal_text_model(model.graph());
+  const TokenCodec codec(model.data());
   auto tokens = prompt_tokens(codec, options);
-  const SavedModel model = load_saved_model(context.files, graph, context.job, *make_single_communicator());
-
-  exec::WorkerPool pool(1);
-  exec::Executor executor(graph, Mode::inference, context.device, pool, 0);
-  executor.use({model.parameters, model.states});
-  const Shape& shape = graph.at(graph.output).spec.shape;
-  Window window(shape[1]);
+  const auto vocabulary = static_cast<std::size_t>(model.prediction_shape()[1]);
+  Window window(model.inputs()[0]);
   RandomStream random(mix(options.seed, hash_name("predict")), 0);
   std::string text = options.prompt;
   if (!options.json) fmt::print("{}", text);
   for (std::int64_t i = 0; i < options.tokens; ++i) {
     const std::int64_t last = window.show(tokens);
     std::int32_t next = 0;
-    executor.evaluate(0, {0}, window, [&](const exec::EvaluatedShard& shard) {
-      next = draw(shard.prediction + last * shape[2], shape[2], options, random);
+    model.predict(window, [&](std::int64_t /*id*/, std::span<const float> prediction) {
+      next = draw(prediction.subspan(static_cast<std::size_t>(last) * vocabulary, vocabulary), options, random);
     });
     tokens.push_back(next);
     const std::string piece = codec.decode_after(text, next);
@@ -117,7 +116,6 @@ int predict_text(const PredictContext& context) {
     fmt::print("{}", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   fmt::print("\n");
-  return 0;
 }
 
 }  // namespace lockstep::cli

@@ -9,12 +9,12 @@
 #include "cli/commands.hpp"
 #include "cli/graph_text.hpp"
 #include "cli/job_argument.hpp"
-#include "cli/saved_model.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/kernel_set.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
+#include "train/loaded_model.hpp"
 
 namespace lockstep::cli {
 
@@ -41,9 +41,9 @@ input::PreparedData describe_data(JobArgument& argument, const Job& job, const R
     const Job whole = argument.load(train::catalogue_of(registries));  // its data, too
     return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
   }
-  const auto files =
-      read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job, *make_single_communicator());
-  auto data = remembered_data(files, job, registries.augmentations);
+  const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job,
+                                                  *make_single_communicator());
+  auto data = train::remembered_data(files, job, registries.augmentations);
   return data ? std::move(*data)
               : input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
 }

@@ -1,5 +1,8 @@
 #include "lockstep/trainer.hpp"
 
+#include <filesystem>
+
+#include "checkpoint/saved_model.hpp"
 #include "graph/models/zoo.hpp"
 #include "lockstep/error.hpp"
 #include "observe/flight.hpp"
@@ -20,9 +23,12 @@ Registries Registries::built_in() {
   return registries;
 }
 
-JobFile load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries) {
+JobFile load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries,
+                 bool need_data) {
   const auto catalogue = train::catalogue_of(registries);
-  return path.empty() ? config::default_job(overrides, catalogue) : config::load(path, overrides, catalogue, true);
+  if (path.empty()) return config::default_job(overrides, catalogue, need_data);
+  if (std::filesystem::is_directory(path)) return checkpoint::load_saved_job(path, overrides, catalogue, need_data);
+  return config::load(path, overrides, catalogue, need_data);
 }
 
 TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,

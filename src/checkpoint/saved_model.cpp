@@ -1,7 +1,8 @@
-#include "cli/saved_model.hpp"
+#include "checkpoint/saved_model.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
 
@@ -10,16 +11,13 @@
 #include "checkpoint/safetensors.hpp"
 #include "comm/transport/work_together.hpp"
 #include "core/whole_file.hpp"
-#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
-#include "train/run_context.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::checkpoint {
 
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Checkpoint;
 
 [[noreturn]] void none_in(const std::string& directory, const std::string& detail) {
   throw Error(ExitCode::data,
@@ -30,15 +28,15 @@ using checkpoint::Checkpoint;
 
 Checkpoint newest(const std::string& directory) {
   std::string why, damaged;
-  for (const auto& path : checkpoint::list_checkpoints(directory)) {
-    if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return *checkpoint;
+  for (const auto& path : list_checkpoints(directory)) {
+    if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
     damaged += (damaged.empty() ? "" : "; ") + why;
   }
   none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
 }
 
 Checkpoint best(const std::string& directory) {
-  const std::string name = checkpoint::best_checkpoint(directory);
+  const std::string name = best_checkpoint(directory);
   if (name.empty()) {
     throw Error(ExitCode::data,
                 fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a metric "
@@ -46,13 +44,13 @@ Checkpoint best(const std::string& directory) {
                             directory));
   }
   std::string why;
-  if (auto checkpoint = checkpoint::read_checkpoint(directory + "/" + name, why)) return *checkpoint;
+  if (auto checkpoint = read_checkpoint(directory + "/" + name, why)) return *checkpoint;
   none_in(directory, why);
 }
 
 Checkpoint one_at(const std::string& path) {
   std::string why;
-  if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return *checkpoint;
+  if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
   throw Error(ExitCode::data,
               fmt::format("--checkpoint: expected newest, best, a checkpoint's directory or a .safetensors "
                           "file; {}",
@@ -77,16 +75,47 @@ SavedFiles find(const std::string& which, const Job& job) {
   return found;
 }
 
-void fill(const checkpoint::SafetensorsFile& file, exec::TensorBlock& block) {
+void fill(const SafetensorsFile& file, exec::TensorBlock& block) {
   for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
+}
+
+// Of the optimizer's states is what carries the name of another tensor before a colon.
+bool is_state_of_optimizer(const std::string& name, const Checkpoint& checkpoint) {
+  const auto colon = name.rfind(':');
+  if (colon == std::string::npos) return false;
+  const auto& tensors = checkpoint.manifest.tensors;
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& tensor) { return tensor.name == name.substr(0, colon); });
+}
+
+std::string model_file(const std::vector<NamedSpan>& tensors) {
+  return to_safetensors(tensors, {{"format", "lockstep"}});
 }
 
 }  // namespace
 
+JobFile load_saved_job(const std::string& directory, const std::vector<std::string>& overrides,
+                       const config::Catalogue& catalogue, bool need_data) {
+  const bool one = fs::exists(directory + "/manifest.json");
+  std::string why = "no checkpoints in it";
+  for (const auto& path : one ? std::vector{directory} : list_checkpoints(directory + "/checkpoints")) {
+    const std::string manifest = path + "/manifest.json";
+    const auto text = job_of_manifest(manifest, why);
+    if (!text) continue;
+    JobFile job = config::load_text(*text, manifest, overrides, catalogue, need_data);
+    const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };
+    if (!one && std::none_of(overrides.begin(), overrides.end(), moves)) job.run_directory = directory;
+    return job;
+  }
+  throw Error(ExitCode::data,
+              fmt::format("{}: expected a job file, or the directory of a run or checkpoint, found a folder with {}",
+                          directory, why));
+}
+
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
   comm::work_of_first_rank(communicator, {"checkpoint", 0, job.timeout()}, [&] { files = find(which, job); });
-  files.checkpoint = checkpoint::broadcast_checkpoint(std::move(files.checkpoint), communicator, job.timeout());
+  files.checkpoint = broadcast_checkpoint(std::move(files.checkpoint), communicator, job.timeout());
   if (files.checkpoint) {
     files.path = files.checkpoint->path;
     return files;
@@ -99,33 +128,47 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
   return files;
 }
 
-std::optional<input::PreparedData> remembered_data(const SavedFiles& files, const Job& job,
-                                                   const AugmentRegistry& registry) {
-  if (!files.checkpoint) return std::nullopt;
-  const auto& progress = files.checkpoint->manifest.progress;
-  if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
-  return input::recall_data(progress.data_facts, job.data, job.seed, registry, files.path + "/manifest.json");
-}
-
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {
   SavedModel model{.path = files.path,
                    .step = files.checkpoint ? files.checkpoint->manifest.progress.step : -1,
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};
   if (!files.checkpoint) {
-    const auto file = checkpoint::SafetensorsFile::parse(files.weights, files.path);
+    const auto file = SafetensorsFile::parse(files.weights, files.path);
     fill(file, model.parameters);
     fill(file, model.states);
     return model;
   }
-  checkpoint::Targets targets;
-  checkpoint::add_targets(model.parameters, "", targets);
-  checkpoint::add_targets(model.states, "", targets);
-  checkpoint::CheckpointReader reader(communicator, job.timeout());
+  Targets targets;
+  add_targets(model.parameters, "", targets);
+  add_targets(model.states, "", targets);
+  CheckpointReader reader(communicator, job.timeout());
   const auto faults = reader.read(*files.checkpoint);
   if (!faults.empty()) throw Error(ExitCode::data, faults.front());
   reader.load(*files.checkpoint, targets);
   return model;
 }
 
-}  // namespace lockstep::cli
+std::string safetensors_of(const SavedModel& model) {
+  std::vector<NamedSpan> tensors;
+  for (const auto* block : {&model.parameters, &model.states}) {
+    for (std::size_t i = 0; i < block->size(); ++i) tensors.push_back({block->name(i), block->shape(i), block->at(i)});
+  }
+  return model_file(tensors);
+}
+
+std::string safetensors_of(const Checkpoint& checkpoint) {
+  std::vector<std::vector<float>> values;
+  std::vector<NamedSpan> tensors;
+  Targets targets;
+  for (const auto& tensor : checkpoint.manifest.tensors) {
+    if (is_state_of_optimizer(tensor.name, checkpoint)) continue;
+    values.emplace_back(static_cast<std::size_t>(elements(tensor.shape)));
+    targets[tensor.name] = {tensor.shape, values.back()};
+    tensors.push_back({tensor.name, tensor.shape, values.back()});
+  }
+  load(checkpoint, targets);
+  return model_file(tensors);
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,162 @@
+#include "train/loaded_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "exec/input_source.hpp"
+#include "exec/thread_counts.hpp"
+#include "input/data_facts.hpp"
+#include "lockstep/error.hpp"
+#include "train/agreed_algorithms.hpp"
+#include "train/bad_samples.hpp"
+#include "train/device_choice.hpp"
+#include "train/evaluation.hpp"
+#include "train/evaluation_sets.hpp"
+#include "train/job_graph.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+input::PreparedData data_of(const checkpoint::SavedFiles& files, const Job& job, const Registries& registries,
+                            Communicator& communicator, const DataSets& own, const LoadedModel::WithData& with_data) {
+  auto remembered = remembered_data(files, job, registries.augmentations);
+  if (remembered) return std::move(*remembered);
+  const JobFile whole = with_data();
+  return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, own,
+                             {.communicator = &communicator});
+}
+
+/// As they are before the pipeline.
+std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) {
+  std::vector<Feature> features;
+  for (const ValueId id : graph.inputs) {
+    const auto found = std::find_if(info.features.begin(), info.features.end(),
+                                    [&](const Feature& feature) { return feature.name == graph.at(id).name; });
+    LOCKSTEP_CHECK(found != info.features.end(), "an input of a model is a feature of its data");
+    features.push_back(*found);
+  }
+  return features;
+}
+
+/// Each sample is a shard of its own, read and prepared by the worker that asks for it.
+class SampleSource final : public exec::InputSource {
+ public:
+  SampleSource(const DataSet& samples, const data::Pipeline& pipeline)
+      : samples_(samples), pipeline_(pipeline), prepared_(static_cast<std::size_t>(samples.size())) {}
+
+  void get(std::uint64_t /*step*/, int shard, exec::ShardInputs& inputs) override {
+    Sample sample;
+    samples_.read(shard, sample);
+    auto& tensors = prepared_[static_cast<std::size_t>(shard)];
+    std::vector<std::byte*> outputs;
+    for (const Feature& output : pipeline_.outputs()) {
+      tensors.emplace_back(output.spec);
+      outputs.push_back(tensors.back().bytes());
+    }
+    data::PipelineScratch scratch;
+    pipeline_.run(inputs_of(std::move(sample), shard), shard, 0, scratch, outputs);
+    inputs.tensors.assign(outputs.begin(), outputs.end());
+    inputs.valid = 1;
+  }
+  void release(std::uint64_t /*step*/, int shard) override { prepared_[static_cast<std::size_t>(shard)].clear(); }
+
+ private:
+  [[nodiscard]] Sample inputs_of(Sample all, int id) const {
+    Sample read;
+    for (const Feature& input : pipeline_.inputs()) {
+      const auto found =
+          std::find_if(all.begin(), all.end(), [&](const NamedTensor& tensor) { return tensor.name == input.name; });
+      if (found == all.end()) {
+        throw Error(ExitCode::usage, fmt::format("sample {}: expected '{}', which the model reads; it has no tensor of "
+                                                 "that name",
+                                                 id, input.name));
+      }
+      read.push_back(std::move(*found));
+    }
+    return read;
+  }
+
+  const DataSet& samples_;
+  const data::Pipeline& pipeline_;
+  std::vector<std::vector<Tensor>> prepared_;  // by sample, while it is computed
+};
+
+}  // namespace
+
+std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
+                                                   const AugmentRegistry& registry) {
+  if (!files.checkpoint) return std::nullopt;
+  const auto& progress = files.checkpoint->manifest.progress;
+  if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
+  return input::recall_data(progress.data_facts, job.data, job.seed, registry, files.path + "/manifest.json");
+}
+
+LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Registries& registries,
+                         Communicator& communicator, const DataSets& own, WithData with_data)
+    : job_(job),
+      registries_(registries),
+      communicator_(communicator),
+      own_(own),
+      with_data_(std::move(with_data)),
+      device_(choose_device(job, communicator)) {
+  const auto files = checkpoint::read_saved_files(which, job, communicator);
+  data_ = data_of(files, job, registries, communicator, own, with_data_);
+  graph_ = make_prediction_graph(job, data_, registries, 1);
+  saved_ = checkpoint::load_saved_model(files, graph_, job, communicator);
+  inputs_ = features_read(graph_, data());
+  const Shape& batch = graph_.at(graph_.output).spec.shape;
+  prediction_shape_.assign(batch.begin() + 1, batch.end());
+}
+
+EvaluationResult LoadedModel::evaluate(const std::string& set) {
+  require_evaluation_set(set, job_, own_);
+  const EvaluationSet opened = open_evaluation_set(set, job_, own_, data_, with_data_, communicator_);
+  return evaluate(*opened.set, *opened.replaced);
+}
+
+EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced) {
+  const Graph graph = make_job_graph(job_, data_, registries_);
+  exec::WorkerPool pool(exec::worker_count(job_.threads, communicator_, device_, static_cast<std::size_t>(set.size())));
+  const EvaluationOptions options{.shard_samples = job_.batch_size / job_.shards,
+                                  .timeout = job_.timeout(),
+                                  .alike = computes_alike(job_, device_),
+                                  .once = true};
+  Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, device_, pool, options);
+  EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = {}};
+  for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
+    result.warnings.push_back(sample.text());
+  }
+  return result;
+}
+
+// Kept for the next call, unless that has more samples to share out among threads.
+LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
+  const int workers = exec::worker_count(job_.threads, communicator_, device_, samples);
+  if (predictor_ && predictor_->pool.size() >= workers) return *predictor_;
+  data::PipelineOptions preparation;
+  preparation.steps = job_.data.prepare;
+  preparation.mean = data_.mean;
+  preparation.stddev = data_.stddev;
+  predictor_.reset();
+  predictor_ = std::make_unique<Predictor>(workers, graph_, device_,
+                                           data::Pipeline(inputs_, preparation, registries_.augmentations));
+  predictor_->executor.use(values());
+  return *predictor_;
+}
+
+void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {
+  if (samples.size() == 0) return;
+  Predictor& predictor = this->predictor(static_cast<std::size_t>(samples.size()));
+  SampleSource source(samples, predictor.pipeline);
+  std::vector<int> ids(static_cast<std::size_t>(samples.size()));
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto values = static_cast<std::size_t>(elements(prediction_shape_));
+  predictor.executor.evaluate(0, ids, source, [&](const exec::EvaluatedShard& shard) {
+    take(shard.shard, std::span(shard.prediction, values));
+  });
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,71 @@
+// A trained model with what there is to know of its data; what TrainedModel and the commands of the program stand on.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "checkpoint/saved_model.hpp"
+#include "exec/device.hpp"
+#include "exec/executor.hpp"
+#include "input/prepared_data.hpp"
+#include "lockstep/trained_model.hpp"
+
+namespace lockstep::train {
+
+/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints that
+/// had no memory yet.
+[[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
+                                                                 const AugmentRegistry& registry);
+
+class LoadedModel {
+ public:
+  /// The job with its data, for where they are needed: the files that it names must exist.
+  using WithData = std::function<JobFile()>;
+
+  /// As TrainedModel's, but that the job may have been loaded without its data.
+  LoadedModel(const JobFile& job, const std::string& which, const Registries& registries, Communicator& communicator,
+              const DataSets& own, WithData with_data);
+
+  [[nodiscard]] const JobFile& job() const { return job_; }
+  [[nodiscard]] const checkpoint::SavedModel& saved() const { return saved_; }
+  [[nodiscard]] const DataSetInfo& data() const { return data_.train->info(); }
+  /// For one sample: no loss, no metrics.
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
+  [[nodiscard]] const Shape& prediction_shape() const { return prediction_shape_; }
+
+  [[nodiscard]] EvaluationResult evaluate(const std::string& set);
+  [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
+
+  using TakePrediction = std::function<void(std::int64_t id, std::span<const float> prediction)>;
+  void predict(const DataSet& samples, const TakePrediction& take);
+
+ private:
+  struct Predictor {
+    Predictor(int workers, const Graph& graph, const exec::Device& device, data::Pipeline prepares)
+        : pool(workers), executor(graph, Mode::inference, device, pool, 0), pipeline(std::move(prepares)) {}
+    exec::WorkerPool pool;
+    exec::Executor executor;
+    data::Pipeline pipeline;
+  };
+  [[nodiscard]] exec::ModelValues values() const { return {saved_.parameters, saved_.states}; }
+  Predictor& predictor(std::size_t samples);
+
+  const JobFile job_;
+  const Registries& registries_;
+  Communicator& communicator_;
+  const DataSets own_;
+  const WithData with_data_;
+  exec::Device device_;
+  input::PreparedData data_;
+  Graph graph_;
+  checkpoint::SavedModel saved_;
+  std::vector<Feature> inputs_;  ///< by input of the graph
+  Shape prediction_shape_;
+  std::unique_ptr<Predictor> predictor_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,116 @@
+// TrainedModel: what a run has left is evaluated as the run itself did, predicts the same with any number of threads,
+// and is saved whole.
+#include "lockstep/trained_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep {
+
+namespace {
+
+class TrainedModels : public testing::Test {
+ protected:
+  TrainedModels() {
+    Events events;
+    result = run(folder.path(), {}, events);
+  }
+  [[nodiscard]] Job job(std::vector<std::string> overrides = {}) const {
+    return load_job(folder.path(), overrides, registries, false);
+  }
+
+  const Registries registries = Registries::built_in();
+  const Folder folder;
+  const std::unique_ptr<Communicator> alone = make_single_communicator();
+  TrainResult result;
+};
+
+Sample image_of(const Feature& feature, std::uint8_t first) {
+  Sample sample;
+  sample.push_back({feature.name, Tensor(feature.spec)});
+  const auto pixels = sample[0].tensor.as<std::uint8_t>();
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(first + 7 * i);
+  return sample;
+}
+
+std::vector<std::vector<float>> predictions_of(TrainedModel& model) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 9; ++i) samples.push_back(image_of(model.inputs().at(0), static_cast<std::uint8_t>(20 * i)));
+  std::vector<std::vector<float>> predictions;
+  for (const Tensor& tensor : model.predict(samples)) {
+    EXPECT_EQ(tensor.shape(), model.prediction_shape());
+    predictions.emplace_back(tensor.as<float>().begin(), tensor.as<float>().end());
+  }
+  return predictions;
+}
+
+template <class Call>
+void expect_usage_error(const Call& call, const std::string& text) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.what(), text);
+  }
+}
+
+}  // namespace
+
+TEST_F(TrainedModels, EvaluateAsTheRunDid) {
+  for (const int ranks : {1, 2, 3}) {
+    run_in_threads(ranks, [&](Communicator& communicator) {
+      TrainedModel model(job(), "newest", registries, communicator);
+      EXPECT_EQ(model.step(), 12);
+      EXPECT_EQ(model.path(), folder.path() + "/checkpoints/step-00000012");
+      EXPECT_EQ(model.parameters_sha256(), result.parameters_sha256);
+      const EvaluationResult evaluated = model.evaluate("validation");
+      EXPECT_EQ(evaluated.metrics, result.metrics);
+      EXPECT_EQ(evaluated.samples, 40);
+      EXPECT_EQ(model.evaluate("train").samples, 64);
+    });
+  }
+}
+
+TEST_F(TrainedModels, PredictTheSameWithAnyNumberOfThreads) {
+  TrainedModel model(job({"threads=1"}), "newest", registries, *alone),
+      other(job({"threads=3"}), "newest", registries, *alone);
+  EXPECT_EQ(model.data().class_names.size(), 10u);
+  EXPECT_EQ(model.prediction_shape(), Shape{10});
+  const auto predictions = predictions_of(model);
+  EXPECT_EQ(predictions.size(), 9u);
+  EXPECT_NE(predictions[0], predictions[1]);
+  EXPECT_EQ(predictions, predictions_of(other));
+  EXPECT_EQ(predictions, predictions_of(model)) << "again";
+  double sum = 0;
+  for (const double probability : probabilities(predictions[0])) sum += probability;
+  EXPECT_NEAR(sum, 1, 1e-12);
+}
+
+TEST_F(TrainedModels, AreSavedWhole) {
+  TrainedModel model(job(), "newest", registries, *alone);
+  const std::string file = folder.path() + "/model.safetensors";
+  model.save(file);
+  TrainedModel again(job(), file, registries, *alone);
+  EXPECT_EQ(again.step(), -1);
+  EXPECT_EQ(again.path(), file);
+  EXPECT_EQ(again.parameters_sha256(), result.parameters_sha256);
+  EXPECT_EQ(again.evaluate("validation").metrics, result.metrics);
+  EXPECT_EQ(predictions_of(again), predictions_of(model));
+}
+
+TEST_F(TrainedModels, NameWhatIsMissing) {
+  TrainedModel model(job(), "newest", registries, *alone);
+  expect_usage_error([&] { (void)model.evaluate("weather"); },
+                     "expected the set validation, test or train, found 'weather'");
+  std::vector<Sample> samples;
+  samples.push_back(image_of(model.inputs().at(0), 0));
+  samples.push_back(image_of(model.inputs().at(0), 0));
+  samples[1][0].name = "picture";
+  expect_usage_error([&] { (void)model.predict(samples); },
+                     "sample 1: expected 'image', which the model reads; it has no tensor of that name");
+}
+
+}  // namespace lockstep
