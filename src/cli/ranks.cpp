@@ -3,39 +3,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
-#include <thread>
 
 #include "cli/report_error.hpp"
 #include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
 #include "comm/transport/launcher.hpp"
-#include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/exit_code.hpp"
+#include "lockstep/mpi.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-// A mistake that all ranks make is told once: rank 0 speaks first and ends the others, who wait for that as long as a
-// busy machine may keep it from its turn.
-int end_all(const std::exception& error, Communicator& communicator) {
-  if (communicator.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
-  const int code = report(error);
-  if (communicator.size() > 1) communicator.abort(code);
-  return code;
-}
-
 void check_world(const RankOptions& options, int found) {
-  const auto launcher = comm::launcher_info();
-  if (launcher.ranks > 1 && found != launcher.ranks) {
-    throw Error(
-        ExitCode::usage,
-        fmt::format("{}={} says that {} ranks were started, but MPI sees {}; start lockstep with the mpirun of the "
-                    "MPI that it was built with",
-                    launcher.variable, launcher.ranks, launcher.ranks, found));
-  }
   if (options.expected > 0 && found != options.expected) {
     throw Error(ExitCode::usage,
                 fmt::format("--expect-world-size: expected {} ranks, found {}; check the hostfile and the "
@@ -53,14 +35,14 @@ void check_job(const RankOptions& options, const JobFile& job, int ranks) {
 }
 
 int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
-  auto communicator = comm::launched_by_mpi() ? comm::make_mpi_communicator() : make_single_communicator();
-  try {
-    check_world(options, communicator->size());
-    return body(*communicator);
-  } catch (const std::exception& error) {
+  const auto checked = [&](Communicator& communicator) {
+    check_world(options, communicator.size());
+    return body(communicator);
+  };
+  return run_on_mpi(checked, [&](const std::exception& error, const Communicator& /*rank*/) {
     if (options.on_error) options.on_error(exit_code(error), error.what());
-    return end_all(error, *communicator);
-  }
+    return report(error);
+  });
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <new>
 
-#include "lockstep/error.hpp"
+#include "lockstep/exit_code.hpp"
 
 namespace lockstep::cli {
 
@@ -16,12 +16,6 @@ bool is_no_memory(const std::exception& error) {
 }
 
 }  // namespace
-
-int exit_code(const std::exception& error) {
-  if (is_no_memory(error)) return static_cast<int>(ExitCode::infrastructure);
-  const auto* own = dynamic_cast<const Error*>(&error);
-  return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
-}
 
 int report(const std::exception& error) {
   fmt::print(stderr, "lockstep: {}\n",

@@ -5,10 +5,7 @@
 
 namespace lockstep::cli {
 
-/// The error's exit code; anything but Error is internal (70).
-[[nodiscard]] int exit_code(const std::exception& error);
-
-/// Prints "lockstep: <message>" and returns the error's exit code; anything but Error is internal (70).
+/// Prints "lockstep: <message>" and returns exit_code() of the error.
 int report(const std::exception& error);
 
 }  // namespace lockstep::cli
