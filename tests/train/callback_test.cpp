@@ -49,7 +49,7 @@ std::string hash_on(int ranks, const std::function<Handler(int rank)>& handler_o
   std::vector<std::string> hashes(static_cast<std::size_t>(ranks));
   std::vector<std::string> overrides = {"evaluate=never"};
   overrides.push_back(directory.empty() ? "checkpoint=never" : "run_directory=" + directory);
-  const Job job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
+  const JobFile job = config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
   run_in_threads(ranks, [&](Communicator& communicator) {
     AfterStep callback(handler_of(communicator.rank()));
     TrainerOptions options;

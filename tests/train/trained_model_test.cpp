@@ -17,7 +17,7 @@ class TrainedModels : public testing::Test {
     Events events;
     result = run(folder.path(), {}, events);
   }
-  [[nodiscard]] Job job(std::vector<std::string> overrides = {}) const {
+  [[nodiscard]] JobFile job(std::vector<std::string> overrides = {}) const {
     return load_job(folder.path(), overrides, registries, false);
   }
 

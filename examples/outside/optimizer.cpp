@@ -1,4 +1,7 @@
-#include "lion.hpp"
+// An optimizer of one's own: Lion (Chen and others, "Symbolic Discovery of Optimization Algorithms", 2023).
+#include <lockstep/optimizer.hpp>
+
+#include "example.hpp"
 
 namespace {
 
@@ -6,10 +9,6 @@ using namespace lockstep;
 
 float sign(float value) {
   return static_cast<float>(value > 0) - static_cast<float>(value < 0);
-}
-
-AttributeSpec number_from_0(const std::string& name, double fallback, const std::string& doc) {
-  return {.name = name, .kind = AttributeKind::number, .doc = doc, .default_value = fallback, .minimum = 0};
 }
 
 /// What is the same for all elements is computed here, once an update.
@@ -29,9 +28,11 @@ ParameterUpdate update(const Attributes& settings, const UpdateStep& step) {
   };
 }
 
-}  // namespace
+AttributeSpec number_from_0(const std::string& name, double value, const std::string& doc) {
+  return {.name = name, .kind = AttributeKind::number, .doc = doc, .default_value = value, .minimum = 0};
+}
 
-OptimizerDef make_lion() {
+OptimizerDef lion() {
   OptimizerDef lion;
   lion.name = "lion";
   lion.doc = "the sign of a momentum";
@@ -43,4 +44,15 @@ OptimizerDef make_lion() {
   lion.states = [](const Attributes&) { return std::vector<std::string>{"momentum"}; };
   lion.update = update;
   return lion;
+}
+
+}  // namespace
+
+int main() {
+  return run_example([] {
+    Registries registries = Registries::built_in();
+    registries.optimizers.add(lion());
+    const JobFile job = digits(registries, {"optimizer={lion: {weight_decay: 0.1}}", "learning_rate=0.001"});
+    return same_bits([&](Communicator& communicator) { return train_job(job, communicator, registries); });
+  });
 }

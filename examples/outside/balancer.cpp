@@ -1,0 +1,43 @@
+// A balancer of one's own: each rank gets shards in proportion to its speed in the step before. The bits stay.
+#include <lockstep/shard_balancer.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "example.hpp"
+
+namespace {
+
+using namespace lockstep;
+
+class BySpeed final : public ShardBalancer {
+ public:
+  std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) override {
+    if (step % 4 != 0) return {};  // no change
+    std::vector<double> speeds;    // shards a second
+    int shards = 0;
+    for (const RankLoad& rank : ranks) {
+      const double seconds_per_shard = rank.seconds / std::max(rank.shards, 1);
+      speeds.push_back(seconds_per_shard > 0 ? rank.workers / seconds_per_shard : 1);
+      shards += rank.shards;
+    }
+    const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+    std::vector<int> counts;
+    for (const double speed : speeds) counts.push_back(static_cast<int>(shards * speed / all));
+    counts.back() += shards - std::accumulate(counts.begin(), counts.end(), 0);  // what rounding has left
+    return counts;
+  }
+};
+
+}  // namespace
+
+int main() {
+  return run_example([] {
+    const Registries registries = Registries::built_in();
+    const JobFile job = digits(registries);
+    return same_bits([&](Communicator& communicator) {
+      BySpeed balancer;  // asked on rank 0
+      return train_job(job, communicator, registries, {.balancer = &balancer});
+    });
+  });
+}
