@@ -22,7 +22,7 @@
   {{- if gt $gpus 0 -}}
     {{- $withGpus = add1 $withGpus -}}
     {{- if gt (int .slots) $gpus -}}
-      {{- fail (printf "group %s: expected at most one rank a GPU, found slots %d with gpusPerNode %d" .name (int .slots) $gpus) -}}
+      {{- fail (printf "group %s: expected at most one rank per GPU, found slots %d with gpusPerNode %d" .name (int .slots) $gpus) -}}
     {{- end -}}
     {{- if and (gt $gpus 1) (contains "mig-" .gpuResource) -}}
       {{- fail (printf "group %s: expected gpusPerNode 1 with slices of a GPU (%s), found %d: NCCL does not join slices of one GPU; ask for more replicas" .name .gpuResource $gpus) -}}
@@ -30,7 +30,7 @@
   {{- end -}}
 {{- end -}}
 {{- if and (gt (int $withGpus) 0) (lt (int $withGpus) (len .all.groups)) -}}
-  {{- fail "groups: expected GPUs in all of them or in none, found both: all ranks of a job are of one device kind; set gpusPerNode" -}}
+  {{- fail "groups: expected GPUs in all of them or in none, found both: all ranks of a job need the same kind of device; set gpusPerNode" -}}
 {{- end -}}
 {{- end -}}
 
@@ -49,12 +49,12 @@
     {{- fail (printf "cluster.replicas: expected minReplicas %d to maxReplicas %d, found %d" $fewest $most $replicas) -}}
   {{- end -}}
   {{- if ne $v.queue.topology "never" -}}
-    {{- fail "queue.topology: expected never with an elastic job, since Kueue places no elastic job by topology; set cluster.maxReplicas to 0" -}}
+    {{- fail "queue.topology: expected never with an elastic job, since Kueue cannot place elastic jobs by topology; set cluster.maxReplicas to 0" -}}
   {{- end -}}
 {{- end -}}
 {{- if gt (int $v.queue.minReplicas) 0 -}}
   {{- if not $one -}}
-    {{- fail (printf "queue.minReplicas: expected one group, found %d: each group is a workload of its own in the queue" $count) -}}
+    {{- fail (printf "queue.minReplicas: expected one group, found %d: each group is a separate workload in the queue" $count) -}}
   {{- end -}}
   {{- if gt (int $v.queue.minReplicas) $replicas -}}
     {{- fail (printf "queue.minReplicas: expected at most replicas %d, found %d" $replicas (int $v.queue.minReplicas)) -}}
@@ -65,7 +65,7 @@
     {{- fail "mode mpijob: expected one group of a fixed size, found several groups, cluster.maxReplicas or queue.minReplicas; use mode indexedJob" -}}
   {{- end -}}
   {{- if eq $v.network.profile "hostNetwork" -}}
-    {{- fail "network.profile: expected tcp or rdmaSharedDevice in mode mpijob, found hostNetwork: pods could not tell which of them they are; use mode indexedJob" -}}
+    {{- fail "network.profile: expected tcp or rdmaSharedDevice in mode mpijob, found hostNetwork: pods could not identify themselves; use mode indexedJob" -}}
   {{- end -}}
   {{- if lt $replicas 2 -}}
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
@@ -81,7 +81,7 @@
 {{- $job := .root.Values.job | default dict -}}
 {{- if and $job (not (include "lockstep.persistent" .root)) (gt (int .all.pods) 1) -}}
   {{- if ne (toString (dig "checkpoint" "" $job)) "never" -}}
-    {{- fail (printf "persistence: expected a volume for the checkpoints that all %d pods share, found none; set persistence.enabled=true or persistence.existingClaim, or say `checkpoint: never` in the job" (int .all.pods)) -}}
+    {{- fail (printf "persistence: expected a volume for the checkpoints that all %d pods share, found none; set persistence.enabled=true or persistence.existingClaim, or set `checkpoint: never` in the job" (int .all.pods)) -}}
   {{- end -}}
 {{- end -}}
 {{- if and .all.elastic (not (include "lockstep.persistent" .root)) -}}
