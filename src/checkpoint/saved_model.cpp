@@ -38,10 +38,9 @@ Checkpoint newest(const std::string& directory) {
 Checkpoint best(const std::string& directory) {
   const std::string name = best_checkpoint(directory);
   if (name.empty()) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a metric "
-                            "when training, or leave out --checkpoint best",
-                            directory));
+    throw Error(ExitCode::data, fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a "
+                                            "metric when training, or omit --checkpoint best",
+                                            directory));
   }
   std::string why;
   if (auto checkpoint = read_checkpoint(directory + "/" + name, why)) return *checkpoint;

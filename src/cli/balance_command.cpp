@@ -11,10 +11,11 @@
 namespace lockstep::cli {
 
 void add_balance(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("balance", "Look at how a run's work was shared among its ranks.");
+  CLI::App* command = program.add_subcommand("balance", "Show how a run's work was divided among its ranks.");
   command->require_subcommand(1);
   command->footer("Example:\n  lockstep balance report runs/digits");
-  CLI::App* report = command->add_subcommand("report", "Print who computed, who waited, and each move of shares.");
+  CLI::App* report =
+      command->add_subcommand("report", "Print what each rank computed and waited for, and every move of shards.");
   report->footer("Example:\n  lockstep balance report runs/digits");
   auto directory = std::make_shared<std::string>();
   report->add_option("RUN_DIRECTORY", *directory, "of a run on several ranks")->required();

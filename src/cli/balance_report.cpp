@@ -132,10 +132,10 @@ std::string table(const Attempt& attempt) {
 
 std::string move_text(const Attempt& attempt, std::size_t index) {
   const events::Balance& move = attempt.moves[index];
-  std::string text = fmt::format("\nafter step {}: {}\n  shares {}; moved {}\n", telemetry::grouped(move.step),
+  std::string text = fmt::format("\nafter step {}: {}\n  shards {}; moved {}\n", telemetry::grouped(move.step),
                                  move.reason, numbers(move.shares_by_rank), move.shards_moved);
   if (move.predicted_seconds) {
-    text += fmt::format("  seconds a shard {}\n", numbers(move.shard_seconds_by_rank.value_or(ByRank{})));
+    text += fmt::format("  seconds per shard {}\n", numbers(move.shard_seconds_by_rank.value_or(ByRank{})));
     text += fmt::format("  a step: predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
                         telemetry::duration(*move.predicted_seconds));
   } else {
@@ -153,7 +153,7 @@ std::string move_text(const Attempt& attempt, std::size_t index) {
 std::string balance_report(const std::string& run_directory) {
   const Attempt attempt = read_attempt(run_directory + "/events.jsonl");
   std::string text = head(run_directory, attempt) + table(attempt);
-  if (attempt.moves.empty()) text += "\nno shares were moved\n";
+  if (attempt.moves.empty()) text += "\nno shards were moved\n";
   for (std::size_t i = 0; i < attempt.moves.size(); ++i) text += move_text(attempt, i);
   return text;
 }

@@ -52,28 +52,30 @@ Job job_on_device(const std::string& device) {
 }
 
 void add_exchange(CLI::App& bench, Action& run) {
-  CLI::App* exchange =
-      bench.add_subcommand("exchange", "Time the gradients' exchange, and the library's own all-reduce beside it.");
+  CLI::App* exchange = bench.add_subcommand(
+      "exchange", "Time lockstep's all-reduce of the gradient and, beside it, that of MPI or NCCL.");
   exchange->footer(
       "Examples:\n  lockstep bench exchange --ranks 2\n"
       "  mpirun -n 8 --hostfile hosts lockstep bench exchange --sizes 1MiB,256MiB --picture exchange.svg");
   auto arguments = std::make_shared<BenchArguments>();
   arguments->ranks.add_to(*exchange);
-  exchange->add_option("--sizes", arguments->sizes, "bytes of the gradient: 4KiB,1MiB")
+  exchange->add_option("--sizes", arguments->sizes, "sizes of the gradient in bytes: 4KiB,1MiB")
       ->delimiter(',')
       ->transform(gradient_size())
       ->default_str("4KiB,64KiB,1MiB,16MiB,64MiB");
-  exchange->add_option("--rounds", arguments->rounds, "how often each is timed")
+  exchange->add_option("--rounds", arguments->rounds, "timed rounds for each size")
       ->check(at_least(1))
       ->capture_default_str();
-  exchange->add_option("--shards-a-rank", arguments->shards_a_rank, "1, 2, 4 ... send one sum a rank, others more")
+  exchange
+      ->add_option("--shards-a-rank", arguments->shards_a_rank,
+                   "shards of each rank; of 1, 2, 4, ... a rank sends one partial sum, of others several")
       ->check(at_least(1))
       ->capture_default_str();
-  exchange->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, by NCCL")
+  exchange->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, over NCCL")
       ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
-  exchange->add_option("--picture", arguments->picture, "write the bandwidths as an SVG drawing");
-  exchange->add_option("--log", arguments->log, "people, or json: a line a size and way on stdout")
+  exchange->add_option("--picture", arguments->picture, "write a chart of the bandwidths as SVG");
+  exchange->add_option("--log", arguments->log, "people, or json: one line per size and algorithm on stdout")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   exchange->callback([&run, arguments] {
@@ -95,47 +97,51 @@ int run_hosts(HostArguments& arguments) {
 }
 
 void add_hosts(CLI::App& bench, Action& run) {
-  CLI::App* hosts = bench.add_subcommand(
-      "hosts", "Report what each rank computes on, how fast gradients are exchanged and how far clocks are apart.");
+  CLI::App* hosts = bench.add_subcommand("hosts",
+                                         "Report the device of each rank, the speed of the gradient's all-reduce and "
+                                         "how far the hosts' clocks are apart.");
   hosts->footer(
       "Examples:\n  lockstep bench hosts --ranks 2\n"
       "  mpirun -n 8 --hostfile hosts lockstep bench hosts --least-bandwidth 5");
   auto arguments = std::make_shared<HostArguments>();
   arguments->ranks.add_to(*hosts);
-  hosts->add_option("--exact", arguments->exact, "as in the job: where required, ranks that differ are a mistake")
+  hosts
+      ->add_option("--exact", arguments->exact,
+                   "as in the job; with required, ranks on different kinds of device are an error")
       ->check(one_of({"required", "preferred", "never"}))
       ->capture_default_str();
-  hosts->add_option("--device", arguments->device, "as in the job: cpu, or cuda, a GPU for each rank")
+  hosts->add_option("--device", arguments->device, "as in the job: cpu, or cuda, one GPU per rank")
       ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
-  hosts->add_option("--most-skew", arguments->clock_seconds, "seconds by which clocks may differ")
+  hosts->add_option("--most-skew", arguments->clock_seconds, "seconds that the hosts' clocks may be apart")
       ->check(at_least(0))
       ->capture_default_str();
-  hosts->add_option("--least-bandwidth", arguments->least_gigabytes, "GB/s that the exchange must reach")
+  hosts->add_option("--least-bandwidth", arguments->least_gigabytes, "GB/s that the all-reduce must reach")
       ->check(at_least(0))
       ->capture_default_str();
   hosts->callback([&run, arguments] { run = [arguments] { return run_hosts(*arguments); }; });
 }
 
 void add_scale(CLI::App& bench, Action& run) {
-  CLI::App* scale = bench.add_subcommand(
-      "scale", "Print what a step costs a rank of up to thousands, all but one host's pretended: no MPI, no network.");
+  CLI::App* scale = bench.add_subcommand("scale",
+                                         "Measure what a step costs one of up to thousands of ranks; all hosts but one "
+                                         "are simulated: no MPI, no network.");
   scale->footer(
       "Examples:\n  lockstep bench scale\n  lockstep bench scale --ranks 1024 --gradient 1GiB --ranks-a-host 4");
   auto arguments = std::make_shared<ScaleBenchOptions>();
-  scale->add_option("--ranks", arguments->ranks, "up to so many, from 16 on")
+  scale->add_option("--ranks", arguments->ranks, "the largest number of ranks; it is measured from 16 up to it")
       ->check(at_least(1))
       ->capture_default_str();
-  scale->add_option("--ranks-a-host", arguments->ranks_a_host, "which are threads here")
+  scale->add_option("--ranks-a-host", arguments->ranks_a_host, "ranks of a host; here they are threads")
       ->check(at_least(1))
       ->capture_default_str();
   scale->add_option("--shards-a-rank", arguments->shards_a_rank, "of a step")
       ->check(at_least(1))
       ->capture_default_str();
-  scale->add_option("--gradient", arguments->gradient_bytes, "bytes of the gradient: 25MiB, 1GiB")
+  scale->add_option("--gradient", arguments->gradient_bytes, "size of the gradient in bytes: 25MiB, 1GiB")
       ->transform(gradient_size())
       ->default_str("100MiB");
-  scale->add_option("--log", arguments->log, "people, or json: a line a row on stdout")
+  scale->add_option("--log", arguments->log, "people, or json: one line per row on stdout")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   scale->callback([&run, arguments] { run = [arguments] { return bench_scale(*arguments); }; });
@@ -144,7 +150,7 @@ void add_scale(CLI::App& bench, Action& run) {
 }  // namespace
 
 void add_bench(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("bench", "Measure what this machine or cluster gives to training.");
+  CLI::App* command = program.add_subcommand("bench", "Benchmark what training needs of this machine or cluster.");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n  lockstep bench exchange --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale");

@@ -57,7 +57,7 @@ void add_check(CLI::App& program, Action& run) {
   auto argument = std::make_shared<JobArgument>();
   auto no_data = std::make_shared<bool>(false);
   argument->add_to(*command);
-  command->add_flag("--no-data", *no_data, "the data need not be there");
+  command->add_flag("--no-data", *no_data, "do not read the data");
   command->callback([&run, argument, no_data] { run = [argument, no_data] { return check(*argument, !*no_data); }; });
 }
 

@@ -51,7 +51,7 @@ checkpoint::Checkpoint checkpoint_at(const std::string& place) {
 }
 
 void add_checkpoint(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("checkpoint", "Look at checkpoints, verify, compare and export them.");
+  CLI::App* command = program.add_subcommand("checkpoint", "List, verify, compare and export checkpoints.");
   command->require_subcommand(1);
   command->footer("Example:\n  lockstep checkpoint list runs/digits");
   add_checkpoint_list(*command, run);

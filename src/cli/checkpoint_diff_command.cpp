@@ -115,13 +115,14 @@ int diff(const DiffArguments& arguments) {
 }  // namespace
 
 void add_checkpoint_diff(CLI::App& checkpoint, Action& run) {
-  CLI::App* command = checkpoint.add_subcommand("diff", "Compare two checkpoints, bit by bit; 65 if they differ.");
+  CLI::App* command =
+      checkpoint.add_subcommand("diff", "Compare two checkpoints bit by bit; exits with 65 if they differ.");
   command->footer(
       "Examples:\n  lockstep checkpoint diff runs/one runs/three\n"
       "  lockstep checkpoint diff runs/a/checkpoints/step-00000748 runs/a/checkpoints/best");
   auto arguments = std::make_shared<DiffArguments>();
   command->add_option("A", arguments->a, kCheckpointPlaceHelp)->required();
-  command->add_option("B", arguments->b, "the other one")->required();
+  command->add_option("B", arguments->b, "the checkpoint to compare it with")->required();
   command->callback([&run, arguments] { run = [arguments] { return diff(*arguments); }; });
 }
 

@@ -24,11 +24,11 @@ struct ExportArguments {
 
 void check_target(const ExportArguments& arguments) {
   if (fs::is_directory(arguments.to)) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: it is a directory; name the file to write", arguments.to));
+    throw Error(ExitCode::cannot_create, fmt::format("{}: is a directory; name the file to write", arguments.to));
   }
   if (fs::exists(arguments.to) && !arguments.force) {
     throw Error(ExitCode::cannot_create,
-                fmt::format("{}: it exists; remove it, choose another, or add --force", arguments.to));
+                fmt::format("{}: the file exists; remove it, choose another name, or add --force", arguments.to));
   }
 }
 
@@ -46,14 +46,14 @@ int write(const ExportArguments& arguments) {
 
 void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
   CLI::App* command =
-      checkpoint.add_subcommand("export", "Write the model alone, whole, as one plain safetensors file.");
+      checkpoint.add_subcommand("export", "Write the model, without optimizer state, as one safetensors file.");
   command->footer(
       "Examples:\n  lockstep checkpoint export runs/digits digits.safetensors\n"
       "  lockstep checkpoint export runs/digits/checkpoints/best digits.safetensors --force");
   auto arguments = std::make_shared<ExportArguments>();
   command->add_option("CHECKPOINT", arguments->from, kCheckpointPlaceHelp)->required();
   command->add_option("FILE", arguments->to, "the file to write")->required();
-  command->add_flag("--force", arguments->force, "write over a file that exists");
+  command->add_flag("--force", arguments->force, "overwrite an existing file");
   command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });
 }
 

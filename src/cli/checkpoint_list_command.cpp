@@ -89,12 +89,12 @@ int list(const ListArguments& arguments) {
 }  // namespace
 
 void add_checkpoint_list(CLI::App& checkpoint, Action& run) {
-  CLI::App* command = checkpoint.add_subcommand("list", "Print what a run has saved, newest first.");
+  CLI::App* command = checkpoint.add_subcommand("list", "List the checkpoints of a run, newest first.");
   command->footer(
       "Examples:\n  lockstep checkpoint list runs/digits\n  lockstep checkpoint list runs/digits --log json");
   auto arguments = std::make_shared<ListArguments>();
   command->add_option("DIRECTORY", arguments->place, "a run directory")->required();
-  command->add_option("--log", arguments->log, "people, or json: an object a line")
+  command->add_option("--log", arguments->log, "people, or json: one object per line")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   command->callback([&run, arguments] { run = [arguments] { return list(*arguments); }; });

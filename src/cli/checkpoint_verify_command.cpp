@@ -38,12 +38,13 @@ int verify(const std::vector<std::string>& places) {
 }  // namespace
 
 void add_checkpoint_verify(CLI::App& checkpoint, Action& run) {
-  CLI::App* command = checkpoint.add_subcommand("verify", "Hold every byte against its checksum; 65 if one differs.");
+  CLI::App* command =
+      checkpoint.add_subcommand("verify", "Verify every byte against its checksum; exits with 65 if one differs.");
   command->footer(
       "Examples:\n  lockstep checkpoint verify runs/digits\n"
       "  lockstep checkpoint verify runs/digits/checkpoints/step-00000748");
   auto places = std::make_shared<std::vector<std::string>>();
-  command->add_option("PLACES", *places, "run directories (all their checkpoints) or checkpoints' directories")
+  command->add_option("PLACES", *places, "run directories (all their checkpoints) or directories of single checkpoints")
       ->required()
       ->expected(1, -1);
   command->callback([&run, places] { run = [places] { return verify(*places); }; });

@@ -7,7 +7,7 @@
 namespace lockstep::cli {
 
 void add_data(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("data", "Look at data sets, pack them, fetch known ones.");
+  CLI::App* command = program.add_subcommand("data", "Inspect and pack data sets, and download well-known ones.");
   command->require_subcommand(1);
   command->footer("Example:\n  lockstep data info examples/cifar10-resnet20.yaml");
   add_data_info(*command, run);

@@ -50,7 +50,7 @@ int fetch(const FetchArguments& arguments) {
   for (const auto& file : data::fetch(arguments.name, directory, options)) {
     fmt::print("{} {}\n", file.path,
                file.was_there
-                   ? "was there already"
+                   ? "already there"
                    : fmt::format("received, {} bytes", telemetry::grouped(static_cast<std::int64_t>(file.received))));
   }
   return 0;
@@ -59,12 +59,12 @@ int fetch(const FetchArguments& arguments) {
 }  // namespace
 
 void add_data_fetch(CLI::App& data, Action& run) {
-  CLI::App* command = data.add_subcommand("fetch", "Download a known data set, and check it.");
+  CLI::App* command = data.add_subcommand("fetch", "Download a well-known data set and verify it.");
   command->footer("Example:\n  lockstep data fetch cifar10 --to /data/cifar10");
   auto arguments = std::make_shared<FetchArguments>();
   command->add_option("NAME", arguments->name, "mnist or cifar10")->required();
   command->add_option("--to", arguments->directory, "the directory to write to; data/NAME by default");
-  command->add_option("--mirrors", arguments->mirrors, "a list of mirrors of your own, in the form of mirrors.json");
+  command->add_option("--mirrors", arguments->mirrors, "a file with other mirrors, in the format of mirrors.json");
   command->callback([&run, arguments] { run = [arguments] { return fetch(*arguments); }; });
 }
 

@@ -82,8 +82,8 @@ void print_index(const std::string& title, const std::vector<input::IndexReport>
   for (const auto& index : indexes) {
     if (index.set != title) continue;
     print_line("index", index.was_cached     ? "from the cache, " + index.file
-                        : index.file.empty() ? "made now, not kept: " + index.not_kept
-                                             : "made now, kept in " + index.file);
+                        : index.file.empty() ? "built now, not cached: " + index.not_kept
+                                             : "built now, cached in " + index.file);
   }
 }
 
@@ -146,14 +146,15 @@ int info(const InfoArguments& arguments) {
 }  // namespace
 
 void add_data_info(CLI::App& data, Action& run) {
-  CLI::App* command = data.add_subcommand("info", "Print what a data set holds; without words, the embedded digits.");
+  CLI::App* command = data.add_subcommand("info", "Describe a data set; without arguments, the embedded digits.");
   command->footer(
       "Examples:\n  lockstep data info examples/cifar10-resnet20.yaml --picture augmented.png\n"
       "  lockstep data info images=/data/cifar10-train.tar.zst\n"
       "  lockstep data info text=shakespeare.txt context=64");
   auto arguments = std::make_shared<InfoArguments>();
   command->add_option("SOURCE", arguments->words, kDataWordsHelp)->expected(0, -1);
-  command->add_option("--picture", arguments->picture, "write a PNG of samples: a job's as augmented for training");
+  command->add_option("--picture", arguments->picture,
+                      "write a PNG with samples; those of a job are augmented as for training");
   command->add_flag("--all", arguments->all, "print every class and every skipped sample");
   command->callback([&run, arguments] { run = [arguments] { return info(*arguments); }; });
 }

@@ -31,8 +31,8 @@ void show_packed(std::int64_t done, std::int64_t all) {
 
 int pack(PackArguments& arguments) {
   if (arguments.words.size() < 2) {
-    throw Error(ExitCode::usage, fmt::format("data pack: expected a source and the file to write, found {} words; for "
-                                             "example: lockstep data pack images=photos photos.pack",
+    throw Error(ExitCode::usage, fmt::format("data pack: expected a source and the file to write, found {} arguments; "
+                                             "for example: lockstep data pack images=photos photos.pack",
                                              arguments.words.size()));
   }
   const std::string path = arguments.words.back();
@@ -53,12 +53,13 @@ int pack(PackArguments& arguments) {
 void add_data_pack(CLI::App& data, Action& run) {
   CLI::App* command = data.add_subcommand("pack", "Write a data set as one indexed, checksummed file.");
   command->footer(
-      "The last word is the file to write; of a job, its whole training source is packed.\n\n"
-      "Examples:\n  lockstep data pack images=/data/cifar10-train.tar.zst cifar10.pack\n"
-      "  lockstep data pack job.yaml photos.pack --segment-megabytes 256");
+      "The last argument is the file to write. Of a job, the whole training source is packed.\n\nExamples:\n  lockstep "
+      "data pack images=/data/cifar10-train.tar.zst cifar10.pack\n  lockstep data pack job.yaml photos.pack "
+      "--segment-megabytes 256");
   auto arguments = std::make_shared<PackArguments>();
   command->add_option("SOURCE", arguments->words, kDataWordsHelp)->expected(0, -1);
-  command->add_option("--segment-megabytes", arguments->segment_megabytes, "begin another file after so much")
+  command
+      ->add_option("--segment-megabytes", arguments->segment_megabytes, "start another file after this many megabytes")
       ->check(at_least(0.001))
       ->capture_default_str();
   command->callback([&run, arguments] { run = [arguments] { return pack(*arguments); }; });

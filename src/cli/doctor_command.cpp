@@ -46,7 +46,7 @@ void examine_processor(Report& report) {
   report.fact("system", system_name());
   report.fact("processor", cpu.model);
   report.fact("instructions", fmt::format("{} (what oneDNN uses)", cpu.isa));
-  report.fact("bf16", cpu.multiplies_bf16 ? "multiplied by oneDNN itself" : "upcast to fp32, and slower than that");
+  report.fact("bf16", cpu.multiplies_bf16 ? "supported by oneDNN" : "upcast to fp32, slower than fp32");
   const double quota = cores_by_quota();
   report.fact("cores", fmt::format("{} used ({} in the machine, {} by affinity, {})", device::available_cores(),
                                    cores_of_machine(), cores_by_affinity(),
@@ -62,12 +62,12 @@ void examine_memory(Report& report) {
                                   : gigabytes(memory_bytes()));
   if (shared < 0) {
     report.fact("/dev/shm", "none");
-    report.lacking("/dev/shm", "several ranks on one machine exchange gradients there; mount a tmpfs on it");
+    report.lacking("/dev/shm", "ranks on one machine reduce gradients through it; mount a tmpfs there");
     return;
   }
   report.fact("/dev/shm", fmt::format("{}, {} free", gigabytes(shared), gigabytes(shared_memory_bytes(true))));
   if (shared_memory_bytes(true) < (std::int64_t{256} << 20)) {
-    report.lacking("room in /dev/shm",
+    report.lacking("space in /dev/shm",
                    "a large model's gradients need more; containers: --shm-size=1g, or an emptyDir of "
                    "medium Memory mounted there");
   }
@@ -111,7 +111,8 @@ void examine_module(Report& report, const train::GpuFacts& facts) {
   }
   report.fact("CUDA module", facts.module_problem);
   if (facts.driver.state == device::DriverState::ready) {
-    report.lacking("a CUDA module that fits", "scripts/cuda-toolkit.sh fetches what builds it, see docs/gpu.md");
+    report.lacking("a matching CUDA module",
+                   "scripts/cuda-toolkit.sh fetches the toolkit to build it with, see docs/gpu.md");
   }
 }
 
@@ -126,12 +127,12 @@ void examine_gpus(Report& report) {
   }
   if (driver.state == State::broken) {
     report.fact("GPUs", driver.problem);
-    report.lacking("a driver that works", "see what nvidia-smi says");
+    report.lacking("a driver that works", "see the output of nvidia-smi");
     return;
   }
   report.fact("GPU driver", observe::driver_text(observe::driver_version(), driver.cuda_version));
   if (facts.visible) report.fact("visible", fmt::format("CUDA_VISIBLE_DEVICES is '{}'", *facts.visible));
-  if (driver.state == State::no_gpu) report.fact("GPUs", "none that this process may see");
+  if (driver.state == State::no_gpu) report.fact("GPUs", "none visible to this process");
   for (std::size_t i = 0; i < driver.gpus.size(); ++i) report.fact(fmt::format("GPU {}", i), text_of(driver.gpus[i]));
   if (facts.module_problem.empty() && driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
     report.lacking(fmt::format("a driver for CUDA {}", device::cuda_version_text(facts.module_cuda_version)),
@@ -176,9 +177,10 @@ int examine() {
 
 void add_doctor(CLI::App& program, Action& run) {
   CLI::App* command =
-      program.add_subcommand("doctor", "Say what this machine has, what is missing, and whether training works.");
+      program.add_subcommand("doctor", "Report what this machine has, what is missing, and whether training works.");
   command->footer(
-      "Exit code 0: training works on one rank. Else that of the training that failed.\n\nExample:\n  lockstep doctor");
+      "Exits with 0 if training works on one rank, else with the exit code of the failed training.\n\nExample:\n  "
+      "lockstep doctor");
   command->callback([&run] { run = examine; });
 }
 

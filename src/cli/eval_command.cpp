@@ -72,11 +72,11 @@ int eval(EvalArguments& arguments) {
 }  // namespace
 
 void add_eval(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("eval", "Evaluate a trained job on every sample of a set, once.");
+  CLI::App* command = program.add_subcommand("eval", "Evaluate a trained model on every sample of a set, once.");
   command->footer(
-      "Of the data only the set itself must be there, and the training data if it is a part of them.\n\n"
-      "Examples:\n  lockstep eval runs/cifar10-resnet20 --checkpoint best\n"
-      "  lockstep eval job.yaml data.test.images=/data/test --set test --ranks 2 --log json");
+      "Only the evaluated set is needed, and the training data if the set is split from them.\n\nExamples:\n  lockstep "
+      "eval runs/cifar10-resnet20 --checkpoint best\n  lockstep eval job.yaml data.test.images=/data/test --set test "
+      "--ranks 2 --log json");
   auto arguments = std::make_shared<EvalArguments>();
   arguments->add_to(*command, "one object");
   command->add_option("--checkpoint", arguments->checkpoint, kCheckpointHelp)->capture_default_str();

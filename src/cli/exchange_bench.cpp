@@ -86,9 +86,10 @@ std::vector<Part> parts_of(Communicator& communicator) {
   if (hosts.count() > 1 && hosts.count() < communicator.size()) {
     std::vector<int> firsts;
     for (int host = 0; host < hosts.count(); ++host) firsts.push_back(hosts.ranks(host).front());
-    parts.push_back(group("within", "within hosts: each by itself, all at once; the slowest host's time", communicator,
-                          hosts.ranks(hosts.host_of(communicator.rank()))));
-    parts.push_back(group("between", "between hosts: one rank of each", communicator, firsts));
+    parts.push_back(
+        group("within", "within hosts: all hosts at the same time, each among its own ranks; time of the slowest host",
+              communicator, hosts.ranks(hosts.host_of(communicator.rank()))));
+    parts.push_back(group("between", "between hosts: one rank of each host", communicator, firsts));
   }
   parts.push_back({"all", "all ranks", &communicator, nullptr});
   return parts;
@@ -145,7 +146,7 @@ std::vector<ExchangeRow> measure(Communicator& all, const Part& part, const Exch
 
 void print_heading(const Communicator& communicator, const ExchangeBenchOptions& options) {
   const auto& topology = communicator.topology();
-  fmt::print("{} rank{} on {} host{}, {} shard{} a rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
+  fmt::print("{} rank{} on {} host{}, {} shard{} per rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
              communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
              topology.host_names.size() == 1 ? "" : "s", options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
              options.rounds);

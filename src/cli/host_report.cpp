@@ -103,8 +103,8 @@ void print_ranks(const Topology& topology, const std::vector<RankFacts>& facts) 
   }
   std::vector<std::string> mix;
   for (const auto& [kind, count] : kinds) mix.push_back(fmt::format("{} x {}", count, kind));
-  fmt::print("\nkinds     {}\n", fmt::join(mix, "; "));
-  if (can_compute(facts)) fmt::print("bits      {}\n", facts.front().fingerprint);
+  fmt::print("\nkinds       {}\n", fmt::join(mix, "; "));
+  if (can_compute(facts)) fmt::print("bits        {}\n", facts.front().fingerprint);
 }
 
 void print_clocks(const std::vector<RankFacts>& facts) {
@@ -113,7 +113,7 @@ void print_clocks(const std::vector<RankFacts>& facts) {
     apart = std::max(apart, std::abs(rank.clock_ahead));
     error = std::max(error, rank.clock_error);
   }
-  fmt::print("clocks    at most {:.3f} ms from rank 0's, measured to {:.3f} ms\n", 1e3 * apart, 1e3 * error);
+  fmt::print("clocks      at most {:.3f} ms from rank 0's, measured to {:.3f} ms\n", 1e3 * apart, 1e3 * error);
 }
 
 /// Bus bandwidth of the exact exchange, in bytes a second.
@@ -124,7 +124,7 @@ double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double library = median(comm::time_all_reduce(communicator, kElements, kRounds, place).seconds);
   const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
-    fmt::print("exchange  all sums right; 16 MiB in {:.2f} ms, {}/s a rank; {}'s all-reduce takes {:.2f} ms\n",
+    fmt::print("all-reduce  all sums right; 16 MiB in {:.2f} ms, {}/s per rank; {}'s all-reduce takes {:.2f} ms\n",
                1e3 * exact, telemetry::byte_count(bandwidth), device.all_reduce_library(), 1e3 * library);
   }
   return bandwidth;
@@ -141,13 +141,13 @@ int report_hosts(Communicator& communicator, const HostLimits& limits, const std
   if (backend && can_compute(facts)) {
     bandwidth = time_reduces(communicator, backend->device());
   } else if (leads) {
-    fmt::print("exchange  not timed: not every rank has a GPU\n");
+    fmt::print("all-reduce  not timed: not every rank has a GPU\n");
   }
   if (!leads) return 0;
   print_clocks(facts);
   const auto wrong = judge_hosts(facts, bandwidth, limits);
   if (wrong.empty()) {
-    fmt::print("\nnothing is wrong\n");
+    fmt::print("\nno problems found\n");
     return 0;
   }
   (void)std::fflush(stdout);

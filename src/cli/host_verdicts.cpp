@@ -22,9 +22,10 @@ void judge_gpus(const Facts& facts, Verdicts& wrong) {
     const RankFacts& rank = facts[r];
     if (rank.problem.empty()) continue;
     if (any && (rank.gpus == 0 || rank.problem_code == ExitCode::usage)) {
-      wrong.push_back({ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all "
-                                                    "ranks of a job are of one device kind: see gpusPerNode and slots",
-                                                    r, rank.host, rank.gpus)});
+      wrong.push_back(
+          {ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all ranks of a "
+                                        "job need the same kind of device; see gpusPerNode and slots",
+                                        r, rank.host, rank.gpus)});
     } else if (told.insert(rank.problem).second) {
       wrong.push_back({rank.problem_code, rank.problem});
     }
@@ -50,11 +51,11 @@ void judge_clocks(const Facts& facts, double most, Verdicts& wrong) {
   std::set<std::string> told;
   for (const RankFacts& rank : facts) {
     if (!told.insert(rank.host).second || std::abs(rank.clock_ahead) - rank.clock_error <= most) continue;
-    wrong.push_back({ExitCode::infrastructure,
-                     fmt::format("{}: expected a clock within {:.4g} s of that of {}, found it {:.4g} s {}; let the "
-                                 "node set its clock by the network (chrony)",
-                                 rank.host, most, facts.front().host, std::abs(rank.clock_ahead),
-                                 rank.clock_ahead > 0 ? "ahead" : "behind")});
+    wrong.push_back(
+        {ExitCode::infrastructure, fmt::format("{}: expected a clock within {:.4g} s of that of {}, found it {:.4g} s "
+                                               "{}; synchronize the node's clock (chrony)",
+                                               rank.host, most, facts.front().host, std::abs(rank.clock_ahead),
+                                               rank.clock_ahead > 0 ? "ahead" : "behind")});
   }
 }
 
@@ -72,8 +73,8 @@ Verdicts judge_hosts(const Facts& facts, double bytes_per_second, const HostLimi
   judge_clocks(facts, limits.clock_seconds, wrong);
   if (all_compute && bytes_per_second < limits.bytes_per_second) {
     wrong.push_back({ExitCode::infrastructure,
-                     fmt::format("exchange: expected at least {:.3g} GB/s, found {:.3g} GB/s; see which network the "
-                                 "ranks use (network.profile, network.interface) and who else does",
+                     fmt::format("all-reduce: expected at least {:.3g} GB/s, found {:.3g} GB/s; see which network the "
+                                 "ranks use (network.profile, network.interface) and what else uses it",
                                  limits.bytes_per_second / 1e9, bytes_per_second / 1e9)});
   }
   return wrong;

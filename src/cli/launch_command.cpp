@@ -49,20 +49,22 @@ int run_launch(LaunchArguments& arguments) {
 
 void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
   command.add_option("--hosts", options.hosts, "hosts and their slots: a:2,b:2");
-  command.add_option("--hostfile", options.hostfile, "a file with a host a line: a slots=2; read again while it runs");
-  command.add_option("--discover", options.discover, "a script that prints such lines; run again while it runs");
-  command.add_option("--agent", options.agent, "what runs a command on another host: AGENT HOST COMMAND")
+  command.add_option("--hostfile", options.hostfile,
+                     "a file with one host per line, as in a slots=2; read again while the job runs");
+  command.add_option("--discover", options.discover, "a script that prints such lines; run again while the job runs");
+  command.add_option("--agent", options.agent, "the program that runs a command on another host: AGENT HOST COMMAND")
       ->capture_default_str();
-  command.add_option("--listen", options.listen,
-                     "this machine's address for the control socket (0.0.0.0: all); else by the routes to the hosts");
+  command.add_option(
+      "--listen", options.listen,
+      "this machine's address for the control socket (0.0.0.0: all); by default found from the routes to the hosts");
   command
       .add_option("--hosts-every", options.read_hosts_again_seconds,
-                  "seconds between two looks at the hostfile or the script")
+                  "seconds between two reads of the hostfile, or runs of the script")
       ->check(at_least(0.1))
       ->capture_default_str();
   command
       .add_option("--ask-again", options.ask_hosts_again_seconds,
-                  "seconds until a host that did not answer is asked again")
+                  "seconds until a host that did not answer is tried again")
       ->check(at_least(0.1))
       ->capture_default_str();
   command
@@ -73,18 +75,23 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
 }
 
 void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {
-  command.add_option("--wait-for-lock", options.lock_seconds, "seconds for another launch to leave the run directory")
+  command
+      .add_option("--wait-for-lock", options.lock_seconds,
+                  "seconds to wait for another launch to release the run directory")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--max-restarts", options.max_restarts, "give up after this many restarts that get no further")
+  command.add_option("--max-restarts", options.max_restarts, "give up after this many restarts without progress")
       ->check(at_least(0))
       ->capture_default_str();
   command
-      .add_option("--hang-limit", options.limits.seconds,
-                  "seconds without a heartbeat, or without any rank's work, that are a hang; never less than 20 steps")
+      .add_option(
+          "--hang-limit", options.limits.seconds,
+          "seconds without a heartbeat, or without progress of any rank, that count as a hang; at least 20 steps' time")
       ->check(at_least(0.1))
       ->capture_default_str();
-  command.add_option("--start-limit", options.limits.start_seconds, "the same for work before the first step is done")
+  command
+      .add_option("--start-limit", options.limits.start_seconds,
+                  "the same limit for progress before the first step is done")
       ->check(at_least(0.1))
       ->capture_default_str();
 }
@@ -93,19 +100,19 @@ void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {
 
 void add_launch(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand(
-      "launch", "Train a job to its end: start ranks, watch them, start them again when one dies or hangs.");
+      "launch", "Train a job to its end: start the ranks, watch them, and restart them when one dies or hangs.");
   command->footer(
       "Examples:\n  lockstep launch examples/cifar10-resnet20.yaml --ranks 4\n"
       "  lockstep launch job.yaml --hosts a:2,b:2\n  lockstep launch job.yaml --hostfile hosts --max-restarts 10");
   auto arguments = std::make_shared<LaunchArguments>();
   arguments->job.add_to(*command);
-  command->add_option("--ranks", arguments->ranks, "at most this many ranks; with no hosts, on this machine");
+  command->add_option("--ranks", arguments->ranks, "at most this many ranks; without hosts, on this machine");
   add_host_options(*command, arguments->options);
   add_limit_options(*command, arguments->options);
   command->add_option("--resume", arguments->options.resume, "auto, never, or the path of a checkpoint")
       ->capture_default_str();
   command->add_option("--profile", arguments->options.profile, kProfileHelp);
-  command->add_option("--log", arguments->log, "people (on stderr) or json (a line an event on stdout)")
+  command->add_option("--log", arguments->log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   command->add_option("--end", arguments->end, "")->group("");  // what the supervisor runs on other hosts

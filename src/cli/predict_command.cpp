@@ -86,19 +86,20 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
   command.add_option("--top", options.top, "images: how many classes to print")
       ->check(at_least(1))
       ->capture_default_str();
-  command.add_option("--prompt", options.prompt, "text: what to go on from");
-  command.add_option("--tokens", options.tokens, "text: how many tokens to write")
+  command.add_option("--prompt", options.prompt, "text: the prompt to continue");
+  command.add_option("--tokens", options.tokens, "text: how many tokens to generate")
       ->check(at_least(0))
       ->capture_default_str();
   command
-      .add_option("--temperature", options.temperature, "text: 0 takes the likeliest token, 1 draws as the model says")
+      .add_option("--temperature", options.temperature,
+                  "text: temperature of the sampling; 0 always takes the likeliest token")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--top-k", options.top_k, "text: draw from the k likeliest tokens only; 0: from all")
+  command.add_option("--top-k", options.top_k, "text: sample from the k likeliest tokens only; 0: from all")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "text: another seed draws another text")->capture_default_str();
-  command.add_option("--log", arguments.log, "people, or json: one object a sample on stdout")
+  command.add_option("--seed", options.seed, "text: seed of the sampling")->capture_default_str();
+  command.add_option("--log", arguments.log, "people, or json: one object per sample on stdout")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
 }
@@ -106,7 +107,7 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
 }  // namespace
 
 void add_predict(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("predict", "Classify image files, or write text, with a trained job.");
+  CLI::App* command = program.add_subcommand("predict", "Classify images, or generate text, with a trained model.");
   command->footer(
       "The training data need not be there, unless the weights are a bare .safetensors file. A sample of several "
       "images "

@@ -42,7 +42,7 @@ Tensor decode(const std::string& path, const Feature& feature) {
   const Shape& wanted = feature.spec.shape;
   if (wanted[0] > 0 && wanted[1] > 0 && image.shape() != wanted) {
     throw Error(ExitCode::data,
-                fmt::format("{}: expected an image of {}, as the training data have, found {}; scale it first", path,
+                fmt::format("{}: expected an image of {}, as in the training data, found {}; resize it first", path,
                             to_string(wanted), to_string(image.shape())));
   }
   return image;
@@ -74,8 +74,8 @@ class ImageFiles final : public DataSet {
 void require_images(const train::LoadedModel& model) {
   for (const Feature& input : model.inputs()) {
     if (input.kind == Feature::Kind::image) continue;
-    throw Error(ExitCode::usage, fmt::format("predict: the model reads '{}', which is no image; only images and text "
-                                             "can be given",
+    throw Error(ExitCode::usage, fmt::format("predict: the model reads '{}', which is not an image; only images and "
+                                             "text are supported",
                                              input.name));
   }
 }

@@ -31,7 +31,7 @@ int report(const std::string& run_directory, const std::string& output) {
 }  // namespace
 
 void add_report(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("report", "Write a run as one HTML page that needs nothing else.");
+  CLI::App* command = program.add_subcommand("report", "Write a report on a run as one self-contained HTML page.");
   command->footer("Example:\n  lockstep report runs/digits");
   auto directory = std::make_shared<std::string>(), output = std::make_shared<std::string>();
   command->add_option("RUN_DIRECTORY", *directory, "of a run that has started")->required();

@@ -91,7 +91,7 @@ std::string tiles(const RunEvents& run) {
   if (!run.steps.empty()) text += tile(telemetry::short_number(run.steps.back().samples_per_second), "samples/s");
   text += tile(telemetry::grouped(run.start.ranks), "ranks");
   text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
-  if (!run.metered.empty()) text += tile(fmt::format("{:.3g}", run.joules / kHour), "Wh, drawn by GPUs");
+  if (!run.metered.empty()) text += tile(fmt::format("{:.3g}", run.joules / kHour), "Wh, used by GPUs");
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
@@ -108,11 +108,11 @@ std::string curves(const RunEvents& run) {
   text += line_chart("Metrics", "step", std::move(metrics));
   text += line_chart("Learning rate", "step",
                      {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});
-  text += line_chart("Scale of the loss (fp16)", "step",
-                     {of_steps("scale", [](const Step& step) { return step.loss_scale; })});
-  text += line_chart("Samples a second, since the start", "step",
+  text +=
+      line_chart("Loss scale (fp16)", "step", {of_steps("scale", [](const Step& step) { return step.loss_scale; })});
+  text += line_chart("Samples per second, since the start", "step",
                      {of_steps("samples/s", [](const Step& step) { return step.samples_per_second; })});
-  text += line_chart("Waiting for input, seconds of each step", "step",
+  text += line_chart("Waiting for input, seconds per step", "step",
                      {of_steps("rank 0", [](const Step& step) { return step.data_wait_seconds; })});
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
@@ -159,7 +159,7 @@ std::string ranks(const RunEvents& run) {
   }
   const auto seconds = all_series(
       "rank ", run.steps, [](const events::Step& step) { return step.shard_seconds.value_or(events::ByRank{}); });
-  std::string charts = line_chart("Seconds a shard", "step", seconds);
+  std::string charts = line_chart("Seconds per shard", "step", seconds);
   auto shards = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
   for (Series& series : shards) series.points = stairs(series.points, static_cast<double>(last_step(run)));
   charts += line_chart("Shards of each rank, since the first move", "step", std::move(shards));
@@ -269,7 +269,7 @@ std::string timeline(const std::string& run_directory) {
 
 std::string report_page(const std::string& run_directory, const RunEvents& run) {
   const std::string& title = run.start.job;
-  const std::string outcome = run.end ? run.end->outcome : "has not ended, or died";
+  const std::string outcome = run.end ? run.end->outcome : "still running, or died";
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"

@@ -93,11 +93,11 @@ ScaleRow measure(const ScaleBenchOptions& options, int ranks) {
 
 void print_heading(const ScaleBenchOptions& options) {
   fmt::print(
-      "The ranks of one host do what they would among so many; the others are pretended. {} ranks a host, {} shard{} a "
-      "rank, a gradient of {}; times are the processor's\n\n",
+      "The ranks of one host do what they would do among so many; the other hosts are simulated. {} ranks per host, {} "
+      "shard{} per rank, a gradient of {}; times are processor time\n\n",
       options.ranks_a_host, options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
       telemetry::byte_count(static_cast<double>(options.gradient_bytes)));
-  fmt::print("{:>6}  {:^34}  {:^21}  {:^32}  {:>8}  {:>11}\n", "", "sent a step, by the busiest rank", "", "of a rank",
+  fmt::print("{:>6}  {:^34}  {:^21}  {:^32}  {:>8}  {:>11}\n", "", "sent per step by the busiest rank", "", "of a rank",
              "balance", "supervisor");
   fmt::print("{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>8}  {:>11}\n", "ranks", "messages",
              "scalars", "to other hosts", "in memory", "memory", "plan", "begin", "advance", "decision", "turn");

@@ -65,7 +65,7 @@ void print_memory(const Graph& graph) {
   };
   const auto row = [](const char* what, std::int64_t size) { fmt::print("  {:<38} {:>10}\n", what, mebibytes(size)); };
   fmt::print("memory of a shard's activations on the CPU\n");
-  row("training, each with a place of its own", bytes(Mode::training, false, false));
+  row("training, without sharing memory", bytes(Mode::training, false, false));
   row("training", bytes(Mode::training, true, false));
   row("training, recompute: true", bytes(Mode::training, true, true));
   row("evaluation", bytes(Mode::inference, true, false));
@@ -99,9 +99,9 @@ int show(JobArgument& argument, const std::string& dot, bool as_computed) {
 void add_show(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("show", "Print a job's model: layers, shapes, parameters, FLOPs.");
   command->footer(
-      "A job's data must be there: they decide shapes and the number of classes. A run's need not.\n\n"
-      "Examples:\n  lockstep show examples/cifar10-resnet20.yaml\n"
-      "  lockstep show runs/cifar10-resnet20\n  lockstep show model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
+      "A job needs its data, since shapes and the number of classes depend on them; a run does not.\n\nExamples:\n  "
+      "lockstep show examples/cifar10-resnet20.yaml\n  lockstep show runs/cifar10-resnet20\n  lockstep show "
+      "model.resnet.depth=32 --dot - | dot -Tsvg > model.svg");
   auto argument = std::make_shared<JobArgument>();
   auto dot = std::make_shared<std::string>();
   auto as_computed = std::make_shared<bool>(false);

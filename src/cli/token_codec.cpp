@@ -46,7 +46,7 @@ std::vector<std::int32_t> TokenCodec::encode_characters(const std::string& text)
     const auto found = number_.find(character);
     if (found == number_.end()) {
       throw Error(ExitCode::usage, fmt::format("--prompt: expected characters of the training text ({} of them), found "
-                                               "'{}', which is not there; leave it out",
+                                               "'{}', which is not there; remove it",
                                                text_.size(), character));
     }
     tokens.push_back(found->second);

@@ -26,8 +26,8 @@ int merge(const std::string& run_directory) {
   }
   const auto critical = telemetry::critical_path(traces);
   if (critical.empty()) {
-    throw Error(ExitCode::usage, fmt::format("{}: expected steps that every rank has whole, found none; trace again, "
-                                             "with steps that the run reaches",
+    throw Error(ExitCode::usage, fmt::format("{}: expected steps that every rank has traced completely, found none; "
+                                             "trace again, with steps that the run reaches",
                                              folder));
   }
   const std::string verdict = telemetry::diagnose(critical, traces).sentence;
@@ -45,12 +45,12 @@ int merge(const std::string& run_directory) {
 }  // namespace
 
 void add_trace(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("trace", "Look at the timelines of a run's ranks.");
+  CLI::App* command = program.add_subcommand("trace", "Merge and diagnose the timelines of a run's ranks.");
   command->require_subcommand(1);
   const char* example = "Example:\n  lockstep train --ranks 2 --profile 101-150\n  lockstep trace merge runs/digits";
   command->footer(example);
   CLI::App* merged = command->add_subcommand(
-      "merge", "Write trace/merged.json with all ranks on one clock, for Perfetto, and say what the steps waited for.");
+      "merge", "Write trace/merged.json with all ranks on one clock, for Perfetto, and report what limits the steps.");
   merged->footer(example);
   auto directory = std::make_shared<std::string>();
   merged->add_option("RUN_DIRECTORY", *directory, "of a run with --profile")->required();

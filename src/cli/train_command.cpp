@@ -43,9 +43,9 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
   if (!job.checkpoint.never) return;
   const bool from_path = arguments.resume != "auto" && arguments.resume != "never";
   if (!from_path && arguments.stop_at == 0) return;
-  throw Error(ExitCode::usage, fmt::format("{}: expected a job that writes checkpoints, found checkpoint: never; leave "
-                                           "out one of the two",
-                                           from_path ? "--resume" : "--stop-at"));
+  throw Error(ExitCode::usage,
+              fmt::format("{}: expected a job that writes checkpoints, found checkpoint: never; omit one of the two",
+                          from_path ? "--resume" : "--stop-at"));
 }
 
 // What is told on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
@@ -104,9 +104,11 @@ void add_train(CLI::App& program, Action& run) {
       "Examples:\n  lockstep train examples/cifar10-resnet20.yaml batch_size=256\n  lockstep train --ranks 2\n"
       "  mpirun -n 4 lockstep train job.yaml");
   auto arguments = std::make_shared<TrainArguments>();
-  arguments->add_to(*command, "a line an event");
+  arguments->add_to(*command, "one line per event");
   command->add_option("--resume", arguments->resume, "auto, never, or the path of a checkpoint")->capture_default_str();
-  command->add_option("--stop-at", arguments->stop_at, "checkpoint after this step and end with 75, as after a signal")
+  command
+      ->add_option("--stop-at", arguments->stop_at,
+                   "write a checkpoint after this step and exit with 75, as after a signal")
       ->check(at_least(1));
   command->add_option("--profile", arguments->profile, kProfileHelp);
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });

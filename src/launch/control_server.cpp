@@ -45,8 +45,8 @@ void make_room_for(int ranks) {
   }
   if (files.rlim_cur >= wanted) return;
   throw Error(ExitCode::usage,
-              fmt::format("launch: expected to be allowed {} open files, one for each of {} ranks and some more, found "
-                          "a limit of {}; raise it (ulimit -Hn, LimitNOFILE= of the service), or start fewer ranks",
+              fmt::format("launch: expected a limit of at least {} open files, one for each of {} ranks and some more, "
+                          "found {}; raise it (ulimit -Hn, LimitNOFILE= of the service), or start fewer ranks",
                           wanted, ranks, files.rlim_cur));
 }
 

@@ -77,7 +77,7 @@ std::vector<std::string> HangWatch::states(double now) const {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     if (!rank.here) {
-      lines.push_back(fmt::format("rank {}: never came", r));
+      lines.push_back(fmt::format("rank {}: never connected", r));
     } else if (rank.gone) {
       lines.push_back(fmt::format("rank {}: ended", r));
     } else if (now - rank.heard > limit_now / 2) {

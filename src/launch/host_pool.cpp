@@ -73,7 +73,7 @@ void HostPool::hear(const std::string& host, Question& question) {
     return;
   }
   if (told_.insert(host).second) {
-    problems_.push_back(fmt::format("host {} {}: it is left out, and asked again every {:.0f} s; try: {} {} {} version",
+    problems_.push_back(fmt::format("host {} {}: it is skipped, and tried again every {:.0f} s; try: {} {} {} version",
                                     host, code ? fmt::format("answered with {}", *code) : "does not answer",
                                     options_.ask_again_seconds, options_.agent, host, options_.program));
   }
@@ -85,7 +85,8 @@ void HostPool::take_list(const std::function<Hosts()>& list) {
     listed_ = list();
     last_problem_.clear();
   } catch (const Error& error) {
-    if (last_problem_ != error.what()) problems_.push_back(fmt::format("{}; the hosts stay as they are", error.what()));
+    if (last_problem_ != error.what())
+      problems_.push_back(fmt::format("{}; the list of hosts stays as it is", error.what()));
     last_problem_ = error.what();
   }
 }

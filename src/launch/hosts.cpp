@@ -103,7 +103,7 @@ Hosts read_hostfile(const std::string& path) {
   const auto text = read_whole_file(path);
   if (!text) throw Error(ExitCode::usage, fmt::format("--hostfile: cannot read '{}'", path));
   Hosts hosts = parse_hostfile(*text, path);
-  if (hosts.empty()) throw Error(ExitCode::usage, fmt::format("{}: expected a host a line, found none", path));
+  if (hosts.empty()) throw Error(ExitCode::usage, fmt::format("{}: expected one host per line, found none", path));
   return hosts;
 }
 

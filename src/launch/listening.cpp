@@ -145,15 +145,14 @@ Listening listening_for(const Hosts& hosts, const std::string& chosen) {
   if (!chosen.empty()) {
     const std::string trouble = trouble_at(chosen);
     if (trouble.empty()) return {{chosen}, false, ""};
-    return everywhere({chosen},
-                      fmt::format("the control socket listens on all interfaces of this host, which has no address {} "
-                                  "(--listen): {}; the ranks are told it all the same",
-                                  chosen, trouble));
+    return everywhere({chosen}, fmt::format("the control socket listens on all interfaces of this host, which has no "
+                                            "address {} (--listen): {}; the ranks use it nevertheless",
+                                            chosen, trouble));
   }
   Listening found = listening_towards(others);
   if (found.warning.empty()) return found;
-  return everywhere({}, fmt::format("the control socket listens on all interfaces of this host, since it is unknown by "
-                                    "which one the others reach it: {}; --listen ADDRESS says it",
+  return everywhere({}, fmt::format("the control socket listens on all interfaces of this host, since the address by "
+                                    "which the other hosts reach it is not known: {}; set it by --listen ADDRESS",
                                     found.warning));
 }
 

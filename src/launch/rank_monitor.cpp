@@ -148,7 +148,7 @@ Outcome RankMonitor::hung(const Hang& hang) {
   const std::string what =
       hang.silent ? fmt::format("{} hangs: no heartbeat for {:.1f} s; it is stopped, or its host or link is down", who,
                                 hang.seconds)
-                  : fmt::format("{} hangs: it lives, but no rank's work went on for {:.1f} s", who, hang.seconds);
+                  : fmt::format("{} hangs: it is alive, but no rank made progress for {:.1f} s", who, hang.seconds);
   return {Outcome::Kind::hung, 1, hang.rank, hosts_[hang.rank], -1, what, watch_.states(found_at)};
 }
 

@@ -107,17 +107,16 @@ class Supervisor {
   }
 
   int ended_by_signal() {
-    record_.warn("ended by a signal before the next attempt; run again to go on");
+    record_.warn("ended by a signal before the next attempt; run again to resume");
     return static_cast<int>(ExitCode::interrupted);
   }
 
   int no_host_left() {
-    fmt::print(
-        stderr,
-        "lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} HOST' "
-        "reaches them, then run the same command again: it goes on from the newest checkpoint (--await-hosts "
-        "says how long to wait)\n",
-        to_text(pool_.listed()), options_.await_hosts_seconds, options_.agent);
+    fmt::print(stderr,
+               "lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
+               "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
+               "(--await-hosts sets how long to wait)\n",
+               to_text(pool_.listed()), options_.await_hosts_seconds, options_.agent);
     return static_cast<int>(ExitCode::infrastructure);
   }
 
@@ -161,7 +160,8 @@ class Supervisor {
     const int signals = signals_.count();
     if (signals >= 2) return Wish::kill;
     if (signals == 1) {
-      if (!stopping_) record_.warn("stopping: a checkpoint after this step, then the end; once more ends at once");
+      if (!stopping_)
+        record_.warn("stopping: a checkpoint after this step, then the end; a second signal ends it immediately");
       stopping_ = true;
       return Wish::stop;
     }
@@ -195,7 +195,7 @@ class Supervisor {
     if (is_permanent(outcome.code) || stopping_) {
       end_on_hosts();
       fmt::print(stderr, "lockstep: {}{}\n", outcome.message,
-                 stopping_ ? "; it was to stop, so it is not started again" : "");
+                 stopping_ ? "; it was stopping, so it is not restarted" : "");
       return outcome.code;
     }
     return std::nullopt;
@@ -233,16 +233,15 @@ class Supervisor {
     tell("given up", outcome, 0);
     const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
     fmt::print(stderr,
-               "lockstep: given up after {} failures, none of which got further than step {}:\n  {}\nThe ranks' logs "
-               "are in {}/logs. Mend what they say and run the same command again: it goes on from the newest "
-               "checkpoint\n",
+               "lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
+               "{}/logs. Fix the cause and run the same command again: it resumes from the newest checkpoint\n",
                failures, outcome.step, fmt::join(failures_.end() - shown, failures_.end(), "\n  "), directory_);
     return static_cast<int>(ExitCode::infrastructure);
   }
 
   void end_on_hosts() {
     for (const auto& host : pool_.run_everywhere(hosts_, fmt::format("launch --end {}", mark_), kRemoteEndPatience)) {
-      record_.warn(fmt::format("host {} does not answer: it is left out until it does", host));
+      record_.warn(fmt::format("host {} does not answer: it is skipped until it does", host));
     }
   }
 

@@ -145,7 +145,7 @@ void emit_gpus(const RankContext& run, const GpuInfo& own, int driver_cuda_versi
   }
   if (const std::string what = differences(ranks); !what.empty()) {
     run.warn(
-        fmt::format("the GPUs differ in {}; with balance: auto each gets what it can do "
+        fmt::format("the GPUs differ in {}; with balance: auto each rank gets shards by its speed "
                     "(docs/balancing.md)",
                     what));
   }

@@ -199,7 +199,7 @@ void RunMetrics::publish_ports() {
     const int asked = telemetry.prometheus_port + hosts.local_rank(r);
     targets.push_back({topology.host_name(r), port});
     if (port == asked) continue;
-    const std::string why = r == 0 && !exporter_->problem().empty() ? exporter_->problem() : "not to be had";
+    const std::string why = r == 0 && !exporter_->problem().empty() ? exporter_->problem() : "not available";
     run_.warn(
         fmt::format("rank {}: port {} on {} is {}; its metrics are served at port {}, as "
                     "{} says",

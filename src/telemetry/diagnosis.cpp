@@ -20,8 +20,8 @@ std::string short_time(double seconds) {
 
 std::string evidence(const Diagnosis& d) {
   return fmt::format(
-      "of a step of {} computing is {:.0f} %, waiting for data {:.0f} %, exchange that nothing hides "
-      "{:.0f} %, the slowest rank's excess {:.0f} %, launching work {:.0f} %, update {:.0f} %",
+      "of a step of {} computing is {:.0f} %, waiting for data {:.0f} %, exposed communication {:.0f} %, load "
+      "imbalance {:.0f} %, kernel launches {:.0f} %, update {:.0f} %",
       short_time(d.seconds), 100 * d.compute, 100 * d.input, 100 * d.exchange, 100 * d.imbalance, 100 * d.launch,
       100 * d.update);
 }
@@ -34,8 +34,9 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
           "packed data (lockstep data pack).",
           evidence(d), d.rank, host);
     case Bound::exchange:
-      return fmt::format("exchange-bound: {}. Try a larger batch_size, fewer ranks, or a faster network between them.",
-                         evidence(d));
+      return fmt::format(
+          "communication-bound: {}. Try a larger batch_size, fewer ranks, or a faster network between them.",
+          evidence(d));
     case Bound::imbalance:
       return fmt::format(
           "imbalanced: {}; rank {} on {} is the slowest most often. Try balance=auto, more shards, and "

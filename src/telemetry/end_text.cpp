@@ -75,9 +75,9 @@ void add_ranks(Rows& rows, const events::End& end) {
 
 void add_how_to_resume(Rows& rows, const events::End& end) {
   if (end.outcome != "interrupted") return;
-  rows.add("to go on",
+  rows.add("to resume",
            end.checkpoint ? "run the same command again; it resumes from " + *end.checkpoint
-                          : "nothing was kept (checkpoint: never); another run begins anew",
+                          : "no checkpoint was written (checkpoint: never); another run starts from the beginning",
            false);
 }
 
@@ -96,9 +96,9 @@ std::string end_text(const events::End& end, const Palette& palette, std::int64_
   add_ranks(rows, end);
   add_how_to_resume(rows, end);
   rows.add("prefetch", to_text(end.prefetch, Unit::none));
-  rows.add("sample cache bytes", to_text(end.sample_cache_bytes, Unit::bytes));
+  rows.add("cache", to_text(end.sample_cache_bytes, Unit::bytes));
   if (end.checkpoints_failed) rows.add("checkpoints failed", grouped(*end.checkpoints_failed));
-  if (end.energy_joules_by_rank) rows.add("energy joules by rank", to_text(*end.energy_joules_by_rank, Unit::joules));
+  if (end.energy_joules_by_rank) rows.add("energy (J)", to_text(*end.energy_joules_by_rank, Unit::joules));
   return fmt::format("{}{}\n  parameters sha256: {}", text, rows.text(), end.parameters_sha256);
 }
 

@@ -85,12 +85,12 @@ std::string text_of(const events::Evaluation& eval, const Palette& palette, std:
 std::string text_of(const events::Checkpoint& checkpoint, const Palette& palette, std::int64_t steps) {
   Line line;
   line.add(checkpoint.path);
-  if (checkpoint.best) line.add("the best " + *checkpoint.best);
+  if (checkpoint.best) line.add("best by " + *checkpoint.best);
   return palette.quiet + step_columns(checkpoint.step, steps, "checkpoint") + line.text() + palette.reset;
 }
 
 std::string text_of(const events::Restart& restart, const Palette& /*palette*/, std::int64_t steps) {
-  if (restart.path) return step_columns(restart.step, steps, "going on") + "from " + *restart.path;
+  if (restart.path) return step_columns(restart.step, steps, "resumed") + "from " + *restart.path;
   Line line;
   line.add(restart.message.value_or(""));
   line.add(fields_text(restart, {"message", "step"}));

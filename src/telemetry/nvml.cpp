@@ -70,7 +70,7 @@ std::shared_ptr<const Library> Library::load(const std::string& path, std::strin
   }
   const std::shared_ptr<Library> library(new Library(handle));
   if (library->functions_.init == nullptr) {
-    problem = path + ": is no NVML: it has no nvmlInit";
+    problem = path + ": is not NVML: it has no nvmlInit";
     return nullptr;
   }
   const int result = library->functions_.init();

@@ -32,13 +32,13 @@ PrometheusAnswer parse_answer(const std::string& text) {
   PrometheusAnswer answer;
   try {
     const auto json = nlohmann::json::parse(text);
-    if (json.at("status") != "success") return {{}, json.value("error", "an error without a word")};
+    if (json.at("status") != "success") return {{}, json.value("error", "an error without a message")};
     for (const auto& result : json.at("data").at("result")) {
       const std::string value = result.at("value").at(1);
       answer.samples.push_back({result.at("metric"), std::strtod(value.c_str(), nullptr)});
     }
   } catch (const nlohmann::json::exception&) {
-    return {{}, "it is no answer of Prometheus"};
+    return {{}, "it is not a response of Prometheus"};
   }
   return answer;
 }

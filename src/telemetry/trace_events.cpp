@@ -26,7 +26,7 @@ const char* item_name(int lane) {
 
 int lane_of(const TraceJson& event) {
   const int thread = integer_of<int>(event.at("tid"));
-  if (thread < kFirstThread) throw TraceJson::out_of_range::create(401, "expected a lane's thread", &event);
+  if (thread < kFirstThread) throw TraceJson::out_of_range::create(401, "expected a track's thread", &event);
   return thread - kFirstThread;
 }
 

@@ -34,7 +34,7 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
                             host, driver.problem, needed));
   }
   if (driver.state == State::broken) {
-    refuse(job, fmt::format("expected NVIDIA's driver to work on {}, found: {}; see what nvidia-smi says", host,
+    refuse(job, fmt::format("expected NVIDIA's driver to work on {}, found: {}; see the output of nvidia-smi", host,
                             driver.problem));
   }
   // Drivers run every minor release of their major one.

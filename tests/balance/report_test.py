@@ -14,13 +14,13 @@ rank  shards  computed  waited: data  waited: ranks  others waited for it  excha
    1       4     5.5 s         0.1 s          0.2 s                 0.7 s    0.05 s  0.02 s
 
 after step 0: a probe at the start
-  shares 3 5; moved 1
-  seconds a shard 0.2 0.1
+  shards 3 5; moved 1
+  seconds per shard 0.2 0.1
   a step: predicted 0.8 s before, 0.6 s after; measured 0.7 s after
 
 after step 5: rank 1 became 2.00 times slower
-  shares 4 4; moved 1
-  seconds a shard 0.2 0.2
+  shards 4 4; moved 1
+  seconds per shard 0.2 0.2
   a step: predicted 1 s before, 0.8 s after; measured 1.01 s before; measured 0.8 s after
 """
 

@@ -78,8 +78,8 @@ class BenchExchange(unittest.TestCase):
                    "    by network\n")
         rows = r"( +\S+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} .*\n){3}"
         self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard a rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
-                         f"within hosts: each by itself, all at once; the slowest host's time\n{columns}{rows}\n"
-                         f"between hosts: one rank of each\n{columns}{rows}\nall ranks\n{columns}{rows}$")
+                         f"within hosts: all hosts at the same time, each among its own ranks; time of the slowest host\n{columns}{rows}\n"
+                         f"between hosts: one rank of each host\n{columns}{rows}\nall ranks\n{columns}{rows}$")
         space = "{http://www.w3.org/2000/svg}"
         names = {entry.text: float(entry.get("y")) for entry in drawn.iter(f"{space}text") if entry.get("class") == "name"}
         self.assertEqual(list(names), ["exact exchange", "exact: never", "MPI all-reduce", "exact, within hosts",
@@ -115,19 +115,19 @@ rank  host +computes on
    0  \S+ +(.+)
    1  \S+ +\1
 
-kinds     2 x \1
-bits      kernels [0-9a-f]{16}, oneDNN \S+, builds [0-9a-f]{8}, lockstep \S+
-exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; MPI's all-reduce takes \d+\.\d\d ms
-clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+kinds       2 x \1
+bits        kernels [0-9a-f]{16}, oneDNN \S+, builds [0-9a-f]{8}, lockstep \S+
+all-reduce  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s per rank; MPI's all-reduce takes \d+\.\d\d ms
+clocks      at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 
-nothing is wrong
+no problems found
 $""")
 
     def test_what_is_wrong_is_told_after_the_report(self):
         done = self.report("--least-bandwidth", "1000000", code=1)
         self.assertIn("\nclocks ", done.stdout)
-        self.assertNotIn("nothing is wrong", done.stdout)
-        self.assertRegex(done.stderr, r"(?m)^lockstep: exchange: expected at least 1e\+06 GB/s, found \S+ GB/s; see which network the "
+        self.assertNotIn("no problems found", done.stdout)
+        self.assertRegex(done.stderr, r"(?m)^lockstep: all-reduce: expected at least 1e\+06 GB/s, found \S+ GB/s; see which network the "
                          r"ranks use \(network\.profile, network\.interface\) and who else does$")
 
 

@@ -148,7 +148,7 @@ class Trained(unittest.TestCase):
                                               code=65).stdout)
         model = f"{self.folder.name}/model.safetensors"
         run("checkpoint", "export", best, model)
-        self.assertIn("model.safetensors: it exists; remove it, choose another, or add --force",
+        self.assertIn("model.safetensors: the file exists; remove it, choose another name, or add --force",
                       run("checkpoint", "export", directory, model, code=73).stderr)
         run("checkpoint", "export", directory, model, "--force")
         lines = [json.loads(run("eval", *self.job, "--checkpoint", which, "--log", "json").stdout)

@@ -43,12 +43,11 @@ TEST(HostVerdicts, EveryRankNeedsAGpuWhereOneHasOne) {
   facts[3] = without_gpu("b", 1, ExitCode::usage, "2 ranks and 1 visible there");
   facts.push_back(without_gpu("c", 0, ExitCode::configuration, "found no driver"));
   EXPECT_FALSE(can_compute(facts));
-  EXPECT_EQ(
-      texts(judge_hosts(facts, 0, {.bytes_per_second = 1e9}), ExitCode::usage),
-      (Texts{"rank 3 on b: expected a GPU for each rank, found 1 there; all ranks of a job are of one device kind: "
-             "see gpusPerNode and slots",
-             "rank 4 on c: expected a GPU for each rank, found 0 there; all ranks of a job are of one device kind: "
-             "see gpusPerNode and slots"}));
+  EXPECT_EQ(texts(judge_hosts(facts, 0, {.bytes_per_second = 1e9}), ExitCode::usage),
+            (Texts{"rank 3 on b: expected a GPU for each rank, found 1 there; all ranks of a job need the same kind of "
+                   "device; see gpusPerNode and slots",
+                   "rank 4 on c: expected a GPU for each rank, found 0 there; all ranks of a job need the same kind of "
+                   "device; see gpusPerNode and slots"}));
 }
 
 TEST(HostVerdicts, WhatKeepsGpusFromComputingIsToldOnce) {
@@ -84,18 +83,17 @@ TEST(HostVerdicts, AClockIsToldOnceAHostAndOnlyWhereItIsSure) {
     facts[r].clock_ahead = -7200;
     facts[r].clock_error = 0.001;
   }
-  EXPECT_EQ(
-      texts(judge_hosts(facts, 0, {}), ExitCode::infrastructure),
-      Texts{"b: expected a clock within 1 s of that of a, found it 7200 s behind; let the node set its clock by the "
-            "network (chrony)"});
+  EXPECT_EQ(texts(judge_hosts(facts, 0, {}), ExitCode::infrastructure),
+            Texts{"b: expected a clock within 1 s of that of a, found it 7200 s behind; synchronize the node's clock "
+                  "(chrony)"});
   for (const std::size_t r : {2U, 3U}) facts[r].clock_error = 7199.5;
   EXPECT_TRUE(judge_hosts(facts, 0, {}).empty());
 }
 
 TEST(HostVerdicts, ASlowExchange) {
   EXPECT_EQ(texts(judge_hosts(good(), 2e9, {.bytes_per_second = 5e9}), ExitCode::infrastructure),
-            Texts{"exchange: expected at least 5 GB/s, found 2 GB/s; see which network the ranks use (network.profile, "
-                  "network.interface) and who else does"});
+            Texts{"all-reduce: expected at least 5 GB/s, found 2 GB/s; see which network the ranks use "
+                  "(network.profile, network.interface) and what else uses it"});
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class Report(unittest.TestCase):
         self.assertIn(f"{verdict}\n", page.texts)
         job = [text for text in page.texts if text.startswith("{")][0]  # of the newest checkpoint
         self.assertEqual(json.loads(job)["job"]["steps"], 12)
-        for title in ("Loss", "Metrics", "Learning rate", "Seconds a shard"):
+        for title in ("Loss", "Metrics", "Learning rate", "Seconds per shard"):
             self.assertIn(title, page.texts)
         self.assertFalse([text for text in page.texts if "fp16" in text or "skipped" in text])
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
@@ -103,7 +103,7 @@ class Report(unittest.TestCase):
         page = Page(self.page_of(self.folder))
         at = page.texts.index("skipped updates, whose gradient overflowed")
         self.assertEqual(page.texts[at - 1], str(sum(skipped)))
-        self.assertIn("Scale of the loss (fp16)", page.texts)
+        self.assertIn("Loss scale (fp16)", page.texts)
 
     def test_ranks_and_moves(self):
         shutil.copy(RECORDED, self.folder)

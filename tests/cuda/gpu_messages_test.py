@@ -53,7 +53,7 @@ class Train(unittest.TestCase):
 
     def test_a_driver_that_does_not_work(self):
         self.expect(CUDA + f"expected NVIDIA's driver to work on {HOST}, found: cuInit failed with 803 "
-                    "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); see what nvidia-smi says, or set device: cpu",
+                    "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); see the output of nvidia-smi, or set device: cpu",
                     STAND_IN_INIT="803")
 
     def test_an_old_driver(self):
@@ -102,11 +102,11 @@ class Doctor(unittest.TestCase):
 
     def test_visible_devices(self):
         text = run("doctor", CUDA_VISIBLE_DEVICES="").stdout
-        self.assertIn("visible        CUDA_VISIBLE_DEVICES is ''\nGPUs           none that this process may see\n", text)
+        self.assertIn("visible        CUDA_VISIBLE_DEVICES is ''\nGPUs           none visible to this process\n", text)
 
     def test_a_gpu_without_a_module(self):
         text = run("doctor", module="/nowhere/x.so").stdout
-        self.assertIn("missing        a CUDA module that fits: scripts/cuda-toolkit.sh fetches what builds it, see "
+        self.assertIn("missing        a matching CUDA module: scripts/cuda-toolkit.sh fetches what builds it, see "
                       "docs/gpu.md\n", text)
 
     def test_an_old_driver(self):

@@ -210,7 +210,7 @@ class Training(Place):
                       "            0" + row.format(1, "10.0 GiB", 70) + "            1" + row.format(1, "9.0 GiB", 80)
                       + "            2" + row.format(0, "8.0 GiB", 90), done.stderr)
         self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
-                      "GiB, rank 1: 9.0 GiB); with balance: auto each gets what it can do (docs/balancing.md)\n",
+                      "GiB, rank 1: 9.0 GiB); with balance: auto each rank gets shards by its speed (docs/balancing.md)\n",
                       done.stderr)
 
     def test_drivers_that_differ_are_told(self):
@@ -475,12 +475,12 @@ rank  host +computes on
    1  \S+ +Stand-in
    2  \S+ +Stand-in
 
-kinds     3 x Stand-in
-bits      kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, builds [0-9a-f]{8}, lockstep \S+
-exchange  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s a rank; NCCL's all-reduce takes \d+\.\d\d ms
-clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+kinds       3 x Stand-in
+bits        kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, builds [0-9a-f]{8}, lockstep \S+
+all-reduce  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s per rank; NCCL's all-reduce takes \d+\.\d\d ms
+clocks      at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 
-nothing is wrong
+no problems found
 $""")
 
     def test_between_hosts(self):
@@ -492,7 +492,7 @@ $""")
     def test_a_job_on_cpus_looks_at_no_gpu(self):
         text = self.run_program("bench", "hosts").stdout
         self.assertNotIn("Stand-in", text)
-        self.assertRegex(text, r"\nbits      kernels [0-9a-f]{16}, oneDNN ")
+        self.assertRegex(text, r"\nbits        kernels [0-9a-f]{16}, oneDNN ")
 
     def test_fewer_gpus_than_ranks(self):
         done = self.run_program(*self.WORDS, "--ranks", "2", STAND_IN_GPUS="1", code=64)
@@ -502,12 +502,12 @@ rank  host +computes on
    0  \S+ +no usable GPU
    1  \S+ +no usable GPU
 
-kinds     2 x no usable GPU
-exchange  not timed: not every rank has a GPU
-clocks    at most 0\.000 ms from rank 0's, measured to 0\.000 ms
+kinds       2 x no usable GPU
+all-reduce  not timed: not every rank has a GPU
+clocks      at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 $""")
-        wrong = (f"rank {rank} on {HOST}: expected a GPU for each rank, found 1 there; all ranks of a job are of one device "
-                 "kind: see gpusPerNode and slots" for rank in (0, 1))
+        wrong = (f"rank {rank} on {HOST}: expected a GPU for each rank, found 1 there; all ranks of a job need the "
+                 "same kind of device; see gpusPerNode and slots" for rank in (0, 1))
         self.assertIn("lockstep: " + "\n  ".join(wrong) + "\n", done.stderr)
 
     def test_no_driver_that_fits(self):

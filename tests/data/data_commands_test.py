@@ -53,7 +53,7 @@ class Index(Folder):
 
     def test_a_second_look_does_not_index(self):
         first, second = self.info("images=set"), self.info("images=set")
-        self.assertTrue(first["index"].startswith(f"made now, kept in {self.cache}/index-"), first["index"])
+        self.assertTrue(first["index"].startswith(f"built now, cached in {self.cache}/index-"), first["index"])
         self.assertTrue(second["index"].startswith(f"from the cache, {self.cache}/index-"), second["index"])
         self.assertEqual(second["bytes read"], "0")
         for name in ("samples", "digest", "mean", "std", "classes"):
@@ -87,16 +87,16 @@ class Index(Folder):
         contents[len(contents) // 2] ^= 1
         file.write_bytes(contents)
         after = self.info("images=set")
-        self.assertTrue(after["index"].startswith("made now, kept in"))
+        self.assertTrue(after["index"].startswith("built now, cached in"))
         self.assertEqual(before["digest"], after["digest"])
         self.assertTrue(self.info("images=set")["index"].startswith("from the cache"))
 
     def test_no_cache_is_no_error(self):
         (self.folder / "file").write_text("")
         self.assertEqual(self.info("images=set", cache=self.folder / "file/x")["index"],
-                         f"made now, not kept: {self.folder}/file/x: Not a directory")
+                         f"built now, not cached: {self.folder}/file/x: Not a directory")
         self.assertEqual(self.info("images=set", cache="none")["index"],
-                         "made now, not kept: there is no cache directory")
+                         "built now, not cached: there is no cache directory")
 
     def test_what_is_skipped_is_named_at_the_start(self):
         for name in ("cat/x.png", "dog/y.png"):

@@ -71,7 +71,7 @@ class Fetch(unittest.TestCase):
         self.assertEqual(self.fetch(self.mirror(BODY)).stdout, "out/toy.bin received, 100,000 bytes\n")
         self.assertEqual((self.folder / "out/toy.bin").read_bytes(), BODY)
         self.assertEqual(self.servers[0].asked, [("/sets/toy.bin", "")])
-        self.assertEqual(self.fetch("http://127.0.0.1:1/").stdout, "out/toy.bin was there already\n")
+        self.assertEqual(self.fetch("http://127.0.0.1:1/").stdout, "out/toy.bin already there\n")
 
     def test_goes_on_where_it_was_broken_off(self):
         (self.folder / "out").mkdir()

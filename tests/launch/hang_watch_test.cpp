@@ -91,7 +91,7 @@ TEST(HangWatch, TheStartHasALimitOfItsOwn) {
   const auto hang = watch.check(102);
   ASSERT_TRUE(hang);
   EXPECT_EQ(hang->rank, 1);
-  EXPECT_EQ(watch.states(102)[1], "rank 1: never came");
+  EXPECT_EQ(watch.states(102)[1], "rank 1: never connected");
 }
 
 TEST(HangWatch, ARankThatHasLeftIsNotSilent) {

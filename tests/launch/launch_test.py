@@ -187,7 +187,7 @@ class Ends(unittest.TestCase):
                              environment={"PATH": f"{folder}:{os.environ['PATH']}"})
         launch.end(1)
         self.assertEqual(launch.attempts(), 3)
-        self.assertIn("lockstep: given up after 3 failures, none of which got further than step -1", launch.output())
+        self.assertIn("lockstep: given up after 3 failures, none of which got past step -1", launch.output())
         self.assertIn("no network today", launch.output())
         waits = [event["after_seconds"] for event in launch.events("restart")]
         self.assertEqual(waits, [0, 1, 0])

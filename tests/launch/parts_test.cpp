@@ -239,7 +239,7 @@ TEST(Listening, IsEverywhereWithAWordWhereTheAddressIsUnknown) {
   EXPECT_EQ(translated.addresses.front(), "192.0.2.1");
   EXPECT_EQ(translated.warning,
             "the control socket listens on all interfaces of this host, which has no address 192.0.2.1 (--listen): "
-            "Cannot assign requested address; the ranks are told it all the same");
+            "Cannot assign requested address; the ranks use it nevertheless");
   EXPECT_EQ(listening_for({{"other", 1}}, "0.0.0.0").warning, "") << "it was asked for";
   EXPECT_TRUE(listening_for({{"other", 1}}, "0.0.0.0").all_interfaces);
 }

@@ -55,7 +55,7 @@ class Leaving(PodTest):
         leader.wait_for_step(15)
         workers[1].signal(signal.SIGTERM)
         workers[1].end(75)
-        self.assertIn("told to leave; 1 rank here was told to write a checkpoint, 0 left", workers[1].output())
+        self.assertIn("leaving after a signal; 1 rank here was asked to write a checkpoint, 0 left", workers[1].output())
         self.assertEqual(leader.end()["parameters_sha256"], self.quiet)
         workers[0].end(0)
         self.assertEqual([event["ranks"] for event in leader.events("launch")], [3, 2])
@@ -139,11 +139,11 @@ class Ends(PodTest):
         pods = Pods(hosts, f"{self.folder}/pods")
         text = self.report(pods, 0)
         self.assertRegex(text, r"^2 ranks on 2 hosts\n\nrank ")
-        self.assertRegex(text, r"\nexchange  all sums right; .*\nclocks    at most .*\n\nnothing is wrong\n$")
+        self.assertRegex(text, r"\nall-reduce  all sums right; .*\nclocks      at most .*\n\nno problems found\n$")
         self.assertFalse(pods.termination_log(0).exists())
         self.report(pods, 1, "--least-bandwidth", "1000000")
         self.assertRegex(pods.termination_log(0).read_text(encoding="utf-8"),
-                         "^lockstep: exchange: expected at least 1e\\+06 GB/s, found ")
+                         "^lockstep: all-reduce: expected at least 1e\\+06 GB/s, found ")
 
     def report(self, pods, code, *words):
         """What the leader prints in a job's place; a worker ends with it, however it ends."""
@@ -209,7 +209,7 @@ class FirstProcess(PodTest):
     def test_a_lost_sshd_is_an_error(self):
         self.run_inside("sh", "-c", "kill -9 $(cat /proc/[0-9]*/stat | sed -n 's/^\\([0-9]*\\) (sshd).*/\\1/p')")
         self.worker.end(1)
-        self.assertIn("lockstep: sshd ended with 137; its own words stand above", self.worker.output())
+        self.assertIn("lockstep: sshd ended with 137; see its output above", self.worker.output())
 
     def test_the_end_of_the_job_ends_it(self):
         environment = f"LOCKSTEP_POD_STATE={self.folder}/state"

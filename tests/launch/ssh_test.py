@@ -49,7 +49,7 @@ class Ssh(unittest.TestCase):
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         self.assertEqual([event["on"] for event in launch.events("launch")], [self.slots])
         warnings = [event["message"] for event in launch.events("warning")]
-        self.assertRegex(warnings[0], f"^host {STRANGER} answered with 255: it is left out, and asked again every .* s; "
+        self.assertRegex(warnings[0], f"^host {STRANGER} answered with 255: it is skipped, and tried again every .* s; "
                                       f"try: ssh {STRANGER} /.*lockstep version$")
 
     def test_what_the_network_is_told_reaches_the_ranks_of_all_hosts(self):

@@ -75,7 +75,7 @@ class Energy(unittest.TestCase):
         joules = sum(sum(start[2].values()) for start in starts)
         hours = sum(seconds * ranks for seconds, ranks, _ in starts) / HOUR
         self.assertIn(f"<th>energy</th><td>{joules / HOUR:.3g} Wh, of the GPUs of ranks 0, 1</td>", page)
-        self.assertIn(f"<b>{joules / HOUR:.3g}</b><span>Wh, drawn by GPUs</span>", page)
+        self.assertIn(f"<b>{joules / HOUR:.3g}</b><span>Wh, used by GPUs</span>", page)
         self.assertIn(f"<b>{hours:.3g}</b><span>device-hours (a rank is a device)</span>", page)
 
     def test_where_nothing_counts(self):

@@ -71,7 +71,7 @@ class Targets(unittest.TestCase):
             self.assertNotIn(self.ports()[1], range(port, port + 3))
             self.assert_served()
             told = [event["message"] for event in launch.events("warning")]
-            self.assertIn(f"rank 1: port {port + 1} on {os.uname().nodename} is not to be had; its metrics are served at "
+            self.assertIn(f"rank 1: port {port + 1} on {os.uname().nodename} is not available; its metrics are served at "
                           f"port {self.ports()[1]}, as {self.folder}/run/metrics/targets.json says", told)
         os.kill(launch.process_of_rank(1), signal.SIGKILL)
         launch.wait_for_step(1, attempt=2)

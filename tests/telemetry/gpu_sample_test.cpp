@@ -126,7 +126,7 @@ TEST_F(GpuSampleTest, WhatCannotBeUsedSaysWhy) {
   EXPECT_EQ(nvml::Library::load("/nowhere/libnvidia-ml.so.1", problem), nullptr);
   EXPECT_EQ(problem, "/nowhere/libnvidia-ml.so.1: cannot open shared object file: No such file or directory");
   EXPECT_EQ(nvml::Library::load("libm.so.6", problem), nullptr);
-  EXPECT_EQ(problem, "libm.so.6: is no NVML: it has no nvmlInit");
+  EXPECT_EQ(problem, "libm.so.6: is not NVML: it has no nvmlInit");
   EXPECT_EQ(GpuSample::open(loaded(NVML_STAND_IN), "7", problem), nullptr);
   EXPECT_EQ(problem, "NVML knows no GPU 7: Not Found");
   behave("no_driver");

@@ -207,7 +207,7 @@ TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
             "  computing   50 s, 1:01\n"
             "  sent        2.5 MB, 3 GB\n"
             "  prefetch    depth 4, threads 1\n"
-            "  sample cache bytes  16 kB\n"
+            "  cache       16 kB\n"
             "  parameters sha256: abc123\n");
 }
 
@@ -226,7 +226,7 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
             "  time        1:02: compute 80 %, exchange 10 %, other 10 %\n"
             "  read        1 MB\n"
             "  prefetch    depth 4, threads 1\n"
-            "  sample cache bytes  16 kB\n"
+            "  cache       16 kB\n"
             "  parameters sha256: abc123\n");
 }
 
@@ -256,13 +256,14 @@ TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
   progress->event(end);
   std::string text = captured_.take();
   EXPECT_TRUE(text.starts_with("interrupted  step 3,910 of 4,000, 500,480 samples in 1:02: 8,072 samples/s\n"));
-  EXPECT_NE(text.find("  to go on    run the same command again; it resumes from runs/a/checkpoints/step-00003910\n"),
+  EXPECT_NE(text.find("  to resume   run the same command again; it resumes from runs/a/checkpoints/step-00003910\n"),
             std::string::npos);
   end.checkpoint.reset();
   progress->event(end);
   text = captured_.take();
-  EXPECT_NE(text.find("  to go on    nothing was kept (checkpoint: never); another run begins anew\n"),
-            std::string::npos);
+  EXPECT_NE(
+      text.find("  to resume   no checkpoint was written (checkpoint: never); another run starts from the beginning\n"),
+      std::string::npos);
 }
 
 TEST_F(ProgressTest, ARunThatWasDoneBeforeSaysSo) {
@@ -278,7 +279,7 @@ TEST_F(ProgressTest, ARunThatWasDoneBeforeSaysSo) {
             "already finished at step 748: nothing to do\n"
             "  validation  loss 0.0825  accuracy 0.9750\n"
             "  prefetch    depth 4, threads 1\n"
-            "  sample cache bytes  16 kB\n"
+            "  cache       16 kB\n"
             "  parameters sha256: abc123\n");
 }
 
@@ -287,7 +288,7 @@ TEST_F(ProgressTest, AWarningIsOneSentenceAndAResumedRunSaysFromWhere) {
   progress->event(events::Warning{"passed over a damaged checkpoint: a"});
   EXPECT_EQ(captured_.take(), "warning: passed over a damaged checkpoint: a\n");
   progress->event(events::Restart{.step = 40, .path = "runs/a/checkpoints/step-00000040"});
-  EXPECT_EQ(captured_.take(), "step 40  going on    from runs/a/checkpoints/step-00000040\n");
+  EXPECT_EQ(captured_.take(), "step 40  resumed     from runs/a/checkpoints/step-00000040\n");
   make(true, true)->event(events::Warning{"a"});
   EXPECT_EQ(captured_.take(), "\r\x1b[K\x1b[33mwarning:\x1b[0m a\n");
 }

@@ -211,7 +211,7 @@ class Messages(unittest.TestCase):
         file = json.loads((self.folder / "rank-0.json").read_text())
         file["traceEvents"] = [event for event in file["traceEvents"] if event["name"] != "update"]
         (self.folder / "rank-0.json").write_text(json.dumps(file))
-        self.fails(f"{self.folder}: expected steps that every rank has whole, found none; trace again, with steps that "
+        self.fails(f"{self.folder}: expected steps that every rank has traced completely, found none; trace again, with steps that "
                    "the run reaches")
 
 

@@ -64,7 +64,7 @@ class Verdicts(unittest.TestCase):
         """Two hosts (as the ranks believe), a large layer and few samples: gradients as messages."""
         word, parts, sentence = self.judge("exchange", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
                                            hosts=True)
-        self.assertEqual(word, "exchange-bound", sentence)
+        self.assertEqual(word, "communication-bound", sentence)
         self.assertGreaterEqual(parts["exchange that nothing hides"], 20, sentence)
         self.assertIn("Try a larger batch_size, ", sentence)
 

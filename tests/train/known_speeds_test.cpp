@@ -42,7 +42,7 @@ TEST(EarlierRuns, AnswersOfPrometheus) {
   EXPECT_EQ(answer.samples[0].labels.at("host"), "a");
   EXPECT_EQ(answer.samples[0].value, 0.25);
   EXPECT_EQ(telemetry::parse_answer(R"({"status":"error","error":"parse error"})").problem, "parse error");
-  EXPECT_EQ(telemetry::parse_answer("<html>").problem, "it is no answer of Prometheus");
+  EXPECT_EQ(telemetry::parse_answer("<html>").problem, "it is not a response of Prometheus");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   HostPool pool(options.pool);
   const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
   if (!preflight(pool, options.preflight, stop)) {
-    fmt::print(stderr, "lockstep pod: told to end before the job was started\n");
+    fmt::print(stderr, "lockstep pod: stopped by a signal before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);
   }
   const int code = supervise(options, signals);
@@ -54,7 +54,7 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   if (over && !options.keeps_workers) {
     pool.settle(kTellPatience);  // who came late
     for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kTellPatience)) {
-      fmt::print(stderr, "lockstep pod: {} could not be told that the job has ended\n", host);
+      fmt::print(stderr, "lockstep pod: {} could not be notified that the job has ended\n", host);
     }
   }
   return code;

@@ -49,7 +49,7 @@ void Sshd::close_door() {
 
 void Sshd::check() {
   if (const auto code = daemon_.poll()) {
-    throw Error(ExitCode::infrastructure, fmt::format("sshd ended with {}; its own words stand above", *code));
+    throw Error(ExitCode::infrastructure, fmt::format("sshd ended with {}; see its output above", *code));
   }
 }
 

@@ -22,19 +22,20 @@ constexpr double kWorkerPoll = 0.1;  ///< seconds
 int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
   // First of all, so that the leader, who asks once the ranks have ended, finds this host gone.
   sshd.close_door();
-  std::set<pid_t> told;
+  std::set<pid_t> signalled;
   const auto start = Clock::now();
   while (signals.count() < 2 && seconds_since(start) < grace_seconds) {
     for (const pid_t rank : ranks_here()) {
-      if (told.insert(rank).second) kill(rank, SIGUSR1);
+      if (signalled.insert(rank).second) kill(rank, SIGUSR1);
     }
     if (launch_processes_here().empty()) break;
     (void)signals.sleep(kWorkerPoll);
   }
   fmt::print(stderr,
-             "lockstep pod: told to leave; {} rank{} here {} told to write a checkpoint, {} left after {:.1f} s\n",
-             told.size(), told.size() == 1 ? "" : "s", told.size() == 1 ? "was" : "were", ranks_here().size(),
-             seconds_since(start));
+             "lockstep pod: leaving after a signal; {} rank{} here {} asked to write a checkpoint, {} left after "
+             "{:.1f} s\n",
+             signalled.size(), signalled.size() == 1 ? "" : "s", signalled.size() == 1 ? "was" : "were",
+             ranks_here().size(), seconds_since(start));
   return static_cast<int>(ExitCode::interrupted);
 }
 
