@@ -31,9 +31,9 @@ void show_packed(std::int64_t done, std::int64_t all) {
 
 int pack(PackArguments& arguments) {
   if (arguments.words.size() < 2) {
-    throw Error(ExitCode::usage, fmt::format("data pack: expected a source and the file to write, found {} arguments; "
+    throw Error(ExitCode::usage, fmt::format("data pack: expected a source and the file to write, found {} argument{}; "
                                              "for example: lockstep data pack images=photos photos.pack",
-                                             arguments.words.size()));
+                                             arguments.words.size(), arguments.words.size() == 1 ? "" : "s"));
   }
   const std::string path = arguments.words.back();
   arguments.words.pop_back();

@@ -49,7 +49,7 @@ class BenchExchange(unittest.TestCase):
             picture = pathlib.Path(folder, "exchange.svg")
             text = bench("--ranks", "2", "--picture", str(picture))
             drawn = ElementTree.parse(picture).getroot()
-        self.assertIn("2 ranks on 1 host, 1 shard a rank, 2 rounds", text)
+        self.assertIn("2 ranks on 1 host, 1 shard per rank, 2 rounds", text)
         self.assertEqual(len(re.findall(r"(?m)^ +\d+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
         space = "{http://www.w3.org/2000/svg}"
         names = [entry.text for entry in drawn.iter(f"{space}text")]
@@ -77,7 +77,7 @@ class BenchExchange(unittest.TestCase):
         columns = ("      size            exact exchange              exact: never            MPI all-reduce     in memory"
                    "    by network\n")
         rows = r"( +\S+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} .*\n){3}"
-        self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard a rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
+        self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard per rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
                          f"within hosts: all hosts at the same time, each among its own ranks; time of the slowest host\n{columns}{rows}\n"
                          f"between hosts: one rank of each host\n{columns}{rows}\nall ranks\n{columns}{rows}$")
         space = "{http://www.w3.org/2000/svg}"
@@ -128,7 +128,7 @@ $""")
         self.assertIn("\nclocks ", done.stdout)
         self.assertNotIn("no problems found", done.stdout)
         self.assertRegex(done.stderr, r"(?m)^lockstep: all-reduce: expected at least 1e\+06 GB/s, found \S+ GB/s; see which network the "
-                         r"ranks use \(network\.profile, network\.interface\) and who else does$")
+                         r"ranks use \(network\.profile, network\.interface\) and what else uses it$")
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ class BenchScale(unittest.TestCase):
 
     def test_a_table(self):
         lines = bench("--ranks", "40", "--gradient", "64KiB", "--ranks-a-host", "4").stdout.splitlines()
-        self.assertEqual(lines[0], "The ranks of one host do what they would among so many; the others are pretended. 4 "
-                         "ranks a host, 4 shards a rank, a gradient of 65.5 kB; times are the processor's")
+        self.assertEqual(lines[0], "The ranks of one host do what they would do among so many; the other hosts are "
+                         "simulated. 4 ranks per host, 4 shards per rank, a gradient of 65.5 kB; times are processor time")
         self.assertEqual([line.split()[0] for line in lines[3:]], ["ranks", "16", "40"])
         one = bench("--ranks", "1", "--gradient", "64KiB").stdout.splitlines()[-1].split()
         self.assertEqual(one[:4], ["1", "0", "0", "0"])
@@ -74,8 +74,8 @@ class BenchScale(unittest.TestCase):
 
     def test_too_few_open_files(self):
         done = bench("--ranks", "1024", "--gradient", "64KiB", code=64, prefix=["sh", "-c", 'ulimit -n 300; exec "$@"', "-"])
-        self.assertEqual(done.stderr, "lockstep: launch: expected to be allowed 320 open files, one for each of 256 ranks "
-                         "and some more, found a limit of 300; raise it (ulimit -Hn, LimitNOFILE= of the service), or "
+        self.assertEqual(done.stderr, "lockstep: launch: expected a limit of at least 320 open files, one for each of 256 "
+                         "ranks and some more, found 300; raise it (ulimit -Hn, LimitNOFILE= of the service), or "
                          "start fewer ranks\n")
 
     def test_too_few_ports(self):

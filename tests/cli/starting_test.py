@@ -181,7 +181,7 @@ class Signals(unittest.TestCase):
             for option, value in (("--stop-at", "2"), ("--resume", f"{folder}/x")):
                 refused = run([PROGRAM, "train", *SMALL, "checkpoint=never", option, value], code=64).stderr
                 self.assertEqual(refused, f"lockstep: {option}: expected a job that writes checkpoints, found checkpoint: "
-                                          "never; leave out one of the two\n")
+                                          "never; omit one of the two\n")
 
     def test_the_second_signal_leaves_at_once(self):
         with tempfile.TemporaryDirectory() as folder:

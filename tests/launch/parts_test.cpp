@@ -230,8 +230,8 @@ TEST(Listening, IsEverywhereWithAWordWhereTheAddressIsUnknown) {
   const Listening unknown = listening_for({{"an-alias-of-ssh.invalid", 1}}, "");
   EXPECT_TRUE(unknown.all_interfaces);
   EXPECT_EQ(unknown.addresses.back(), "127.0.0.1");
-  EXPECT_EQ(unknown.warning.find("the control socket listens on all interfaces of this host, since it is unknown by "
-                                 "which one the others reach it: an-alias-of-ssh.invalid: "),
+  EXPECT_EQ(unknown.warning.find("the control socket listens on all interfaces of this host, since the address by "
+                                 "which the other hosts reach it is not known: an-alias-of-ssh.invalid: "),
             0U)
       << unknown.warning;
   const Listening translated = listening_for({{"other", 1}}, "192.0.2.1");  // of documentation: nobody's
@@ -345,8 +345,8 @@ TEST(ControlServer, MoreRanksThanFilesMayBeOpenAreRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_EQ(std::string(error.what()),
-              "launch: expected to be allowed " + std::to_string(ranks + 64) + " open files, one for each of " +
-                  std::to_string(ranks) + " ranks and some more, found a limit of " + std::to_string(files.rlim_max) +
+              "launch: expected a limit of at least " + std::to_string(ranks + 64) + " open files, one for each of " +
+                  std::to_string(ranks) + " ranks and some more, found " + std::to_string(files.rlim_max) +
                   "; raise it (ulimit -Hn, LimitNOFILE= of the service), or start fewer ranks");
   }
 }

@@ -67,8 +67,8 @@ class Ssh(unittest.TestCase):
         launch.wait_for_step(1)
         self.assertEqual([address for address, _ in launch.listens_at()], ["0.0.0.0"])
         warnings = [event["message"] for event in launch.events("warning")]
-        self.assertRegex(" ".join(warnings), "^the control socket listens on all interfaces of this host, since it is "
-                         "unknown by which one the others reach it: .*; --listen ADDRESS says it$")
+        self.assertRegex(" ".join(warnings), "^the control socket listens on all interfaces of this host, since "
+                         "the address by which the other hosts reach it is not known: .*; set it by --listen ADDRESS$")
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
 
     def test_a_signal_checkpoints_and_ends_with_75(self):

@@ -38,7 +38,7 @@ class Merged(unittest.TestCase):
         found = re.fullmatch(r"(.*): 6 steps of 2 ranks, clocks within (\d+) us", self.lines[0])
         self.assertEqual(found[1], f"{self.run_directory}/trace/merged.json")
         self.assertGreater(int(found[2]), 0)
-        self.assertRegex(self.lines[1], r"^(compute|input|exchange|launch)-bound: |^imbalanced: ")
+        self.assertRegex(self.lines[1], r"^(compute|input|communication|launch)-bound: |^imbalanced: ")
         self.assertEqual(self.merged["otherData"]["diagnosis"], self.lines[1])
         self.assertEqual((self.run_directory / "trace/diagnosis.txt").read_text(), self.lines[1] + "\n")
         parts = [int(part) for part in re.findall(r"(\d+) %", self.lines[1])]

@@ -37,8 +37,8 @@ class Verdicts(unittest.TestCase):
                 shutil.rmtree(RECORDED / name, ignore_errors=True)
                 shutil.copytree(directory / "trace", RECORDED / name)
             sentence = merge(directory)[0][1]
-        names = ("computing is", "waiting for data", "exchange that nothing hides", "the slowest rank's excess",
-                 "launching work", "update")
+        names = ("computing is", "waiting for data", "exposed communication", "load imbalance",
+                 "kernel launches", "update")
         return sentence.split(":")[0], {name: int(re.search(f"{name} (\\d+) %", sentence)[1]) for name in names}, sentence
 
     def test_compute_bound(self):
@@ -65,7 +65,7 @@ class Verdicts(unittest.TestCase):
         word, parts, sentence = self.judge("exchange", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
                                            hosts=True)
         self.assertEqual(word, "communication-bound", sentence)
-        self.assertGreaterEqual(parts["exchange that nothing hides"], 20, sentence)
+        self.assertGreaterEqual(parts["exposed communication"], 20, sentence)
         self.assertIn("Try a larger batch_size, ", sentence)
 
     def test_imbalanced(self):
@@ -73,7 +73,7 @@ class Verdicts(unittest.TestCase):
         word, parts, sentence = self.judge("imbalance", 2, "model=lenet", "data.train.digits.count=256", "batch_size=128",
                                            "shards=8", "balance={weights: {h0: 7, h1: 1}}", hosts=True)
         self.assertEqual(word, "imbalanced", sentence)
-        self.assertGreaterEqual(parts["the slowest rank's excess"], 20, sentence)
+        self.assertGreaterEqual(parts["load imbalance"], 20, sentence)
         self.assertIn("rank 0 on h0 is the slowest most often. Try balance=auto, ", sentence)
 
     def test_launch_bound(self):
@@ -81,7 +81,7 @@ class Verdicts(unittest.TestCase):
         word, parts, sentence = self.judge("launch", 1, DEEP, "data.train.digits.count=64", "batch_size=8", "shards=8",
                                            "data.depth=64")
         self.assertEqual(word, "launch-bound", sentence)
-        self.assertGreaterEqual(parts["launching work"], 20, sentence)
+        self.assertGreaterEqual(parts["kernel launches"], 20, sentence)
         self.assertRegex(sentence, r"; a kernel takes [\d.]+ us\. Try fewer and larger shards")
 
 
