@@ -38,16 +38,16 @@ std::vector<float> values_of(const checkpoint::Checkpoint& checkpoint, const che
 /// "" when every bit is the same.
 std::string difference(const std::vector<float>& a, const std::vector<float>& b) {
   std::int64_t differ = 0;
-  double most = 0;
+  double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
     ++differ;
     const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (apart > most || std::isnan(apart)) most = apart;
+    if (apart > largest || std::isnan(apart)) largest = apart;
   }
   if (differ == 0) return "";
   return fmt::format("{} of {} values differ, by at most {}", telemetry::grouped(differ),
-                     telemetry::grouped(std::ssize(a)), telemetry::short_number(most));
+                     telemetry::grouped(std::ssize(a)), telemetry::short_number(largest));
 }
 
 class Differences {

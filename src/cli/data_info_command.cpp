@@ -18,7 +18,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::size_t kMostLines = 20;
+constexpr std::size_t kMaxLines = 20;
 
 struct InfoArguments {
   std::vector<std::string> words;
@@ -53,7 +53,7 @@ std::string shape_text(const Shape& shape) {
 void print_classes(const DataSetInfo& info, bool all) {
   if (info.class_names.empty()) return;
   print_line("classes", fmt::format("{}", info.class_names.size()));
-  const std::size_t shown = all ? info.class_names.size() : std::min(info.class_names.size(), kMostLines);
+  const std::size_t shown = all ? info.class_names.size() : std::min(info.class_names.size(), kMaxLines);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::int64_t count = i < info.class_counts.size() ? info.class_counts[i] : 0;
     fmt::print("  {:<12} {:>9}  {}\n", "", telemetry::grouped(count), info.class_names[i]);
@@ -65,7 +65,7 @@ void print_classes(const DataSetInfo& info, bool all) {
 
 void print_skipped(const DataSetInfo& info, bool all) {
   print_line("skipped", info.skipped.empty() ? "none" : telemetry::grouped(std::ssize(info.skipped)));
-  const std::size_t shown = all ? info.skipped.size() : std::min(info.skipped.size(), kMostLines);
+  const std::size_t shown = all ? info.skipped.size() : std::min(info.skipped.size(), kMaxLines);
   for (std::size_t i = 0; i < shown; ++i) print_line("", info.skipped[i]);
   if (shown < info.skipped.size()) {
     print_line("", fmt::format("and {} more; --all prints them", info.skipped.size() - shown));

@@ -14,10 +14,10 @@ using Facts = std::vector<RankFacts>;
 using Verdicts = std::vector<Verdict>;
 
 // Where some have GPUs, too few on a host are a mistake in the cluster's values; a driver or a module that is missing
-// is told in the words of the job that would miss it, once.
+// is reported in the words of the job that would miss it, once.
 void judge_gpus(const Facts& facts, Verdicts& wrong) {
   const bool any = std::any_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.gpus > 0; });
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (std::size_t r = 0; r < facts.size(); ++r) {
     const RankFacts& rank = facts[r];
     if (rank.problem.empty()) continue;
@@ -26,7 +26,7 @@ void judge_gpus(const Facts& facts, Verdicts& wrong) {
           {ExitCode::usage, fmt::format("rank {} on {}: expected a GPU for each rank, found {} there; all ranks of a "
                                         "job need the same kind of device; see gpusPerNode and slots",
                                         r, rank.host, rank.gpus)});
-    } else if (told.insert(rank.problem).second) {
+    } else if (reported.insert(rank.problem).second) {
       wrong.push_back({rank.problem_code, rank.problem});
     }
   }
@@ -47,14 +47,14 @@ void judge_kinds(const Facts& facts, Verdicts& wrong) {
   }
 }
 
-void judge_clocks(const Facts& facts, double most, Verdicts& wrong) {
-  std::set<std::string> told;
+void judge_clocks(const Facts& facts, double max_seconds, Verdicts& wrong) {
+  std::set<std::string> reported;
   for (const RankFacts& rank : facts) {
-    if (!told.insert(rank.host).second || std::abs(rank.clock_ahead) - rank.clock_error <= most) continue;
+    if (!reported.insert(rank.host).second || std::abs(rank.clock_ahead) - rank.clock_error <= max_seconds) continue;
     wrong.push_back(
         {ExitCode::infrastructure, fmt::format("{}: expected a clock within {:.4g} s of that of {}, found it {:.4g} s "
                                                "{}; synchronize the node's clock (chrony)",
-                                               rank.host, most, facts.front().host, std::abs(rank.clock_ahead),
+                                               rank.host, max_seconds, facts.front().host, std::abs(rank.clock_ahead),
                                                rank.clock_ahead > 0 ? "ahead" : "behind")});
   }
 }

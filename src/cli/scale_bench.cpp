@@ -23,8 +23,8 @@ namespace {
 constexpr int kFewestRanks = 16, kGrowth = 4;
 constexpr double kShardSeconds = 0.01;
 constexpr int kSlowEvery = 8;  ///< of so many ranks one takes half as long again for a shard
-constexpr int kMostSteps = 100;
-constexpr std::int64_t kMostShards = 1 << 20;
+constexpr int kMaxSteps = 100;
+constexpr std::int64_t kMaxShards = 1 << 20;
 
 struct BalanceScale {
   std::vector<int> counts;  ///< decided
@@ -64,7 +64,7 @@ BalanceScale measure_decision(const ScaleBenchOptions& options, int ranks) {
   const auto measures = measures_of(counts);
   const double step_seconds = 1.5 * kShardSeconds * options.shards_a_rank;
   BalanceScale result{counts, 0};
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMaxSteps; ++step) {
     const double start = thread_seconds();
     const auto decision = balancer.observe(counts, measures, step_seconds);
     result.seconds = std::max(result.seconds, thread_seconds() - start);
@@ -136,11 +136,11 @@ void print_scale_json(const ScaleRow& row) {
 }  // namespace
 
 int bench_scale(const ScaleBenchOptions& options) {
-  if (std::int64_t{options.ranks} * options.shards_a_rank > kMostShards) {
+  if (std::int64_t{options.ranks} * options.shards_a_rank > kMaxShards) {
     throw Error(ExitCode::usage,
                 fmt::format("bench scale: expected --ranks times --shards-a-rank to be at most {}, found "
                             "{} times {}; ask for fewer ranks or shards",
-                            kMostShards, options.ranks, options.shards_a_rank));
+                            kMaxShards, options.ranks, options.shards_a_rank));
   }
   const bool people = options.log == "people";
   if (people) print_heading(options);

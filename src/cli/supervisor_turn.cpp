@@ -123,7 +123,7 @@ SupervisorTurn measure_supervisor_turn(int ranks) {
     pretended.beat(turn.beats);
     const double start = thread_seconds();
     monitor.hear(milliseconds(0), -1);
-    monitor.ask(launch::Wish::none);
+    monitor.ask(launch::Request::none);
     if (monitor.fault() || monitor.find_hang()) {
       throw Error(ExitCode::internal, "bench scale: a rank that lives was taken for a dead one");
     }

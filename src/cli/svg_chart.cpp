@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kWidth = 560, kHeight = 240;  // of the drawing, in its own units
 constexpr double kLeft = 58, kRight = 18, kTop = 12, kBottom = 34;
-constexpr std::size_t kMostPoints = 480;
+constexpr std::size_t kMaxPoints = 480;
 constexpr int kTicks = 5, kColors = 8;
 
 struct Range {
@@ -46,7 +46,7 @@ double round_step(const Range& range, int count) {
 
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
   std::vector<std::pair<double, double>> kept;
-  const std::size_t each = (points.size() + kMostPoints - 1) / kMostPoints;
+  const std::size_t each = (points.size() + kMaxPoints - 1) / kMaxPoints;
   for (std::size_t i = 0; i < points.size(); i += each) {
     const std::size_t end = std::min(points.size(), i + each);
     double x = 0, y = 0;

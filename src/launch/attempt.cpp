@@ -59,44 +59,49 @@ Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)>
       mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, ranks_.addresses(), ranks_.secret()),
                start_mpirun(options_))) {}
 
-Outcome Attempt::run(const std::function<Wish()>& wish, int wake) {
+AttemptOutcome Attempt::run(const std::function<Request()>& request, int wake) {
   while (true) {
     ranks_.hear(kTick, wake);
-    ranks_.ask(wish());
+    ranks_.ask(request());
     auto outcome = look();
     if (!outcome) continue;
-    const bool well = outcome->kind == Outcome::Kind::ended;
+    const bool well = outcome->kind == AttemptOutcome::Kind::ended;
     end_processes(!well);
     outcome->step = ranks_.step();
     return *outcome;
   }
 }
 
-std::optional<Outcome> Attempt::look() {
-  if (ranks_.asked() == Wish::kill)
-    return Outcome{Outcome::Kind::killed, 0, -1, "", -1, "ended by a second signal", {}};
+std::optional<AttemptOutcome> Attempt::look() {
+  if (ranks_.asked() == Request::kill)
+    return AttemptOutcome{AttemptOutcome::Kind::killed, 0, -1, "", -1, "ended by a second signal", {}};
   if (ranks_.fault() && mpirun_.poll() && mpirun_.killed()) return mpirun_ended();
   if (ranks_.fault()) return ranks_.settled() ? ranks_.fault() : std::nullopt;
   if (auto outcome = mpirun_ended()) return outcome;
   return ranks_.find_hang();
 }
 
-std::optional<Outcome> Attempt::mpirun_ended() {
+std::optional<AttemptOutcome> Attempt::mpirun_ended() {
   const auto code_of_all = ranks_.code_of_all();
   if (!mpirun_.poll() && !code_of_all) return std::nullopt;
   if (!ended_at_) ended_at_ = Clock::now();
   const double since = seconds_since(*ended_at_);
   if (code_of_all && (mpirun_.poll() || since > kEndPatience)) {
-    return Outcome{Outcome::Kind::ended, *code_of_all, -1, "", -1, "", {}};
+    return AttemptOutcome{AttemptOutcome::Kind::ended, *code_of_all, -1, "", -1, "", {}};
   }
   if (!mpirun_.poll() || (!mpirun_.killed() && since < kErrorSettles)) return std::nullopt;
   const int code = mpirun_.poll().value_or(1);
   if (mpirun_.killed()) {
-    return Outcome{
-        Outcome::Kind::mpirun_died, 1, -1, "", -1, fmt::format("mpirun was killed by signal {}", code - 128), {}};
+    return AttemptOutcome{AttemptOutcome::Kind::mpirun_died,
+                          1,
+                          -1,
+                          "",
+                          -1,
+                          fmt::format("mpirun was killed by signal {}", code - 128),
+                          {}};
   }
-  return Outcome{
-      Outcome::Kind::failed,
+  return AttemptOutcome{
+      AttemptOutcome::Kind::failed,
       code,
       -1,
       "",

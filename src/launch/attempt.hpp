@@ -1,4 +1,4 @@
-// One attempt: mpirun from its start until nothing of it is left, watched through the control sockets.
+// One attempt: mpirun from its start until all of its processes are gone, watched through the control sockets.
 #pragma once
 
 #include <functional>
@@ -25,13 +25,13 @@ class Attempt {
  public:
   /// `on_event` gets the lines of rank 0's events.
   Attempt(AttemptOptions options, std::function<void(const std::string&)> on_event);
-  /// `wish` is asked several times a second; `wake` is a descriptor that becomes readable when it should be asked.
+  /// `request` is called several times a second; `wake` is a descriptor that becomes readable when it should be called.
   /// On return no process of this machine is left.
-  Outcome run(const std::function<Wish()>& wish, int wake);
+  AttemptOutcome run(const std::function<Request()>& request, int wake);
 
  private:
-  std::optional<Outcome> look();
-  std::optional<Outcome> mpirun_ended();
+  std::optional<AttemptOutcome> look();
+  std::optional<AttemptOutcome> mpirun_ended();
   void end_processes(bool at_once);
 
   AttemptOptions options_;

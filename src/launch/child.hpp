@@ -1,5 +1,5 @@
-// Programs that this one starts. A child has a process group of its own, so that a terminal's Ctrl-C reaches only
-// this program, and gets SIGTERM when this program dies.
+// Programs that this one starts. A child has its own process group, so that a terminal's Ctrl-C reaches only this
+// program, and gets SIGTERM when this program dies.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace lockstep::launch {
 
 struct ChildOptions {
   std::string output;                              ///< file for both streams, appended to; empty: inherited
-  std::map<std::string, std::string> environment;  ///< set besides what this program has
+  std::map<std::string, std::string> environment;  ///< in addition to this program's own
   int errors = -1;                                 ///< descriptor for stderr alone, before `output`; -1: none
 };
 
@@ -24,7 +24,7 @@ class Child {
  public:
   /// Throws Error(infrastructure) when no process can be made. A program that cannot be started ends with 127.
   Child(const std::vector<std::string>& command, const ChildOptions& options);
-  /// Kills a child that still runs.
+  /// Kills a child that is still running.
   ~Child();
   Child(Child&& other) noexcept;
   Child(const Child&) = delete;
@@ -52,7 +52,7 @@ struct CommandOutput {
 /// Runs a command to its end; 124 with what it wrote when it takes longer than `patience`.
 [[nodiscard]] CommandOutput run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience);
 
-/// A command that runs beside the caller's loop, its streams kept apart.
+/// A command that runs in the background, its output and errors kept apart.
 class BackgroundCommand {
  public:
   BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience);
@@ -73,7 +73,7 @@ class BackgroundCommand {
   std::optional<Child> child_;
 };
 
-/// The words of this program's own command line, with the program by its full path.
+/// This program's own command line, the program by its full path.
 [[nodiscard]] std::vector<std::string> own_command_line();
 
 }  // namespace lockstep::launch

@@ -22,11 +22,11 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kMostEvents = 1024;            ///< at a time; the others come next
+constexpr int kMaxEvents = 1024;             ///< at a time; the others come next
 constexpr rlim_t kOtherFiles = 64;           ///< of this process: logs, mpirun, agents
 constexpr std::size_t kLongestHello = 1024;  ///< bytes; a name of a host has 255 at most
 constexpr std::chrono::seconds kHelloPatience{10};
-constexpr std::size_t kMostStrangers = 1024;  ///< connections without a hello, at a time
+constexpr std::size_t kMaxUnidentified = 1024;  ///< connections without a hello, at a time
 constexpr std::chrono::seconds kLookForStrangers{1};
 
 [[noreturn]] void failed(const char* what) {
@@ -104,10 +104,10 @@ void ControlServer::accept_all(int listener) {
     const int on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     connections_[descriptor].socket = ControlSocket(descriptor);
-    ++strangers_;
+    ++unidentified_;
     // By edges: a socket then enters the list when something comes, and not because something came before.
     watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLET);
-    if (strangers_ > kMostStrangers) show_out_strangers();
+    if (unidentified_ > kMaxUnidentified) drop_unidentified();
   }
 }
 
@@ -115,7 +115,7 @@ void ControlServer::close(int descriptor) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
   const int rank = found->second.rank;
-  if (rank < 0) --strangers_;
+  if (rank < 0) --unidentified_;
   if (const auto own = descriptor_of_.find(rank); own != descriptor_of_.end() && own->second == descriptor) {
     descriptor_of_.erase(own);
   }
@@ -123,15 +123,15 @@ void ControlServer::close(int descriptor) {
 }
 
 // Who connects and says nothing holds a descriptor. Of too many, those that have been silent for longest go first.
-void ControlServer::show_out_strangers() {
-  looked_for_strangers_ = Clock::now();
-  std::vector<std::pair<Clock::time_point, int>> strangers;
+void ControlServer::drop_unidentified() {
+  checked_unidentified_ = Clock::now();
+  std::vector<std::pair<Clock::time_point, int>> unidentified;
   for (const auto& [descriptor, connection] : connections_) {
-    if (connection.rank < 0) strangers.emplace_back(connection.since, descriptor);
+    if (connection.rank < 0) unidentified.emplace_back(connection.since, descriptor);
   }
-  std::sort(strangers.begin(), strangers.end());
-  for (const auto& [since, descriptor] : strangers) {
-    if (Clock::now() - since < kHelloPatience && strangers_ <= kMostStrangers) return;
+  std::sort(unidentified.begin(), unidentified.end());
+  for (const auto& [since, descriptor] : unidentified) {
+    if (Clock::now() - since < kHelloPatience && unidentified_ <= kMaxUnidentified) return;
     close(descriptor);
   }
 }
@@ -140,9 +140,9 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
   ControlSocket& socket = connection.socket;
   bool alive = true, again = true;
   while (alive && again) {
-    const bool stranger = connection.rank < 0;
+    const bool unidentified = connection.rank < 0;
     std::vector<std::string> lines;
-    alive = socket.read_lines(lines, stranger ? kLongestHello : ControlSocket::kLongestLine);
+    alive = socket.read_lines(lines, unidentified ? kLongestHello : ControlSocket::kLongestLine);
     for (auto& line : lines) {
       if (connection.rank < 0 && !greet(connection, line)) {
         alive = false;  // a port scanner, or a rank of an earlier attempt
@@ -152,7 +152,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
       message.rest = line;
       messages.push_back(std::move(message));
     }
-    again = stranger && connection.rank >= 0;  // what came behind the hello may be longer than one
+    again = unidentified && connection.rank >= 0;  // what came behind the hello may be longer than one
   }
   if (alive) {
     (void)socket.flush();
@@ -168,18 +168,18 @@ bool ControlServer::greet(Connection& connection, std::string& line) {
   connection.rank = static_cast<int>(take_number(line));
   if (connection.rank < 0) return false;
   descriptor_of_[connection.rank] = connection.socket.descriptor();
-  --strangers_;
+  --unidentified_;
   line.insert(0, "hello ");
   return true;
 }
 
 std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience, int wake) {
   std::vector<RankMessage> messages;
-  if (Clock::now() - looked_for_strangers_ >= kLookForStrangers) show_out_strangers();
+  if (Clock::now() - checked_unidentified_ >= kLookForStrangers) drop_unidentified();
   std::array<pollfd, 2> waiting = {{{ready_, POLLIN, 0}, {wake, POLLIN, 0}}};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return messages;
-  std::array<epoll_event, kMostEvents> ready{};
-  const int count = epoll_wait(ready_, ready.data(), kMostEvents, 0);
+  std::array<epoll_event, kMaxEvents> ready{};
+  const int count = epoll_wait(ready_, ready.data(), kMaxEvents, 0);
   for (int i = 0; i < count; ++i) {
     const int descriptor = ready.at(static_cast<std::size_t>(i)).data.fd;
     if (std::find(listeners_.begin(), listeners_.end(), descriptor) != listeners_.end()) {

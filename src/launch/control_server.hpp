@@ -1,4 +1,5 @@
-// The supervisor's end of the control sockets: listens, takes connections that know the token, hands on what they say.
+// The supervisor's end of the control sockets: listens, accepts connections that
+// know the token, and passes their messages on.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 
 namespace lockstep::launch {
 
-/// What a rank said; `word` is empty when its socket was closed.
+/// A message of a rank; `word` is empty when its socket was closed.
 struct RankMessage {
   int rank = 0;
   std::string word, rest;
@@ -21,8 +22,8 @@ struct RankMessage {
 
 class ControlServer {
  public:
-  /// `token`: what a rank must know. `ranks`: as many connections must be possible; raises this process's limit of open
-  /// files as far as it may, and throws Error(usage) where that is too low. Throws Error(infrastructure).
+  /// `token`: the secret that a rank must send. `ranks`: number of connections to expect; raises this process's limit
+  /// of open files as far as allowed, and throws Error(usage) where that is too low. Throws Error(infrastructure).
   ControlServer(std::string token, int ranks, const Listening& where);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
@@ -30,12 +31,14 @@ class ControlServer {
 
   /// "10.0.0.1:4711,127.0.0.1:4711": where ranks find it.
   [[nodiscard]] const std::string& addresses() const { return addresses_; }
-  /// Waits until something comes, `wake` (another descriptor; -1: none) is readable or time is up. What came is in the
-  /// order in which it came, as far as the kernel tells: of ranks that died one after the other the first comes first.
+  /// Waits until a message arrives, `wake` (another descriptor; -1: none) is readable or time is up. Messages are in
+  /// the order of arrival, as far as the kernel knows it: of ranks that died one after the other the first comes first.
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
-  [[nodiscard]] std::size_t strangers() const { return strangers_; }  ///< connections that have not said hello
+  [[nodiscard]] std::size_t unidentified() const {
+    return unidentified_;
+  }  ///< connections that have not sent a valid hello
 
  private:
   struct Connection {
@@ -49,7 +52,7 @@ class ControlServer {
   void serve(Connection& connection, std::vector<RankMessage>& messages);
   bool greet(Connection& connection, std::string& line);
   void close(int descriptor);
-  void show_out_strangers();
+  void drop_unidentified();
 
   std::string token_, addresses_;
   std::vector<int> listeners_;
@@ -57,8 +60,8 @@ class ControlServer {
   int reserve_ = -1;  ///< a descriptor to give up when there is no other
   std::unordered_map<int, Connection> connections_;  ///< by descriptor
   std::unordered_map<int, int> descriptor_of_;       ///< by rank
-  std::size_t strangers_ = 0;
-  Clock::time_point looked_for_strangers_ = Clock::now();
+  std::size_t unidentified_ = 0;
+  Clock::time_point checked_unidentified_ = Clock::now();
 };
 
 }  // namespace lockstep::launch

@@ -8,8 +8,8 @@
 //     dumped PATH                                   dump      write the flight recorder to a file
 //     bye CODE
 //
-// A process that dies closes its socket, whatever killed it; so the other end knows within milliseconds. The kernel
-// of a host that lost its power closes nothing: that is for the heartbeat's limit.
+// A process that dies closes its socket, whatever killed it, so the other end notices within milliseconds. A host that
+// lost its power closes nothing: the heartbeat's limit is for that.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace lockstep::launch {
 
 class ControlSocket {
  public:
-  static constexpr std::size_t kLongestLine = 16U << 20U;  ///< whoever sends more is not one of ours
+  static constexpr std::size_t kLongestLine = 16U << 20U;  ///< a longer line is not from a rank
 
   ControlSocket() = default;
   explicit ControlSocket(int descriptor) : descriptor_(descriptor) {}
@@ -40,10 +40,10 @@ class ControlSocket {
   [[nodiscard]] bool open() const { return descriptor_ >= 0; }
   [[nodiscard]] bool wants_to_write() const { return !to_send_.empty(); }
   void queue(std::string_view line);
-  /// Sends what the kernel takes; false when the other end is gone. Never blocks.
+  /// Sends as much as the kernel accepts; false when the other end is gone. Never blocks.
   bool flush();
-  /// Adds the lines that have come to `lines`, all but those behind more than `longest` bytes that were read before a
-  /// line's end; false at the end, or where a line that has not ended is longer than that. Never blocks.
+  /// Appends complete lines that have arrived to `lines`. Stops at a line longer than `longest` bytes. False when the
+  /// other end has closed, or at such a line. Never blocks.
   bool read_lines(std::vector<std::string>& lines, std::size_t longest = kLongestLine);
 
  private:
@@ -53,9 +53,9 @@ class ControlSocket {
 
 /// Takes the first word off `rest`.
 [[nodiscard]] std::string take_word(std::string& rest);
-/// The number that the first word is; 0 where it is none.
+/// Takes the first word off `rest`, as a number; 0 if it is not one.
 [[nodiscard]] std::int64_t take_number(std::string& rest);
-/// One line, whatever the text holds.
+/// The text as a single line.
 [[nodiscard]] std::string one_line(std::string text);
 
 }  // namespace lockstep::launch

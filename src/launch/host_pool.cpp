@@ -69,10 +69,10 @@ void HostPool::hear(const std::string& host, Question& question) {
   if (!code && waited < kAnswerSeconds) return;
   if (code == 0) {
     answered_.insert(host);
-    told_.erase(host);
+    reported_.erase(host);
     return;
   }
-  if (told_.insert(host).second) {
+  if (reported_.insert(host).second) {
     problems_.push_back(fmt::format("host {} {}: it is skipped, and tried again every {:.0f} s; try: {} {} {} version",
                                     host, code ? fmt::format("answered with {}", *code) : "does not answer",
                                     options_.ask_again_seconds, options_.agent, host, options_.program));

@@ -1,8 +1,8 @@
-// The hosts that may be used now: what the list says, less those that do not answer.
+// The hosts that can be used now: those of the list that answer.
 //
-// The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version by
-// the agent, in the background, and is usable once it has answered; a lost one is asked again now and then. This
-// machine needs no asking.
+// The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version through
+// the agent, in the background, and is usable once it has answered; a lost one is asked again from time to time. This
+// machine need not be asked.
 #pragma once
 
 #include <functional>
@@ -19,35 +19,35 @@
 namespace lockstep::launch {
 
 struct PoolOptions {
-  std::function<Hosts()> list;  ///< may throw; then the list stays as it was. Quick: a string or a file
-  std::string agent;            ///< words of the command that runs another on a host: "ssh"
-  std::string program;          ///< this program, where other hosts have it
+  std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list stays as it was
+  std::string agent;            ///< command that runs another one on a host: "ssh"
+  std::string program;          ///< path of this program on other hosts
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
-  std::string discover = {};  ///< a script that prints the list, run in the background; then `list` is not asked
+  std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
 };
 
 class HostPool {
  public:
   /// Reads the list. Throws what it throws.
   explicit HostPool(PoolOptions options);
-  /// Reads the list again when it is time, and hears the hosts that were asked. Never waits.
+  /// Reads the list again when it is time, and takes in the answers of hosts. Never waits.
   void refresh();
-  /// Asks those that were silent at once, and not only after `ask_again_seconds`.
+  /// Asks hosts that were silent now, without waiting for `ask_again_seconds`.
   void ask_silent_now();
   /// Waits until every host has answered or failed to.
   void settle(std::chrono::milliseconds patience);
   [[nodiscard]] Hosts usable() const;
   [[nodiscard]] const Hosts& listed() const { return listed_; }
-  /// Runs the program with these arguments on the remote ones of `hosts`, all at once; who does not end with 0 within
-  /// `patience` is lost until it answers again. Returns their names.
+  /// Runs the program with these arguments on all remote hosts of `hosts` in parallel. A host where it does not end
+  /// with 0 within `patience` is lost until it answers again. Returns the names of these.
   std::vector<std::string> run_everywhere(const Hosts& hosts, const std::string& arguments,
                                           std::chrono::milliseconds patience);
-  /// Asks all of them anew, and waits for their answers as settle() does. Who does not answer is lost.
+  /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
-  /// What a host that does not answer, or what the agent says about it, asked once more: one line for people.
+  /// Asks a silent host once more; returns what it or the agent prints, as one line for people.
   [[nodiscard]] std::string why_silent(const std::string& host) const;
-  /// What went wrong since the last call, for people. A host that stays silent is told once.
+  /// Problems since the last call, for people. A host that stays silent is reported once.
   [[nodiscard]] std::vector<std::string> take_problems();
 
  private:
@@ -67,7 +67,7 @@ class HostPool {
   Hosts listed_;
   std::unique_ptr<BackgroundCommand> discovery_;  ///< null: the script does not run
   Clock::time_point read_at_;
-  std::set<std::string> answered_, told_;      ///< told_: silent, and said so
+  std::set<std::string> answered_, reported_;  ///< reported_: silent, and reported as such
   std::map<std::string, Question> questions_;  ///< of hosts that have not answered
   std::vector<std::string> problems_;
   std::string last_problem_;

@@ -26,7 +26,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kMostSlots = 1'000'000;  ///< of all hosts: more is a mistake, and sums must not overflow
+constexpr int kMaxSlots = 1'000'000;  ///< of all hosts: more is a mistake, and sums must not overflow
 
 [[noreturn]] void bad(const std::string& place, const std::string& expected, const std::string& found) {
   throw Error(ExitCode::usage, fmt::format("{}: expected {}, found '{}'", place, expected, found));
@@ -51,8 +51,8 @@ std::string parse_name(const std::string& text, const std::string& place) {
 }
 
 void add(Hosts& hosts, Host host, const std::string& place) {
-  if (host.slots > kMostSlots - count_slots(hosts)) {
-    bad(place, fmt::format("at most {} slots in all", kMostSlots), fmt::format("{}:{}", host.name, host.slots));
+  if (host.slots > kMaxSlots - count_slots(hosts)) {
+    bad(place, fmt::format("at most {} slots in all", kMaxSlots), fmt::format("{}:{}", host.name, host.slots));
   }
   const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const Host& h) { return h.name == host.name; });
   if (same == hosts.end()) {

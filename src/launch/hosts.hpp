@@ -13,12 +13,12 @@ namespace lockstep::launch {
 
 struct Host {
   std::string name;
-  int slots = 1;  ///< ranks that it takes
+  int slots = 1;  ///< ranks that it can run
   bool operator==(const Host&) const = default;
 };
 using Hosts = std::vector<Host>;
 
-/// "a:2,b" -> a with 2 slots, b with 1. Slots of a host named twice add up. Throws Error(usage) that says where.
+/// "a:2,b" -> a with 2 slots, b with 1. Slots of a host named twice add up. Throws Error(usage) with `place`.
 [[nodiscard]] Hosts parse_hosts(const std::string& list, const std::string& place = "--hosts");
 
 /// Lines "a slots=2", "a:2" or "a"; # begins a comment.
@@ -28,9 +28,9 @@ using Hosts = std::vector<Host>;
 /// How long a discovery script may take.
 inline constexpr std::chrono::seconds kDiscoveryPatience{30};
 
-/// The hosts that a discovery script printed on stdout, lines as a hostfile has them. What it says on stderr is for
-/// people: it is no host, and stands in the error. Throws Error(infrastructure) where the script failed or took longer
-/// than kDiscoveryPatience, Error(usage) where a line is not a host.
+/// The hosts that a discovery script printed on stdout, in the format of a hostfile. Its stderr is for people: it is
+/// not parsed, and part of the error. Throws Error(infrastructure) where the script failed or took longer than
+/// kDiscoveryPatience, Error(usage) where a line is not a host.
 [[nodiscard]] Hosts discovered_hosts(const std::string& script, const BackgroundCommand::Result& result);
 
 /// The first hosts, with no more than `ranks` slots in all (0: all of them).
@@ -39,20 +39,20 @@ inline constexpr std::chrono::seconds kDiscoveryPatience{30};
 [[nodiscard]] int count_slots(const Hosts& hosts);
 [[nodiscard]] std::string to_text(const Hosts& hosts);  ///< "a:2,b:1"
 
-/// "a.example" -> "a". By this label Open MPI, too, tells machines apart.
+/// "a.example" -> "a". Open MPI, too, distinguishes machines by this label.
 [[nodiscard]] std::string first_label(const std::string& name);
 [[nodiscard]] std::string own_host_name();  ///< as the kernel has it
 
-/// This machine, by one of its names; a name is looked up once. By any thread.
+/// Whether it is a name of this machine; a name is looked up once. Thread-safe.
 [[nodiscard]] bool is_local(const std::string& host);
-/// Whether one of the name's addresses is an interface's of this machine; nothing where it has none.
+/// Whether one of the name's addresses belongs to an interface of this machine; nullopt where it has no address.
 [[nodiscard]] std::optional<bool> has_own_address(const std::string& host);
-/// Whether `host` is the machine whose kernel calls itself `own`: by names, and by addresses where a full name and a
+/// Whether `host` is the machine whose host name is `own`: by names, and by addresses where a full name and a
 /// short one have the same first label.
 using AddressLookup = std::function<std::optional<bool>(const std::string& host)>;
 [[nodiscard]] bool is_this_machine(const std::string& host, const std::string& own, const AddressLookup& is_own);
-/// Whether two names may be one machine's: of names with a domain all labels count (gpu.rack1 is not gpu.rack2), a name
-/// without one is its machine's first label.
+/// Whether two names may be of one machine: names with a domain are compared in full (gpu.rack1 is not gpu.rack2), a
+/// name without one by its first label.
 [[nodiscard]] bool same_machine(const std::string& one, const std::string& other);
 
 }  // namespace lockstep::launch

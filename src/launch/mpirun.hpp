@@ -14,7 +14,7 @@ struct MpirunOptions {
   Hosts hosts;                                     ///< empty: all ranks on this machine
   std::string agent;                               ///< runs a command on another host; empty: mpirun's own choice
   std::map<std::string, std::string> environment;  ///< of the ranks
-  std::string mark;                                ///< stands on the command line of every helper process
+  std::string mark;                                ///< on the command line of every helper process, to find it by
 };
 
 /// mpirun and its flags, without the program to run. `open_mpi_major`: 4 or 5.
@@ -23,11 +23,11 @@ struct MpirunOptions {
 /// The same for the Open MPI that this program has loaded.
 [[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options);
 
-/// What an environment says to the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX): it
-/// is meant for the ranks of all hosts. `environment`: as environ.
+/// Variables for the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX): they are passed to
+/// the ranks of all hosts. `environment`: as environ.
 [[nodiscard]] std::map<std::string, std::string> network_variables(const char* const* environment);
 
-/// What mpirun must find in its own environment: settings for which its majors have different names.
+/// What mpirun needs in its own environment: settings whose names differ between its major versions.
 [[nodiscard]] std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options);
 
 }  // namespace lockstep::launch

@@ -1,5 +1,6 @@
 // Processes of a launch, found by its mark: the environment variable LOCKSTEP_LAUNCH, which every rank inherits, or
-// a word of the command line, which Open MPI's daemons carry. So nothing is missed that mpirun lost sight of.
+// a word of the command line, which Open MPI's daemons carry. So processes that mpirun has lost track of are found,
+// too.
 #pragma once
 
 #include <sys/types.h>
@@ -17,10 +18,10 @@ inline constexpr const char* kMarkSetting = "lockstep_launch";  ///< of mpirun, 
 /// read.
 [[nodiscard]] std::vector<std::string> words_of(const std::string& path);
 
-/// Of this machine, without this process itself and others that end the launch.
+/// On this machine, without this process and others that are ending the launch.
 [[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
 
-/// Of this machine, of whatever launch: ranks alone, or also what starts and serves them.
+/// On this machine, of any launch: ranks alone, or also the processes that start and serve them.
 [[nodiscard]] std::vector<pid_t> ranks_here();
 [[nodiscard]] std::vector<pid_t> launch_processes_here();
 

@@ -1,9 +1,9 @@
-// A rank's end of the control socket: a thread of its own says that the process lives, how far it is and what it is
-// in, hands on events and errors, and hears the supervisor's stop requests.
+// A rank's end of the control socket: a thread sends heartbeats with the rank's step and current operation, forwards
+// events and errors, and receives the supervisor's stop requests.
 //
-// When the supervisor is gone, the process ends at once: nobody would restart it or clean up after it. The same when
-// the supervisor has been silent for as long as it itself takes for a hang: then it has given this rank up, and
-// another attempt may already be writing to the run directory.
+// When the supervisor is gone, the process ends immediately: nobody would restart it or clean up after it. The same
+// when the supervisor has been silent for the hang limit: then it has given up on this rank, and another attempt may
+// already be writing to the run directory.
 #pragma once
 
 #include <atomic>
@@ -27,21 +27,21 @@ namespace lockstep::launch {
 class RankAgent final : public RunWatcher {
  public:
   /// Null when no supervisor started this process. Else both output streams go to this rank's log file, and the
-  /// supervisor is told of the process. Throws Error(infrastructure) when it cannot be reached.
+  /// supervisor is notified of the process. Throws Error(infrastructure) when it cannot be reached.
   [[nodiscard]] static std::unique_ptr<RankAgent> from_environment();
   ~RankAgent() override;
   RankAgent(const RankAgent&) = delete;
   RankAgent& operator=(const RankAgent&) = delete;
 
-  /// From now on the heartbeat tells what the recorder says; a dump goes to the launch's folder.
+  /// From now on heartbeats report the recorder's newest operation; a dump goes to the launch's folder.
   void watch(std::shared_ptr<FlightRecorder> recorder);
   void step_done(std::int64_t step) override;
   [[nodiscard]] StopRequest stop_request() const override { return stop_request_.load(); }
-  /// Hands the run's events to the supervisor; for rank 0. Lives no longer than the agent.
+  /// Forwards the run's events to the supervisor; for rank 0. Must not outlive the agent.
   [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
-  /// Dumps, tells the supervisor, and waits a while for it to end all ranks.
+  /// Dumps the recorder, reports the error to the supervisor, and waits a while for it to end all ranks.
   void fail(int code, const std::string& message);
-  /// The last word before the process ends.
+  /// The last message before the process ends.
   void leave(int code);
 
  private:
@@ -74,11 +74,11 @@ class RankAgent final : public RunWatcher {
 
 /// What the supervisor puts into the environment of every rank.
 inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";     ///< addresses
-inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  ///< what the control socket asks for
+inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  ///< the token of the control socket
 inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";        ///< of this attempt's logs and dumps
 inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";         ///< so far, by reason: "death=1,hang=2"
 
-/// What kRestartsVariable says.
+/// The value of kRestartsVariable.
 [[nodiscard]] std::map<std::string, double> restarts_of_launch();
 
 }  // namespace lockstep::launch

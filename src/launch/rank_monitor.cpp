@@ -26,19 +26,19 @@ std::string rank_text(int rank, const std::string& host) {
 
 }  // namespace
 
-const char* name_of(Outcome::Kind kind) {
+const char* name_of(AttemptOutcome::Kind kind) {
   switch (kind) {
-    case Outcome::Kind::ended:
+    case AttemptOutcome::Kind::ended:
       return "end";
-    case Outcome::Kind::failed:
+    case AttemptOutcome::Kind::failed:
       return "error";
-    case Outcome::Kind::died:
+    case AttemptOutcome::Kind::died:
       return "death";
-    case Outcome::Kind::hung:
+    case AttemptOutcome::Kind::hung:
       return "hang";
-    case Outcome::Kind::mpirun_died:
+    case AttemptOutcome::Kind::mpirun_died:
       return "mpirun";
-    case Outcome::Kind::killed:
+    case AttemptOutcome::Kind::killed:
       return "kill";
   }
   return "";
@@ -57,11 +57,11 @@ void RankMonitor::hear(milliseconds patience, int wake) {
   for (auto& message : server_.poll(patience, wake)) take(std::move(message));
 }
 
-void RankMonitor::ask(Wish wish) {
-  if (wish <= asked_) return;
-  asked_ = wish;
-  if (wish == Wish::yield) server_.send_all("yield");
-  if (wish == Wish::stop) server_.send_all("stop");
+void RankMonitor::ask(Request request) {
+  if (request <= asked_) return;
+  asked_ = request;
+  if (request == Request::yield) server_.send_all("yield");
+  if (request == Request::stop) server_.send_all("stop");
 }
 
 void RankMonitor::take(RankMessage message) {
@@ -85,7 +85,7 @@ void RankMonitor::take(RankMessage message) {
   } else if (message.word == "error") {
     const int code = static_cast<int>(take_number(rest));
     server_.send_all("dump");
-    blame(Outcome::Kind::failed, rank, code, fmt::format("{}: {}", rank_text(rank, hosts_[rank]), rest),
+    blame(AttemptOutcome::Kind::failed, rank, code, fmt::format("{}: {}", rank_text(rank, hosts_[rank]), rest),
           is_permanent(code) ? 0 : kErrorSettles);
   } else if (message.word == "bye") {
     codes_[rank] = static_cast<int>(take_number(rest));
@@ -101,22 +101,22 @@ void RankMonitor::hello(int rank, std::string rest) {
   hosts_[rank] = rest;
   watch_.connected(rank, now());
   server_.send(rank, fmt::format("welcome {:.0f} {:.0f}", limits_.seconds * 1000, beat_period(ranks_, limits_) * 1000));
-  if (asked_ == Wish::yield) server_.send(rank, "yield");
-  if (asked_ == Wish::stop) server_.send(rank, "stop");
+  if (asked_ == Request::yield) server_.send(rank, "yield");
+  if (asked_ == Request::stop) server_.send(rank, "stop");
 }
 
 void RankMonitor::lost(int rank) {
   watch_.left(rank);
   if (codes_.contains(rank)) return;
-  blame(Outcome::Kind::died, rank, 1, fmt::format("{} died", rank_text(rank, hosts_[rank])), kDeathSettles);
+  blame(AttemptOutcome::Kind::died, rank, 1, fmt::format("{} died", rank_text(rank, hosts_[rank])), kDeathSettles);
 }
 
 // The first one counts, but a death explains the errors of those who waited for the dead.
-void RankMonitor::blame(Outcome::Kind kind, int rank, int code, const std::string& message, double settle) {
-  const bool explains = fault_ && fault_->kind == Outcome::Kind::failed && kind == Outcome::Kind::died &&
+void RankMonitor::blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle) {
+  const bool explains = fault_ && fault_->kind == AttemptOutcome::Kind::failed && kind == AttemptOutcome::Kind::died &&
                         !is_permanent(fault_->code) && fault_->rank != rank;
   if (fault_ && !explains) return;
-  fault_ = Outcome{kind, code, rank, hosts_[rank], -1, message, {}};
+  fault_ = AttemptOutcome{kind, code, rank, hosts_[rank], -1, message, {}};
   settled_at_ = now() + settle;
 }
 
@@ -127,13 +127,13 @@ std::optional<int> RankMonitor::code_of_all() const {
   return code;
 }
 
-std::optional<Outcome> RankMonitor::find_hang() {
+std::optional<AttemptOutcome> RankMonitor::find_hang() {
   const auto hang = watch_.check(now());
   if (!hang) return std::nullopt;
   return hung(*hang);
 }
 
-Outcome RankMonitor::hung(const Hang& hang) {
+AttemptOutcome RankMonitor::hung(const Hang& hang) {
   const double found_at = now();
   server_.send_all("dump");
   const auto until = Clock::now() + kDumpPatience;
@@ -149,7 +149,7 @@ Outcome RankMonitor::hung(const Hang& hang) {
       hang.silent ? fmt::format("{} hangs: no heartbeat for {:.1f} s; it is stopped, or its host or link is down", who,
                                 hang.seconds)
                   : fmt::format("{} hangs: it is alive, but no rank made progress for {:.1f} s", who, hang.seconds);
-  return {Outcome::Kind::hung, 1, hang.rank, hosts_[hang.rank], -1, what, watch_.states(found_at)};
+  return {AttemptOutcome::Kind::hung, 1, hang.rank, hosts_[hang.rank], -1, what, watch_.states(found_at)};
 }
 
 }  // namespace lockstep::launch

@@ -1,5 +1,5 @@
-// What the supervisor knows of the ranks of an attempt: their connections, heartbeats, errors and good-byes. It knows
-// nothing of mpirun.
+// What the supervisor knows about the ranks of an attempt: their connections, heartbeats, errors and exit codes. It
+// does not know mpirun.
 #pragma once
 
 #include <chrono>
@@ -18,29 +18,29 @@
 namespace lockstep::launch {
 
 /// How an attempt ended.
-struct Outcome {
+struct AttemptOutcome {
   enum class Kind {
     ended,   ///< all ranks, with `code`: 0 or 75
-    failed,  ///< a rank said an error, or mpirun ended before the ranks came
-    died,    ///< a rank's process is gone without a word
+    failed,  ///< a rank reported an error, or mpirun ended before the ranks connected
+    died,    ///< a rank's process is gone without a message
     hung,
     mpirun_died,
-    killed,  ///< as was wished
+    killed,  ///< as requested
   };
   Kind kind = Kind::ended;
   int code = 0;
-  int rank = -1;  ///< whose fault; -1: nobody's
+  int rank = -1;  ///< the rank at fault; -1: none
   std::string host;
-  std::int64_t step = -1;  ///< the most steps done
+  std::int64_t step = -1;  ///< the highest step done
   std::string message;
-  std::vector<std::string> states;  ///< of a hang: what each rank was in
+  std::vector<std::string> states;  ///< of a hang: the current operation of each rank
 };
-[[nodiscard]] const char* name_of(Outcome::Kind kind);  ///< "death", "hang", ...
+[[nodiscard]] const char* name_of(AttemptOutcome::Kind kind);  ///< "death", "hang", ...
 
-enum class Wish { none, yield, stop, kill };  ///< see control_socket.hpp; later ones win
+enum class Request { none, yield, stop, kill };  ///< see control_socket.hpp; later ones win
 
-inline constexpr std::chrono::milliseconds kTick{50};  ///< a turn of the supervisor's loop waits no longer
-inline constexpr double kErrorSettles = 0.5;           ///< seconds, after which an error has no other cause
+inline constexpr std::chrono::milliseconds kTick{50};  ///< longest wait of one turn of the supervisor's loop
+inline constexpr double kErrorSettles = 0.5;           ///< seconds, after which an error counts as the cause
 
 class RankMonitor {
  public:
@@ -49,32 +49,32 @@ class RankMonitor {
               std::function<void(const std::string&)> on_event);
 
   [[nodiscard]] const std::string& addresses() const { return server_.addresses(); }
-  /// A rank proves by it that it is one of this attempt.
+  /// By which a rank proves that it belongs to this attempt.
   [[nodiscard]] const std::string& secret() const { return secret_; }
 
-  /// One turn: waits as ControlServer::poll() does, and hears what has come.
+  /// One turn: waits as ControlServer::poll() does, and handles the messages that have arrived.
   void hear(std::chrono::milliseconds patience, int wake);
-  /// Tells all ranks, those too that come later. Nothing where a later wish was told before.
-  void ask(Wish wish);
-  [[nodiscard]] Wish asked() const { return asked_; }
+  /// Sends the request to all ranks, also to those that connect later. Ignored after a stronger request.
+  void ask(Request request);
+  [[nodiscard]] Request asked() const { return asked_; }
 
   /// An error or a death that a rank is to blame for; until settled() another may turn out to be its cause.
-  [[nodiscard]] const std::optional<Outcome>& fault() const { return fault_; }
+  [[nodiscard]] const std::optional<AttemptOutcome>& fault() const { return fault_; }
   [[nodiscard]] bool settled() const { return fault_ && now() >= settled_at_; }
-  /// A rank that stands still now. Asks all ranks for a dump then, and gives them a moment for it.
-  [[nodiscard]] std::optional<Outcome> find_hang();
-  /// The highest exit code, once every rank has said good-bye.
+  /// A rank that hangs now. If there is one, asks all ranks for a dump and gives them a moment for it.
+  [[nodiscard]] std::optional<AttemptOutcome> find_hang();
+  /// The highest exit code, once every rank has sent its own.
   [[nodiscard]] std::optional<int> code_of_all() const;
   [[nodiscard]] bool all_connected() const { return watch_.all_connected(); }
-  /// The most steps done by any rank; -1: none.
+  /// The highest step done by any rank; -1: none.
   [[nodiscard]] std::int64_t step() const { return watch_.step(); }
 
  private:
   void take(RankMessage message);
   void hello(int rank, std::string rest);
-  void blame(Outcome::Kind kind, int rank, int code, const std::string& message, double settle);
+  void blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle);
   void lost(int rank);
-  [[nodiscard]] Outcome hung(const Hang& hang);
+  [[nodiscard]] AttemptOutcome hung(const Hang& hang);
   [[nodiscard]] double now() const { return seconds_since(start_); }
 
   int ranks_;
@@ -84,10 +84,10 @@ class RankMonitor {
   std::string secret_;
   ControlServer server_;
   HangWatch watch_;
-  Wish asked_ = Wish::none;
+  Request asked_ = Request::none;
   std::map<int, std::string> hosts_;  ///< by rank
-  std::map<int, int> codes_;          ///< of ranks that said good-bye
-  std::optional<Outcome> fault_;
+  std::map<int, int> codes_;          ///< of ranks that have ended
+  std::optional<AttemptOutcome> fault_;
   double settled_at_ = 0;
 };
 

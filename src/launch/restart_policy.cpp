@@ -15,7 +15,7 @@ RestartPolicy::Decision RestartPolicy::failed(std::int64_t step) {
   failures_ = step > furthest_ ? 1 : failures_ + 1;
   furthest_ = std::max(furthest_, step);
   const double wait = failures_ <= 1 ? 0 : std::min(std::ldexp(1.0, failures_ - 2), kLongestWait);
-  return {failures_ <= most_, wait, failures_};
+  return {failures_ <= max_, wait, failures_};
 }
 
 }  // namespace lockstep::launch

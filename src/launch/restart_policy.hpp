@@ -1,7 +1,7 @@
-// Whether and when to start again after a failure. Pure.
+// Whether and when to restart after a failure. Pure.
 //
-// A run that gets further between failures is started again at once, however often. One that does not is started
-// again after 1, 2, 4 ... seconds, `most` times.
+// A run that makes progress between failures is restarted immediately, however often. One that does not is restarted
+// after 1, 2, 4 ... seconds, at most `max` times.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace lockstep::launch {
 
 class RestartPolicy {
  public:
-  /// `most`: restarts in a row that get no further.
-  explicit RestartPolicy(int most) : most_(most) {}
+  /// `max`: restarts in a row without progress.
+  explicit RestartPolicy(int max) : max_(max) {}
 
   struct Decision {
     bool again = false;
     double after_seconds = 0;
-    int failures = 0;  ///< in a row, none of which got further
+    int failures = 0;  ///< in a row, without progress
   };
-  /// `step`: how far the attempt came; -1: not to its first step.
+  /// `step`: the highest step that the attempt has done; -1: none.
   Decision failed(std::int64_t step);
 
  private:
-  int most_;
+  int max_;
   int failures_ = 0;
   std::int64_t furthest_ = -1;
 };

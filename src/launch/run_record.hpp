@@ -1,4 +1,4 @@
-// What a launch leaves in the run directory:
+// The files that a launch writes into the run directory:
 //
 //   job.yaml                      the job with every default filled in
 //   events.jsonl                  every event of every attempt, one JSON object a line, with its time
@@ -18,12 +18,12 @@
 
 namespace lockstep::launch {
 
-/// Lines are written by a thread of its own: a shared file system may stand still for a minute, and the supervisor
-/// hears heartbeats meanwhile. Their order is kept, and all are written before it is destroyed.
+/// Lines are written by another thread: a shared file system may block for a minute, in which the supervisor must not
+/// miss heartbeats. Their order is kept, and all are written before the record is destroyed.
 class RunRecord {
  public:
-  /// Locks the directory against a second launch: Error(cannot_create) when another one holds it for so long. `json`:
-  /// lines also go to stdout; else people read them on stderr.
+  /// Locks the directory against a second launch: Error(cannot_create) if another one holds it for `lock_seconds`.
+  /// `json`: lines also go to stdout; else to stderr, as text for people.
   RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds = 0);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;

@@ -1,4 +1,4 @@
-// SIGTERM, SIGINT and SIGUSR1 to the supervisor, as a descriptor that one can wait on.
+// SIGTERM, SIGINT and SIGUSR1 to the supervisor, as a descriptor to wait on.
 #pragma once
 
 namespace lockstep::launch {
@@ -12,7 +12,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  /// Takes what has come; returns how many have come in all.
+  /// Takes pending signals; returns how many have arrived in all.
   int count();
   [[nodiscard]] int last() const { return last_; }  ///< number of the newest; 0: none
   /// Sleeps; true when a signal ends the sleep.

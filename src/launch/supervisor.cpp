@@ -53,12 +53,12 @@ class Supervisor {
  public:
   Supervisor(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical)
       : options_(options),
-        most_ranks_(static_cast<int>(job.shards)),
+        max_ranks_(static_cast<int>(job.shards)),
         directory_(job.run_directory),
         record_(job.run_directory, canonical.text, options.json, options.lock_seconds),
         pool_(pool_options(options)),
         policy_(options.max_restarts) {
-    if (options.ranks > 0) most_ranks_ = std::min(most_ranks_, options.ranks);
+    if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);
   }
 
   int run() {
@@ -66,17 +66,17 @@ class Supervisor {
     warn_problems();
     while (true) {
       if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
-      const Outcome outcome = attempt();
+      const AttemptOutcome outcome = attempt();
       if (const auto code = final_code(outcome)) return *code;
-      if (outcome.kind == Outcome::Kind::ended) {
-        tell("resize", outcome, 0);
+      if (outcome.kind == AttemptOutcome::Kind::ended) {
+        report("resize", outcome, 0);
         warn_problems();
         continue;
       }
       end_on_hosts();
       const auto decision = policy_.failed(outcome.step);
       if (!decision.again) return give_up(outcome, decision.failures);
-      tell(name_of(outcome.kind), outcome, decision.after_seconds);
+      report(name_of(outcome.kind), outcome, decision.after_seconds);
       if (decision.after_seconds > 0 && signals_.sleep(decision.after_seconds) && signals_.count() > 0) {
         return ended_by_signal();
       }
@@ -120,9 +120,9 @@ class Supervisor {
     return static_cast<int>(ExitCode::infrastructure);
   }
 
-  Outcome attempt() {
-    hosts_ = first_slots(pool_.usable(), most_ranks_);
-    resize_ = Wish::none;
+  AttemptOutcome attempt() {
+    hosts_ = first_slots(pool_.usable(), max_ranks_);
+    resize_ = Request::none;
     const bool first = record_.attempt() == first_attempt_;
     AttemptOptions attempt;
     attempt.folder = record_.next_attempt();
@@ -138,13 +138,13 @@ class Supervisor {
     attempt.listening = listening();
     record_.event(events::Launch{.attempt = record_.attempt(), .ranks = attempt.mpirun.ranks, .on = to_text(hosts_)});
     Attempt running(std::move(attempt), [this](const std::string& line) { record_.line(line); });
-    return running.run([this] { return wish(); }, signals_.descriptor());
+    return running.run([this] { return request(); }, signals_.descriptor());
   }
 
   Listening listening() {
     Listening found = listening_for(hosts_, options_.listen);
-    if (!found.warning.empty() && found.warning != told_of_listening_) record_.warn(found.warning);
-    told_of_listening_ = found.warning;
+    if (!found.warning.empty() && found.warning != reported_warning_) record_.warn(found.warning);
+    reported_warning_ = found.warning;
     return found;
   }
 
@@ -156,14 +156,14 @@ class Supervisor {
     return command;
   }
 
-  Wish wish() {
+  Request request() {
     const int signals = signals_.count();
-    if (signals >= 2) return Wish::kill;
+    if (signals >= 2) return Request::kill;
     if (signals == 1) {
       if (!stopping_)
         record_.warn("stopping: a checkpoint after this step, then the end; a second signal ends it immediately");
       stopping_ = true;
-      return Wish::stop;
+      return Request::stop;
     }
     pool_.refresh();
     warn_problems();
@@ -172,24 +172,24 @@ class Supervisor {
   }
 
   // A host that is added can wait for the job's next checkpoint; one that is taken away may be gone soon.
-  [[nodiscard]] Wish wanted_resize() const {
-    const Hosts wanted = first_slots(pool_.usable(), most_ranks_);
-    if (wanted.empty() || wanted == hosts_) return Wish::none;
+  [[nodiscard]] Request wanted_resize() const {
+    const Hosts wanted = first_slots(pool_.usable(), max_ranks_);
+    if (wanted.empty() || wanted == hosts_) return Request::none;
     for (const Host& host : hosts_) {
       const auto same = std::find_if(wanted.begin(), wanted.end(), [&](const Host& h) { return h.name == host.name; });
-      if (same == wanted.end() || same->slots < host.slots) return Wish::stop;
+      if (same == wanted.end() || same->slots < host.slots) return Request::stop;
     }
-    return Wish::yield;
+    return Request::yield;
   }
 
-  [[nodiscard]] std::optional<int> final_code(const Outcome& outcome) {
-    if (outcome.kind == Outcome::Kind::killed) {
+  [[nodiscard]] std::optional<int> final_code(const AttemptOutcome& outcome) {
+    if (outcome.kind == AttemptOutcome::Kind::killed) {
       end_on_hosts();
       return 128 + signals_.last();
     }
-    if (outcome.kind == Outcome::Kind::ended) {
+    if (outcome.kind == AttemptOutcome::Kind::ended) {
       if (outcome.code == 0 || stopping_) return outcome.code;
-      if (resize_ == Wish::none && !a_host_left()) return outcome.code;
+      if (resize_ == Request::none && !a_host_left()) return outcome.code;
       return std::nullopt;
     }
     if (is_permanent(outcome.code) || stopping_) {
@@ -201,11 +201,11 @@ class Supervisor {
     return std::nullopt;
   }
 
-  // Nobody here asked the ranks to stop, so they were told on one of the hosts. If that one takes no more ranks it was
-  // told to leave, and the others go on without it.
+  // The supervisor did not ask the ranks to stop, so a signal on one of the hosts did. If that host accepts no more
+  // ranks, it is leaving, and the others continue without it.
   [[nodiscard]] bool a_host_left() {
     pool_.ask_all_again(kAnswerPatience);
-    const Hosts left = first_slots(pool_.usable(), most_ranks_);
+    const Hosts left = first_slots(pool_.usable(), max_ranks_);
     return std::any_of(hosts_.begin(), hosts_.end(),
                        [&](const Host& host) { return std::find(left.begin(), left.end(), host) == left.end(); });
   }
@@ -216,7 +216,7 @@ class Supervisor {
     return fmt::format("{}", fmt::join(words, ","));
   }
 
-  void tell(const std::string& reason, const Outcome& outcome, double after) {
+  void report(const std::string& reason, const AttemptOutcome& outcome, double after) {
     ++restarts_[reason];
     for (const auto& state : outcome.states) record_.warn(state);
     record_.event(events::Restart{.reason = reason,
@@ -229,8 +229,8 @@ class Supervisor {
     failures_.push_back(fmt::format("attempt {}, step {}: {}", record_.attempt(), outcome.step, outcome.message));
   }
 
-  int give_up(const Outcome& outcome, int failures) {
-    tell("given up", outcome, 0);
+  int give_up(const AttemptOutcome& outcome, int failures) {
+    report("given up", outcome, 0);
     const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
     fmt::print(stderr,
                "lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
@@ -250,7 +250,7 @@ class Supervisor {
   }
 
   const LaunchOptions& options_;
-  int most_ranks_;
+  int max_ranks_;
   std::string mark_ = "lockstep-" + random_hex();
   std::string directory_;
   StopSignals signals_;
@@ -259,9 +259,9 @@ class Supervisor {
   HostPool pool_;
   RestartPolicy policy_;
   Hosts hosts_;  ///< of the attempt
-  Wish resize_ = Wish::none;
+  Request resize_ = Request::none;
   bool stopping_ = false;
-  std::string told_of_listening_;
+  std::string reported_warning_;
   std::vector<std::string> failures_;
   std::map<std::string, int> restarts_;  ///< by reason
 };

@@ -69,9 +69,9 @@ Bound bound_of(const Diagnosis& d) {
                                                        {d.exchange, Bound::exchange},
                                                        {d.imbalance, Bound::imbalance},
                                                        {d.launch, Bound::launch}};
-  const auto most =
+  const auto largest =
       std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return most->first >= kNoticeable ? most->second : Bound::compute;
+  return largest->first >= kNoticeable ? largest->second : Bound::compute;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A word for what the steps of a run waited for, with the evidence and what to try.
+// A verdict on what limits the steps of a run, with the evidence and advice.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct Diagnosis {
   int rank = 0;          ///< that is critical most often
   double seconds = 0;    ///< of a step, mean
   double kernel = 0;     ///< mean seconds of a kernel
-  std::string sentence;  ///< the verdict, the evidence, and what to try
+  std::string sentence;  ///< the verdict, the evidence, and advice
 };
 
 /// The largest part that is not computing, if it is at least a fifth of the time; else the steps are compute-bound.
 /// `path` is not empty.
 [[nodiscard]] Diagnosis diagnose(const std::vector<PathStep>& path, const std::vector<RankTrace>& traces);
 
-/// What `lockstep trace merge` leaves for the report: <folder>/diagnosis.txt, the sentence as a line.
+/// The file that `lockstep trace merge` writes for the report: <folder>/diagnosis.txt, the sentence as a line.
 [[nodiscard]] std::string diagnosis_path(const std::string& folder);
 
 }  // namespace lockstep::telemetry

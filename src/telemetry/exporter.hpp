@@ -1,6 +1,6 @@
-// Exporter: serves this rank's metrics to Prometheus over HTTP, on threads of its own (prometheus-cpp's).
+// Exporter: serves this rank's metrics to Prometheus over HTTP, on prometheus-cpp's threads.
 //
-// What is cheap to read and changes by itself (processor time, memory, the GPU) is sampled when somebody scrapes.
+// What is cheap to read and changes by itself (processor time, memory, the GPU) is sampled at each scrape.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace lockstep::telemetry {
 
 struct ExporterOptions {
   std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 or ::, all of them
-  int port = 0;                       ///< 0: any that is free
+  int port = 0;                       ///< 0: any free one
   int rank = 0;
   std::string key = "job.telemetry.prometheus.address";  ///< where the address was written, for the message
 };
 
 class Exporter {
  public:
-  /// `sample` is called before each scrape, by one of the exporter's threads, never by two at once; it may write
-  /// metrics that nobody else writes. A port that is in use or not allowed is replaced by one that is free; problem()
-  /// says so. Throws Error(configuration) for an address that is none of this host's.
+  /// `sample` is called before each scrape, by one of the exporter's threads, never by two at a time; it may write
+  /// metrics that no other thread writes. A port that is in use or not allowed is replaced by one that is free;
+  /// problem() says so. Throws Error(configuration) for an address that this host does not have.
   Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics, std::function<void(RankMetrics&)> sample);
-  /// A scrape that is under way is answered first.
+  /// Finishes a scrape that is under way.
   ~Exporter();
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;

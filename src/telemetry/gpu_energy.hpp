@@ -1,4 +1,4 @@
-// The energy that a rank's GPU draws, by the counter of its driver. The training thread asks, so the driver is asked
+// The energy that a rank's GPU draws, by the counter of its driver. It is read by the training thread, so
 // once a second at most.
 #pragma once
 
@@ -16,8 +16,8 @@ class GpuEnergy {
   [[nodiscard]] static std::unique_ptr<GpuEnergy> open(std::shared_ptr<const nvml::Library> library,
                                                        const std::string& device);
 
-  /// Since it was opened. A lost GPU draws no more; a counter that begins anew (the driver was loaded again) costs what
-  /// was drawn between the last look and that.
+  /// Since it was opened. A lost GPU adds nothing; when the counter restarts (the driver was reloaded), what was used
+  /// since the last reading is not counted.
   [[nodiscard]] double joules();
 
  private:
@@ -26,7 +26,7 @@ class GpuEnergy {
 
   std::shared_ptr<const nvml::Library> library_;
   nvml::Device device_;
-  unsigned long long counter_;  // millijoules, at the last look  NOLINT(google-runtime-int): NVML's type
+  unsigned long long counter_;  // millijoules, at the last reading  NOLINT(google-runtime-int): NVML's type
   double joules_ = 0;
   Clock::time_point looked_ = Clock::now();
 };

@@ -8,7 +8,7 @@ namespace lockstep::telemetry {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
-constexpr int kMostEvents = 64;  // of one scrape
+constexpr int kMaxEvents = 64;  // of one scrape
 constexpr double kMilli = 1e-3, kNano = 1e-9, kMega = 1e6, kKibi = 1024, kPercent = 0.01;
 
 // In the order of the label's values in the metric list.
@@ -142,7 +142,7 @@ void GpuSample::sample_traffic(RankMetrics& metrics) {
 void GpuSample::sample_events(RankMetrics& metrics) {
   if (events_ == nullptr) return;
   nvml::EventData event;
-  for (int i = 0; i < kMostEvents && gave(nvml_.event_set_wait(events_, &event, 0)); ++i) {
+  for (int i = 0; i < kMaxEvents && gave(nvml_.event_set_wait(events_, &event, 0)); ++i) {
     if ((event.type & nvml::kEventXid) == 0) continue;
     ++xids_;
     last_xid_ = static_cast<double>(event.data);

@@ -1,6 +1,6 @@
-// The metrics of a rank's GPU, asked of NVML whenever somebody scrapes.
+// The metrics of a rank's GPU, read from NVML at each scrape.
 //
-// What the driver or the device does not have, or does not answer this time, is not there (NaN), rather than 0.
+// What the driver or the device does not have, or does not answer this time, is absent (NaN), not 0.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ class GpuSample {
   GpuSample(const GpuSample&) = delete;
   GpuSample& operator=(const GpuSample&) = delete;
 
-  /// lockstep_gpu_info. Before anybody scrapes.
+  /// lockstep_gpu_info. To be called before the first scrape.
   void describe(RankMetrics& metrics) const;
   /// All others. Once a GPU is lost, only lockstep_gpu_lost and the XIDs are left.
   void sample(RankMetrics& metrics);
 
  private:
   GpuSample(std::shared_ptr<const nvml::Library> library, nvml::Device device);
-  /// Whether the call gave a value; notes a lost GPU.
+  /// Whether the call returned a value; notes a lost GPU.
   bool gave(int result);
   void sample_state(RankMetrics& metrics);
   void sample_clocks(RankMetrics& metrics);

@@ -1,14 +1,13 @@
-// Why is a rank's GPU slow? Told from what the driver says of it and what the rank itself did, look by look.
+// Why is a rank's GPU slow? Judged from samples of what the driver reports and of what the rank itself did.
 //
-// Utilization alone says little: it is the share of time in which some kernel ran, whoever's, also one that waits in a
-// collective. Held against the rank's own work, and with power and clocks beside it, it says more:
+// Utilization alone says little: it is the fraction of time in which any kernel of any process ran, including one that
+// waits in a collective. Compared with the rank's own work, and together with power and clocks, it says more:
 //
-//   throttled  the clock is held down in most looks, and a shard takes longer than it did
-//   co-tenant  kernels run while this rank has none there; or a shard takes longer than it did although no clock is
-//   held
-//              down and as much power is drawn as before: somebody else's work is done with it
+//   throttled  the clock is throttled in most samples, and a shard takes longer than before
+//   co-tenant  kernels run while this rank has none there; or a shard takes longer than before although no clock is
+//              throttled and as much power is used: another process is using the GPU
 //
-// It steers nothing by itself: shares follow measured seconds. It says what the seconds come from.
+// This controls nothing: the shard assignment follows measured seconds. It explains them.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +17,10 @@
 
 namespace lockstep::telemetry {
 
-/// One look at the GPU and at the rank that has it. Numbers that are not known are NaN.
+/// One sample of the GPU and of its rank. Unknown numbers are NaN.
 struct GpuLook {
-  double utilization = 0;    ///< share of time with a kernel, 0 to 1
-  double own = 0;            ///< share of the time since the look before in which this rank had work there
+  double utilization = 0;    ///< fraction of time with a kernel, 0 to 1
+  double own = 0;            ///< fraction of the time since the sample before in which this rank had work there
   double watts = 0;          ///< power draw
   double shard_seconds = 0;  ///< compute seconds of a shard
   bool throttled = false;    ///< by power, heat or hardware
@@ -29,7 +28,7 @@ struct GpuLook {
 
 class GpuWatch {
  public:
-  /// A window of looks must agree before anything is said.
+  /// Samples that must agree before a cause is reported.
   static constexpr std::size_t kWindow = 5;
 
   void add(const GpuLook& look);

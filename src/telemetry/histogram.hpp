@@ -1,4 +1,4 @@
-// How values are spread, in a few numbers.
+// The distribution of values, in a few numbers.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace lockstep::telemetry {
 
 /// Of the finite values only. Bucket i holds those in (limits[i - 1], limits[i]], the first also the smallest; all are
-/// equally wide. Without values there is one empty bucket, since readers want one.
+/// equally wide. Without values there is one empty bucket, since readers need one.
 struct Histogram {
   double min = 0, max = 0, sum = 0, sum_of_squares = 0;
   double count = 0;

@@ -1,4 +1,4 @@
-// All ranks' timelines in one file, with the critical path as a process of its own.
+// All ranks' timelines in one file, with the critical path as a separate process.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lockstep::telemetry {
 
-/// `traces` are aligned; the first span begins at 0. `verdict` stands in the file, too. Throws Error(cannot_create)
+/// `traces` are aligned; the first span begins at 0. The file contains `verdict`, too. Throws Error(cannot_create)
 /// where the file cannot be written.
 void write_merged_trace(const std::string& path, const std::vector<RankTrace>& traces,
                         const std::vector<PathStep>& critical, const std::string& verdict);

@@ -1,4 +1,4 @@
-// What the process itself uses, from /proc.
+// CPU time, memory and threads of this process, from /proc.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProcessSample {
   double threads = 0;
 };
 
-/// Of the text of /proc/self/stat.
+/// From the text of /proc/self/stat.
 [[nodiscard]] ProcessSample parse_process_stat(const std::string& text, double ticks_a_second, double page_bytes);
 
 /// Fills lockstep_process_*; leaves them where /proc cannot be read.

@@ -1,4 +1,4 @@
-// A question to a Prometheus server, over its HTTP interface.
+// Queries a Prometheus server over its HTTP interface.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct PrometheusAnswer {
 [[nodiscard]] PrometheusAnswer query_prometheus(const std::string& url, const std::string& expression,
                                                 std::chrono::milliseconds timeout);
 
-/// Of the server's JSON.
+/// From the server's JSON.
 [[nodiscard]] PrometheusAnswer parse_answer(const std::string& text);
 
 }  // namespace lockstep::telemetry

@@ -1,8 +1,8 @@
 // RankMetrics: the numbers behind the metric list, on one rank.
 //
-// Writing is what the training loop does in every step: a relaxed load and store at a fixed place, no lock, no look-up,
-// no allocation. Each series has one writing thread; any thread may read. A number that was never written is not there
-// (NaN): its series is not exported.
+// The training loop writes in every step: a relaxed load and store at a fixed address, no lock, no look-up, no
+// allocation. Each series has one writing thread; any thread may read. A number that was never written is absent (NaN):
+// its series is not exported.
 #pragma once
 
 #include <array>
@@ -25,14 +25,14 @@ class RankMetrics {
   RankMetrics();
 
   void set(Metric metric, double value, std::size_t series = 0) { at(metric, series).store(value, kRelaxed); }
-  /// Of a counter that was begun.
+  /// To a counter after begin().
   void add(Metric metric, double amount, std::size_t series = 0) {
     std::atomic<double>& slot = at(metric, series);
     slot.store(slot.load(kRelaxed) + amount, kRelaxed);
   }
   void add(Phase phase, double seconds) { add(Metric::phase_seconds, seconds, static_cast<std::size_t>(phase)); }
   void set(State state);
-  /// Of a histogram that was begun.
+  /// Of a histogram after begin().
   void observe(Metric metric, double value);
   /// Counters and histograms start at 0, all series.
   void begin(Metric metric);
@@ -41,8 +41,8 @@ class RankMetrics {
     return slots_[offset(metric) + series].load(kRelaxed);
   }
 
-  /// Labels that tell more than a number does ("device", "host"), or names of the series of a metric whose names are
-  /// known only now. Not while another thread reads.
+  /// Labels with information instead of a number ("device", "host"), or names of a metric's series that are known only
+  /// at run time. Not while another thread reads.
   void describe(Metric metric, MetricLabels labels);
   void name_series(Metric metric, std::vector<std::string> names);
   [[nodiscard]] const MetricLabels& labels(Metric metric) const;

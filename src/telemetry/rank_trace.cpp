@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kLongest = 1e15;  // seconds: what is longer is no time, and sums and differences stay finite
 
-double number_of(const TraceJson& json, double most) {
+double number_of(const TraceJson& json, double max) {
   const auto value = json.get<double>();
-  if (std::abs(value) > most) throw TraceJson::out_of_range::create(401, "expected a time", &json);
+  if (std::abs(value) > max) throw TraceJson::out_of_range::create(401, "expected a time", &json);
   return value;
 }
 

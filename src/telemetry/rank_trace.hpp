@@ -22,7 +22,7 @@ struct TimelineSpan {
 
 /// How far the rank's clock was from rank 0's.
 struct ClockSample {
-  double at = 0, offset = 0, error = 0;  ///< the rank's clock; what added to it is rank 0's; at most so wrong
+  double at = 0, offset = 0, error = 0;  ///< the rank's clock; add the offset for rank 0's; its largest error
 };
 
 struct RankTrace {
@@ -40,11 +40,11 @@ struct RankTrace {
 /// Overwrites the rank's file, making the folder. Why it could not be written, or "".
 [[nodiscard]] std::string write_trace(const std::string& folder, const RankTrace& trace);
 
-/// All ranks' files, in order of the ranks. Throws Error(usage) where one is missing, is no trace of a rank, or is of
-/// another start.
+/// All ranks' files, in order of the ranks. Throws Error(usage) where one is missing, is not a trace of a rank, or is
+/// of another start.
 [[nodiscard]] std::vector<RankTrace> read_traces(const std::string& folder);
 
-/// Puts the spans on rank 0's clock: the offset runs in a line from the first sample to the last.
+/// Puts the spans on rank 0's clock: the offset is interpolated between the first sample and the last.
 void align(RankTrace& trace);
 
 }  // namespace lockstep::telemetry

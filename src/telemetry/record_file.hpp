@@ -9,7 +9,7 @@ namespace lockstep::telemetry {
 /// length (u64, little-endian), its masked CRC-32C, the data, their masked CRC-32C.
 [[nodiscard]] std::string framed(std::string_view data);
 
-/// A new file in `folder` that readers take for later than all others there: they go by names, which hold the time.
+/// A new file in `folder` that readers sort after all others there: they sort by name, which contains the time.
 class RecordFile {
  public:
   /// Makes the folder, too. Throws Error(cannot_create).

@@ -1,4 +1,4 @@
-// Where Prometheus finds the ranks of a run: a file for its `file_sd_configs`, read anew whenever it changes.
+// Where Prometheus finds the ranks of a run: a file for its `file_sd_configs`, which it rereads on changes.
 #pragma once
 
 #include <string>

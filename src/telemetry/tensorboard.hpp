@@ -1,7 +1,7 @@
-// TensorBoard's event files: what a run says and shows, for TensorBoard to read while it is being written.
+// TensorBoard's event files: curves, histograms and images of a run, for TensorBoard to read while they are written.
 //
-// A start of a run writes one file. A resumed run writes another, which begins with a record that voids what the files
-// before say of the steps that come again. A full disk ends nothing: records are missing then, but none is half there.
+// A start of a run writes one file. A resumed run writes another, which begins with a record that voids the repeated
+// steps of the earlier files. A full disk does not end the run: records are missing then, but none is incomplete.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class TensorBoard final : public events::Sink {
   TensorBoard(const TensorBoard&) = delete;
   TensorBoard& operator=(const TensorBoard&) = delete;
 
-  /// Whether what stands still (the job, the graph) has to be told: no earlier file has it, or it is void.
+  /// Whether what does not change (the job, the graph) must be written: no earlier file has it, or it was voided.
   [[nodiscard]] bool is_new() const;
 
   /// `step`, `eval` and `balance`: their numbers as curves ("train/loss", "validation/accuracy"). `end`: that the run

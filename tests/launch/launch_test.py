@@ -216,17 +216,17 @@ class Ends(unittest.TestCase):
         (address, port), = launch.listens_at()
         self.assertEqual(address, "127.0.0.1")
         secret = secret_of(launch.process_of_rank(0))
-        script = pathlib.Path(__file__).with_name("stranger.py").read_text(encoding="utf-8")  # he may not see the file
+        script = pathlib.Path(__file__).with_name("impostor.py").read_text(encoding="utf-8")  # he may not see the file
         with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
                                script, str(port), *map(str, processes)],
-                              cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stranger:
-            line = stranger.stdout.readline()
+                              cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as impostor:
+            line = impostor.stdout.readline()
             self.assertTrue(line, f"he could disturb it:\n{launch.output()}")
             found = json.loads(line)
             # He is still there, with his connections open, while the run goes on.
             launch.wait_for_step(launch.events("step")[-1]["step"] + 50)
-            stranger.stdin.close()
-            self.assertEqual(stranger.wait(PATIENCE), 0)
+            impostor.stdin.close()
+            self.assertEqual(impostor.wait(PATIENCE), 0)
         self.assertNotIn(secret, " ".join(found.pop("command_lines")))
         self.assertEqual(set(found.pop("answers")), {""}, "he is shown out without a word")
         self.assertEqual(found, {"environments": [], "ended": [], "descriptors": [], "shared": []})

@@ -279,7 +279,7 @@ TEST(ControlServer, AThousandIdleStrangersKeepNobodyOut) {
   const auto messages = heard(server, 1);
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_EQ(messages[0].rank, 3);
-  EXPECT_LE(server.strangers(), 1024U);
+  EXPECT_LE(server.unidentified(), 1024U);
 }
 
 TEST(ControlServer, AHelloThatDoesNotEndIsShownOut) {

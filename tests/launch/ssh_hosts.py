@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
-STRANGER = "stranger"  # a name whose host key is not the known one
+IMPOSTOR = "impostor"  # a name whose host key is not the known one
 
 
 def sshd_path():
@@ -89,8 +89,8 @@ class SshHosts:
             known += f"{name} {self._key(name)}\n"
             ports[name] = free_port()
             self._start_daemon(name, ports[name])
-        known += f"{STRANGER} {self._key(STRANGER)}\n"  # where the first host answers with a key of its own
-        ports[STRANGER] = ports[self.names[0]]
+        known += f"{IMPOSTOR} {self._key(IMPOSTOR)}\n"  # where the first host answers with a key of its own
+        ports[IMPOSTOR] = ports[self.names[0]]
         for name, port in ports.items():
             client += f"Host {name}\n  Port {port}\n  HostKeyAlias {name}\n"
         client += "\n  ".join(["Host *", "HostName 127.0.0.1", f"User {getpass.getuser()}", "IdentitiesOnly yes",

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from launches import Launch, quiet_hash
-from ssh_hosts import STRANGER, SshHosts
+from ssh_hosts import IMPOSTOR, SshHosts
 
 STEPS = 150
 
@@ -45,12 +45,12 @@ class Ssh(unittest.TestCase):
 
     def test_the_default_agent_and_a_host_that_is_not_who_it_was(self):
         path = f"{os.path.dirname(self.hosts.agent)}:{os.environ['PATH']}"
-        launch = self.launch("--hosts", f"{self.slots},{STRANGER}:1", environment={"PATH": path})
+        launch = self.launch("--hosts", f"{self.slots},{IMPOSTOR}:1", environment={"PATH": path})
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         self.assertEqual([event["on"] for event in launch.events("launch")], [self.slots])
         warnings = [event["message"] for event in launch.events("warning")]
-        self.assertRegex(warnings[0], f"^host {STRANGER} answered with 255: it is skipped, and tried again every .* s; "
-                                      f"try: ssh {STRANGER} /.*lockstep version$")
+        self.assertRegex(warnings[0], f"^host {IMPOSTOR} answered with 255: it is skipped, and tried again every .* s; "
+                                      f"try: ssh {IMPOSTOR} /.*lockstep version$")
 
     def test_what_the_network_is_told_reaches_the_ranks_of_all_hosts(self):
         launch = self.launch("--hosts", self.slots, "--agent", self.hosts.agent,

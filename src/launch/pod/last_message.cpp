@@ -17,8 +17,8 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::size_t kMostKept = 65536;
-constexpr std::size_t kMostWritten = 4096;  ///< Kubernetes takes the last 4,096 bytes; a message's first ones say most
+constexpr std::size_t kMaxKept = 65536;
+constexpr std::size_t kMaxWritten = 4096;  ///< Kubernetes takes the last 4,096 bytes; a message's first ones say most
 
 }  // namespace
 
@@ -58,13 +58,13 @@ void MessagePipe::pass_on(std::chrono::milliseconds patience, int wake) {
     std::fwrite(block.data(), 1, static_cast<std::size_t>(count), stderr);
     kept_.append(block.data(), static_cast<std::size_t>(count));
   }
-  if (kept_.size() > kMostKept) kept_.erase(0, kept_.size() - kMostKept / 2);
+  if (kept_.size() > kMaxKept) kept_.erase(0, kept_.size() - kMaxKept / 2);
 }
 
 void write_termination_message(const std::string& path, const std::string& message) {
   if (path.empty()) return;
   std::ofstream file(path, std::ios::binary);
-  file << message.substr(0, kMostWritten);
+  file << message.substr(0, kMaxWritten);
   if (!file.flush()) {
     fmt::print(stderr, "warning: --termination-log: cannot write {}: {}\n", path, std::strerror(errno));
   }

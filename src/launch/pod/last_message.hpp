@@ -1,5 +1,5 @@
-// What a program says on stderr is passed on, and its last message kept: for the place where Kubernetes looks for why a
-// container ended.
+// Forwards a program's stderr and keeps its last message, for the file in which Kubernetes looks for the reason of a
+// container's end.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class MessagePipe {
   /// For the child; closed here once it has been started.
   [[nodiscard]] int writer() const { return writer_; }
   void started();
-  /// Writes to stderr what has come. Waits for more at most so long, or until `wake` is readable.
+  /// Writes to stderr what has come. Waits for more at most that long, or until `wake` is readable.
   void pass_on(std::chrono::milliseconds patience, int wake);
   [[nodiscard]] std::string last() const { return last_message(kept_); }
 
@@ -31,7 +31,7 @@ class MessagePipe {
   std::string kept_;  ///< the newest part
 };
 
-/// Writes the message; at most as many bytes as Kubernetes keeps. Says so on stderr where it cannot. `path` may be
+/// Writes the message; at most as many bytes as Kubernetes keeps. Warns on stderr where it cannot. `path` may be
 /// empty: nowhere.
 void write_termination_message(const std::string& path, const std::string& message);
 

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kLeaderPoll = 0.05;  ///< seconds
-constexpr milliseconds kErrorsTick{100}, kTellPatience{15'000};
+constexpr milliseconds kErrorsTick{100}, kNotifyPatience{15'000};
 
 int supervise(const LeaderOptions& options, StopSignals& signals) {
   MessagePipe errors;
@@ -52,8 +52,8 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   // With any other code the leader, or the one that takes its place, goes on: the workers wait for it.
   const bool over = options.once || code == 0 || is_permanent(code);
   if (over && !options.keeps_workers) {
-    pool.settle(kTellPatience);  // who came late
-    for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kTellPatience)) {
+    pool.settle(kNotifyPatience);  // who came late
+    for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kNotifyPatience)) {
       fmt::print(stderr, "lockstep pod: {} could not be notified that the job has ended\n", host);
     }
   }

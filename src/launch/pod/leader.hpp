@@ -1,5 +1,5 @@
-// The pod that runs the supervisor: preflight, `lockstep launch`, and the word to the others that all is over. Or, in
-// its place, a report on the hosts.
+// The pod that runs the supervisor: preflight, `lockstep launch`, and notifying the others of the end. Or a report
+// on the hosts instead.
 #pragma once
 
 #include <map>
@@ -18,12 +18,12 @@ struct LeaderOptions {
   std::vector<std::string> command;                ///< the supervisor's
   std::map<std::string, std::string> environment;  ///< its own, besides the pod's
   std::string termination_log;
-  bool once = false;           ///< nobody takes this leader's place, however it ends
-  bool keeps_workers = false;  ///< they are ended by who made them
+  bool once = false;           ///< no other leader replaces this one, however it ends
+  bool keeps_workers = false;  ///< something else ends them
 };
 
-/// Returns the command's exit code, 75 when a signal came before it was started. A signal is passed on to it, so
-/// that the first one ends the job with a checkpoint and a second one at once. Throws what preflight() throws.
+/// Returns the command's exit code, 75 when a signal came before it was started. Signals are forwarded to it:
+/// the first ends the job with a checkpoint, a second one immediately. Throws what preflight() throws.
 [[nodiscard]] int lead(const LeaderOptions& options, StopSignals& signals);
 
 }  // namespace lockstep::launch

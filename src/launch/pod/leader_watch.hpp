@@ -1,6 +1,6 @@
-// How long a worker's leader has not been there.
+// How long a worker's leader has been missing.
 //
-// A worker that nobody uses holds its GPUs for nobody. It cannot ask Kubernetes whether a leader will ever come again,
+// An unused worker holds GPUs without using them. It cannot ask Kubernetes whether a leader will ever come again,
 // so it waits for a while and then ends as after a loss: the Job counts that, and fails after some of them.
 #pragma once
 

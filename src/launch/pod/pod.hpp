@@ -1,4 +1,4 @@
-// `lockstep pod`: the program of every container of a job on Kubernetes, whatever its part.
+// `lockstep pod`: the program of every container of a job on Kubernetes, leader or worker.
 #pragma once
 
 #include <string>
@@ -13,23 +13,23 @@ struct PodOptions {
   std::string name;  ///< of this pod in the hostfile; empty: its host name
   std::string job;   ///< a job file; empty: the embedded digits
   std::string key = "/etc/lockstep/ssh/key";
-  std::string state = "/run/lockstep";  ///< a folder of this pod only
+  std::string state = "/run/lockstep";  ///< a directory of this pod only
   std::string termination_log;          ///< a file; empty: none
   std::string log = "people";
   std::vector<std::string> launch_words;  ///< for `lockstep launch`, or for `lockstep bench hosts`
   int port = 2222;
   PreflightLimits preflight;
-  double grace_seconds = 3600;   ///< for the ranks of a worker that was told to leave
-  double leader_seconds = 3600;  ///< that a worker waits for a leader that is not there; 0: for ever
+  double grace_seconds = 3600;   ///< for the ranks of a worker that is stopped
+  double leader_seconds = 3600;  ///< that a worker waits for a missing leader; 0: forever
   bool report = false;           ///< a report on the hosts instead of the job
-  bool keeps_workers = false;    ///< workers are not told that the job has ended
+  bool keeps_workers = false;    ///< workers are not notified that the job has ended
 };
 
 /// Becomes the first process of the pod, and returns its exit code. Mistakes come as Error, once they are written to
 /// the termination log.
 int run_pod(const PodOptions& options);
 
-/// `lockstep pod --end`, which the leader runs on the others: tells this pod that the job has ended.
+/// `lockstep pod --end`, which the leader runs on the others: notifies this pod that the job has ended.
 int end_pod();
 
 /// `lockstep pod --probe`: 0 when the sshd of this pod takes connections, else 1.

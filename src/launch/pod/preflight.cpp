@@ -14,7 +14,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr double kFirstWord = 5;       ///< seconds
-constexpr std::size_t kMostAsked = 3;  ///< of those that are missing: each may take seconds to say why
+constexpr std::size_t kMaxAsked = 3;  ///< of those that are missing: each may take seconds to say why
 
 std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
   std::vector<std::string> names;
@@ -26,7 +26,7 @@ std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
 
 [[noreturn]] void missing(const HostPool& pool, const Hosts& there, std::size_t wanted, double seconds) {
   std::vector<std::string> words = silent_ones(pool, there);
-  for (std::size_t i = 0; i < std::min(words.size(), kMostAsked); ++i) {
+  for (std::size_t i = 0; i < std::min(words.size(), kMaxAsked); ++i) {
     words[i] += fmt::format(" ({})", pool.why_silent(words[i]));
   }
   throw Error(

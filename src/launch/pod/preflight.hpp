@@ -1,4 +1,4 @@
-// Before the first attempt: names of fresh pods resolve late, and their sshds start when they like.
+// Before the first attempt: names of new pods resolve late, and their sshds start at any time.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@ namespace lockstep::launch {
 struct PreflightLimits {
   int hosts = 0;               ///< that must answer, this one included; 0: all
   double seconds = 300;        ///< for these
-  double settle_seconds = 10;  ///< for the others after that; who comes later is taken in at a checkpoint
+  double settle_seconds = 10;  ///< for the others after that; later ones join at a checkpoint
 };
 
-/// Waits until the hosts answer; `stop` is asked again and again, and ends the waiting: false. Throws
-/// Error(infrastructure) that names who is missing and what ssh says.
+/// Waits until the hosts answer; `stop` is polled, and ends the waiting: false. Throws
+/// Error(infrastructure) that names the missing hosts and what ssh prints.
 [[nodiscard]] bool preflight(HostPool& pool, const PreflightLimits& limits, const std::function<bool()>& stop);
 
 }  // namespace lockstep::launch

@@ -1,4 +1,4 @@
-// Who a pod is among the hosts of its job.
+// The role of a pod in its job.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// What ssh and sshd of a pod read, all below one folder that only this pod has.
+// The files that ssh and sshd of a pod read, all in one directory of this pod only.
 //
-// One key serves the whole job: as every user's key and as every host's. So each pod can check strictly whom it talks
-// to without ever having met it, and nothing else is let in.
+// One key serves the whole job: as every user's key and as every host's. So each pod can
+// verify its peers strictly without having met them before, and accepts nothing else.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@ namespace lockstep::launch {
 
 struct SshSettings {
   std::string folder;  ///< holds the files named below; absolute, without white space
-  std::string user;    ///< the only one, on either side
+  std::string user;    ///< the only one, at both ends
   int port = 2222;
 };
 
 /// sshd_config: files `key` and `authorized_keys`. `environment` is what sessions get, so that ranks that are started
-/// by ssh have what was said in the pod's specification.
+/// by ssh have the variables of the pod's specification.
 [[nodiscard]] std::string sshd_config(const SshSettings& settings,
                                       const std::map<std::string, std::string>& environment);
 
@@ -28,7 +28,7 @@ struct SshSettings {
 
 [[nodiscard]] std::string ssh_config_path(const SshSettings& settings);
 
-/// The words that run a command on another pod: "ssh -F FOLDER/ssh_config".
+/// The command that runs another one on a pod: "ssh -F FOLDER/ssh_config".
 [[nodiscard]] std::string ssh_agent_command(const SshSettings& settings);
 
 /// Makes the folder and writes all of them; `key` is the file of a private key, which may be readable by others. Throws

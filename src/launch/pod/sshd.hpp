@@ -13,16 +13,16 @@ class Sshd {
   /// `folder`: as write_ssh_files() left it. Throws Error(configuration) where there is no sshd.
   explicit Sshd(const std::string& folder);
 
-  /// Nobody new is let in from now on; who is in stays.
+  /// Accepts no new connections from now on; existing ones stay.
   void close_door();
-  /// Throws Error(infrastructure) when it has ended by itself.
+  /// Throws Error(infrastructure) when sshd has ended.
   void check();
 
  private:
   Child daemon_;
 };
 
-/// Its path: sshd starts itself again, and wants it in full. Empty when there is none.
+/// Its path: sshd re-executes itself, and needs the full path. Empty when there is none.
 [[nodiscard]] std::string find_sshd();
 
 }  // namespace lockstep::launch

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kWorkerPoll = 0.1;  ///< seconds
 
-// A launch that just begins has its daemon here first, and its ranks a moment later: they are told, too.
+// A launch that is just starting has its daemon here first, and its ranks a moment later: they are signalled, too.
 int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
   // First of all, so that the leader, who asks once the ranks have ended, finds this host gone.
   sshd.close_door();

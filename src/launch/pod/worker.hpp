@@ -1,4 +1,4 @@
-// A pod that takes ranks: it waits until it is told that the job has ended, or to leave, or has no leader any more.
+// A pod that runs ranks: it waits until the job has ended, a signal stops it, or it has no leader any more.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct WorkerOptions {
   double grace_seconds = 0;
   std::string leader;              ///< its name
   std::vector<std::string> probe;  ///< ends with 0 when the leader is there
-  double leader_seconds = 0;       ///< that it may be away; 0: for ever
+  double leader_seconds = 0;       ///< that it may be missing; 0: forever
 };
 
-/// 0 when the job has ended. After a signal no new rank is let in, and those that are here are told to checkpoint; 75
-/// when all are gone, after `grace_seconds`, or at once after a second signal. Throws Error(infrastructure) when sshd
-/// ends, or the leader was away for too long.
+/// Returns 0 when the job has ended. After a signal no new rank is accepted, and those that are here are asked for a
+/// checkpoint; then it returns 75 when all are gone, after `grace_seconds`, or immediately after a second signal.
+/// Throws Error(infrastructure) when sshd ends, or the leader was away for too long.
 [[nodiscard]] int work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options);
 
 }  // namespace lockstep::launch

@@ -11,8 +11,8 @@ import sys
 
 IDLE = 300
 # Of somebody who knows the words, but not the secret: a rank that fails for good, one that says good-bye.
-WORDS = [b"hello 0123456789abcdef0123456789abcdef 0 2 1 stranger\nerror 78 a mistake in the job\nbye 0\n",
-         b"hello  1 2 1 stranger\nbye 0\n", b"error 78 a mistake\n", b"\0" * 100_000]
+WORDS = [b"hello 0123456789abcdef0123456789abcdef 0 2 1 impostor\nerror 78 a mistake in the job\nbye 0\n",
+         b"hello  1 2 1 impostor\nbye 0\n", b"error 78 a mistake\n", b"\0" * 100_000]
 
 
 def read(path):
