@@ -121,11 +121,10 @@ TEST(Diagnosis, NamesTheLargestPartThatIsNotComputing) {
 
 TEST(Diagnosis, IsASentenceWithEvidence) {
   const auto d = diagnosis_of(traces_of({{}, {.data = 0.044}}, 0.005));
-  EXPECT_EQ(
-      d.sentence,
-      "input-bound: of a step of 100 ms computing is 50 %, waiting for data 44 %, exposed communication 5 %, "
-      "load imbalance 0 %, kernel launches 0 %, update 1 %; rank 1 on node1 waits most often. Try "
-      "data.threads, data.cache=memory, or packed data (lockstep data pack).");
+  EXPECT_EQ(d.sentence,
+            "input-bound: of a step of 100 ms computing is 50 %, waiting for data 44 %, exposed communication 5 %, "
+            "load imbalance 0 %, kernel launches 0 %, update 1 %; rank 1 on node1 waits most often. Try "
+            "data.threads, data.cache=memory, or packed data (lockstep data pack).");
   EXPECT_NEAR(d.kernel, 0.005, 1e-9);
 }
 

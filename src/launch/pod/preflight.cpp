@@ -13,7 +13,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr double kFirstWord = 5;       ///< seconds
+constexpr double kFirstWord = 5;      ///< seconds
 constexpr std::size_t kMaxAsked = 3;  ///< of those that are missing: each may take seconds to say why
 
 std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
