@@ -12,7 +12,7 @@ namespace lockstep::optim {
 
 namespace {
 
-constexpr int kPiecesPerTask = 16;
+constexpr int kChunksPerTask = 16;
 
 LOCKSTEP_VECTORIZED void divide(const float* sum, float count, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = sum[i] / count;
@@ -53,29 +53,29 @@ LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
   return sum;
 }
 
-int tasks_for(std::size_t pieces) {
-  return static_cast<int>((pieces + kPiecesPerTask - 1) / kPiecesPerTask);
+int tasks_for(std::size_t chunks) {
+  return static_cast<int>((chunks + kChunksPerTask - 1) / kChunksPerTask);
 }
 
 }  // namespace
 
 void CpuUpdater::gather(float divisor, std::size_t index) {
-  const Piece& piece = pieces_[index];
-  float* out = gradient_.at(piece.parameter).data() + piece.first;
+  const Chunk& chunk = chunks_[index];
+  float* out = gradient_.at(chunk.parameter).data() + chunk.first;
   bool first = true;
-  for (const std::size_t slot : uses_[piece.parameter]) {
+  for (const std::size_t slot : uses_[chunk.parameter]) {
     const exec::SlotPlace& place = layout_.slots[slot];
-    const float* sum = reducer_.reduced(place.bucket).data() + place.offset + piece.first;
+    const float* sum = reducer_.reduced(place.bucket).data() + place.offset + chunk.first;
     if (first) {
-      std::copy_n(sum, piece.elements, out);
+      std::copy_n(sum, chunk.elements, out);
     } else {
-      accumulate(out, sum, piece.elements);
+      accumulate(out, sum, chunk.elements);
     }
     first = false;
   }
-  divide(out, divisor, out, piece.elements);
-  if (scales_loss_) finite_[index] = is_finite(out, piece.elements) ? 1 : 0;
-  if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, piece.elements);
+  divide(out, divisor, out, chunk.elements);
+  if (scales_loss_) finite_[index] = is_finite(out, chunk.elements) ? 1 : 0;
+  if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, chunk.elements);
 }
 
 double CpuUpdater::norm() {
@@ -91,37 +91,37 @@ bool CpuUpdater::overflowed() const {
 }
 
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
-  const ParameterUpdate follow = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
-  const auto for_each_piece = [&](const auto& functor) {
-    pool_.run(tasks_for(pieces_.size()), [&](int /*worker*/, int task) {
-      const std::size_t first = static_cast<std::size_t>(task) * kPiecesPerTask;
-      for (std::size_t i = first; i < std::min(pieces_.size(), first + kPiecesPerTask); ++i) functor(i);
+  const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
+  const auto for_each_chunk = [&](const auto& functor) {
+    pool_.run(tasks_for(chunks_.size()), [&](int /*worker*/, int task) {
+      const std::size_t first = static_cast<std::size_t>(task) * kChunksPerTask;
+      for (std::size_t i = first; i < std::min(chunks_.size(), first + kChunksPerTask); ++i) functor(i);
     });
   };
   const auto apply = [&](std::size_t index) {
-    const Piece& piece = pieces_[index];
-    const auto at = [&](const exec::TensorBlock& block) { return block.at(piece.parameter).data() + piece.first; };
+    const Chunk& chunk = chunks_[index];
+    const auto at = [&](const exec::TensorBlock& block) { return block.at(chunk.parameter).data() + chunk.first; };
     std::array<float*, kMaxOptimizerStates> states{};
     for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
-    const auto n = static_cast<std::size_t>(piece.elements);
-    follow({{at(model.parameters), n},
-            {at(gradient_), n},
-            {states.data(), model.optimizer.size()},
-            decays(piece.parameter)});
+    const auto n = static_cast<std::size_t>(chunk.elements);
+    update_elements({{at(model.parameters), n},
+                     {at(gradient_), n},
+                     {states.data(), model.optimizer.size()},
+                     decays(chunk.parameter)});
   };
   const auto divisor = static_cast<float>(count * scalars.loss_scale);
   UpdateResult result;
   if (clip_norm_ > 0 || scales_loss_) {
-    for_each_piece([&](std::size_t i) { gather(divisor, i); });
+    for_each_chunk([&](std::size_t i) { gather(divisor, i); });
     if (overflowed()) return {.norm = {}, .skipped = true};
     if (clip_norm_ > 0) result.norm = norm();
     const auto factor = result.norm ? static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6))) : 1.0F;
-    for_each_piece([&](std::size_t i) {
-      if (factor < 1) scale(gradient_.at(pieces_[i].parameter).data() + pieces_[i].first, factor, pieces_[i].elements);
+    for_each_chunk([&](std::size_t i) {
+      if (factor < 1) scale(gradient_.at(chunks_[i].parameter).data() + chunks_[i].first, factor, chunks_[i].elements);
       apply(i);
     });
   } else {
-    for_each_piece([&](std::size_t i) {
+    for_each_chunk([&](std::size_t i) {
       gather(divisor, i);
       apply(i);
     });

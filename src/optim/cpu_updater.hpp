@@ -17,9 +17,9 @@ class CpuUpdater final : public Updater {
       : Updater(setup),
         reducer_(reducer),
         pool_(pool),
-        squares_(pieces_.size()),
-        square_levels_(static_cast<std::size_t>(device::scratch_rows(std::ssize(pieces_)))),
-        finite_(pieces_.size(), 1) {}
+        squares_(chunks_.size()),
+        square_levels_(static_cast<std::size_t>(device::scratch_rows(std::ssize(chunks_)))),
+        finite_(chunks_.size(), 1) {}
 
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
@@ -32,9 +32,9 @@ class CpuUpdater final : public Updater {
 
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
-  std::vector<double> squares_;        // by piece
+  std::vector<double> squares_;        // by chunk
   std::vector<double> square_levels_;  // of their sum
-  std::vector<std::uint8_t> finite_;   // by piece: whether all of it is
+  std::vector<std::uint8_t> finite_;   // by chunk: whether all of it is
 };
 
 }  // namespace lockstep::optim

@@ -125,9 +125,9 @@ std::vector<StatePart> GpuUpdater::state_parts() const {
 
 std::vector<NormChunk> GpuUpdater::norm_chunks() const {
   std::vector<NormChunk> chunks;
-  for (const Piece& piece : pieces_) {
+  for (const Chunk& chunk : chunks_) {
     const GpuTensors& block = parameters_->parameters();
-    chunks.push_back({block.start(piece.parameter), piece.first, piece.elements, block.order(piece.parameter)});
+    chunks.push_back({block.start(chunk.parameter), chunk.first, chunk.elements, block.order(chunk.parameter)});
   }
   return chunks;
 }
@@ -145,11 +145,11 @@ void GpuUpdater::make_tables() {
     verdict_on_host_ = device::PinnedBlock(gpu_, sizeof(Verdict));
   }
   if (clip_norm_ <= 0) return;
-  chunks_ = table(std::as_bytes(std::span(chunks)));
-  lanes_ = device::GpuBlock(gpu_, pieces_.size() * SquaresFunctor::kLanes * sizeof(double));
-  squares_ = device::GpuBlock(gpu_, pieces_.size() * sizeof(double));
+  chunk_table_ = table(std::as_bytes(std::span(chunks)));
+  lanes_ = device::GpuBlock(gpu_, chunks_.size() * SquaresFunctor::kLanes * sizeof(double));
+  squares_ = device::GpuBlock(gpu_, chunks_.size() * sizeof(double));
   square_ = device::GpuBlock(gpu_, sizeof(double));
-  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(std::ssize(pieces_), 1));
+  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(std::ssize(chunks_), 1));
 }
 
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
@@ -176,10 +176,11 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
 }
 
 void GpuUpdater::launch_clipping(GpuStream* stream) {
-  const auto chunks = std::ssize(pieces_);
+  const auto chunks = std::ssize(chunks_);
   auto* const squares = squares_.as<double>();
-  kernels_->launch(stream, chunks,
-                   SquaresFunctor{device_gradient_->data(), chunks_.as<NormChunk>(), lanes_.as<double>(), squares});
+  kernels_->launch(
+      stream, chunks,
+      SquaresFunctor{device_gradient_->data(), chunk_table_.as<NormChunk>(), lanes_.as<double>(), squares});
   const auto level = [&](const double* from, const device::RowBlocks& blocks, double* to) {
     kernels_->launch(stream, blocks.count(), SumSquaresFunctor{{from, 1}, blocks, 1, to});
   };

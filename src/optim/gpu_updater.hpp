@@ -48,7 +48,7 @@ class GpuUpdater final : public Updater {
   std::shared_ptr<exec::GpuParameters> parameters_;
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
-  device::GpuBlock parts_, uses_table_, state_parts_, chunks_, lanes_, squares_, square_levels_, square_, verdict_;
+  device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
   device::Gpu::Event done_;
 };

@@ -29,7 +29,7 @@ Updater::Updater(const UpdaterSetup& setup)
     if (uses_[p].empty()) continue;  // frozen
     const auto elements = static_cast<std::int64_t>(gradient_.at(p).size());
     for (std::int64_t at = 0; at < elements; at += exec::kChunk) {
-      pieces_.push_back({p, at, std::min(exec::kChunk, elements - at)});
+      chunks_.push_back({p, at, std::min(exec::kChunk, elements - at)});
     }
   }
 }

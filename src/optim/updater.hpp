@@ -80,7 +80,7 @@ class Updater {
   [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
 
  protected:
-  struct Piece {  // a chunk of a parameter
+  struct Chunk {  // of a parameter; the unit of the norm, whatever the device
     std::size_t parameter;
     std::int64_t first, elements;
   };
@@ -99,7 +99,7 @@ class Updater {
   bool scales_loss_;
   exec::TensorBlock gradient_;                  // on the host
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
-  std::vector<Piece> pieces_;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace lockstep::optim
