@@ -4,9 +4,34 @@
 # It takes the rooms it needs as static libraries, hidden, and nothing from the program: rooms have no globals, so the
 # copies are of code only (tests/cuda/module_test.py holds that), and any program may load it without linking for it.
 file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*_cuda.cu)
+# Where there is only <op>/<op>_grid.hpp, <op>_cuda.cu is written here.
+file(GLOB OP_GRIDS CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/ops/*/*_grid.hpp)
+foreach(GRID ${OP_GRIDS})
+  if(NOT GRID MATCHES "ops/([a-z0-9_]+)/([a-z0-9_]+)_grid.hpp" OR NOT CMAKE_MATCH_1 STREQUAL CMAKE_MATCH_2 OR
+     EXISTS ${CMAKE_SOURCE_DIR}/src/ops/${CMAKE_MATCH_1}/${CMAKE_MATCH_1}_cuda.cu)
+    continue()
+  endif()
+  set(OP ${CMAKE_MATCH_1})
+  set(KERNEL ${CMAKE_BINARY_DIR}/generated/ops/${OP}_cuda.cu)
+  file(CONFIGURE OUTPUT ${KERNEL} CONTENT
+"#include \"device/cuda/cuda_grid.cuh\"
+#include \"${GRID}\"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_${OP}_cuda(const KernelRequest& request) {
+  return make_${OP}_grid<device::CudaGrid>(request);
+}
+
+}  // namespace lockstep::ops
+")
+  list(APPEND CUDA_KERNELS ${KERNEL})
+endforeach()
 include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
+lockstep_op_names(CUDA_NAMES ${CUDA_KERNELS})
+list(SORT CUDA_NAMES)
 lockstep_function_list(_cuda "std::unique_ptr<Kernel> make_@NAME@_cuda(const KernelRequest& request)"
-  "registry.add_kernel(\"@NAME@\", DeviceKind::cuda, make_@NAME@_cuda, true)" ${CUDA_KERNELS})
+  "registry.add_kernel(\"@NAME@\", DeviceKind::cuda, make_@NAME@_cuda, true)" ${CUDA_NAMES})
 set(LOCKSTEP_CUDA_LIST ${CMAKE_BINARY_DIR}/generated/cuda_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_CUDA_LIST} CONTENT
 "#include \"lockstep/op.hpp\"

@@ -18,3 +18,16 @@ function(lockstep_function_list SUFFIX DECLARATION CALL)
   set(CALLS "${CALLS}" PARENT_SCOPE)
   set(NAMES "${NAMES}" PARENT_SCOPE)
 endfunction()
+
+# ops/activations/activations.hpp is a table of several ops: ACTIVATIONS are their names.
+file(READ ${CMAKE_SOURCE_DIR}/src/ops/activations/activations.hpp ACTIVATIONS)
+string(REGEX MATCHALL "USE\\([A-Z][A-Za-z0-9]*, [a-z0-9_]+\\)" ACTIVATIONS "${ACTIVATIONS}")
+list(TRANSFORM ACTIVATIONS REPLACE ".*, ([a-z0-9_]+)\\)" "\\1")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/activations/activations.hpp)
+
+# lockstep_op_names(OUT file...): what lockstep_function_list() is to be given for these files of ops.
+function(lockstep_op_names OUT)
+  set(FILES ${ARGN})
+  list(FILTER FILES EXCLUDE REGEX "/activations_[a-z]+\\.")
+  set(${OUT} ${FILES} ${ACTIVATIONS} PARENT_SCOPE)
+endfunction()

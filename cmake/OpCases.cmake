@@ -1,7 +1,8 @@
 # The op driver: every src/ops/<op>/<op>_cases.cpp defines `OpCases lockstep::ops::make_<op>_cases()`. Their list
 # is written here. ops_test checks the cases, one ctest entry an op; ops_bench times those marked `benchmark`.
 include(${CMAKE_CURRENT_LIST_DIR}/FunctionList.cmake)
-lockstep_function_list(_cases "OpCases make_@NAME@_cases()" "list.push_back(make_@NAME@_cases())" ${OP_CASES})
+lockstep_op_names(CASE_NAMES ${OP_CASES})
+lockstep_function_list(_cases "OpCases make_@NAME@_cases()" "list.push_back(make_@NAME@_cases())" ${CASE_NAMES})
 set(LOCKSTEP_CASE_LIST ${CMAKE_BINARY_DIR}/generated/case_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_CASE_LIST} CONTENT
 "#include \"ops/op_driver.hpp\"
@@ -21,11 +22,16 @@ ${CALLS}  return list;
 file(GLOB OP_GRIDS CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/ops/*/*_grid.hpp)
 set(INCLUDES "")
 set(ENTRIES "")
+set(GRID_OPS "")
 foreach(GRID ${OP_GRIDS})
   if(GRID MATCHES "ops/([a-z0-9_]+)/([a-z0-9_]+)_grid.hpp" AND CMAKE_MATCH_1 STREQUAL CMAKE_MATCH_2)
     string(APPEND INCLUDES "#include \"${GRID}\"\n")
-    string(APPEND ENTRIES "      {\"${CMAKE_MATCH_1}\", make_${CMAKE_MATCH_1}_grid<device::HostGrid>},\n")
+    list(APPEND GRID_OPS ${CMAKE_MATCH_1})
   endif()
+endforeach()
+list(REMOVE_ITEM GRID_OPS activations)
+foreach(OP ${GRID_OPS} ${ACTIVATIONS})
+  string(APPEND ENTRIES "      {\"${OP}\", make_${OP}_grid<device::HostGrid>},\n")
 endforeach()
 set(LOCKSTEP_GRID_LIST ${CMAKE_BINARY_DIR}/generated/grid_list.cpp)
 file(CONFIGURE OUTPUT ${LOCKSTEP_GRID_LIST} CONTENT

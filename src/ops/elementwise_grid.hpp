@@ -33,30 +33,4 @@ struct Product {
   static LOCKSTEP_HOST_DEVICE float of(float a, float b) { return a * b; }
 };
 
-/// y = Forward::of(x), dx = Gradient::of(seen, dy); `seen` is y where the op's backward reads its output, else x.
-template <class Grid, class T, class Forward, class Gradient, bool kReadsOutput>
-class ActivationGrid final : public Kernel {
- public:
-  explicit ActivationGrid(std::int64_t n) : n_(n) {}
-  void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
-  }
-  void backward(const BackwardCall& call) override {
-    if (input_gradient(call) == nullptr) return;
-    const T* seen = kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
-    Grid::each(stream_of(call), n_,
-               MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
-  }
-
- private:
-  std::int64_t n_;
-};
-
-template <class Grid, class Forward, class Gradient, bool kReadsOutput>
-std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
-  return make_for_elements(request, [&]<class T>(T /*element*/) {
-    return std::make_unique<ActivationGrid<Grid, T, Forward, Gradient, kReadsOutput>>(request.outputs[0].elements());
-  });
-}
-
 }  // namespace lockstep::ops

@@ -21,9 +21,27 @@ struct ReluGradientFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
+template <class Grid, class T>
+class ReluGrid final : public Kernel {
+ public:
+  explicit ReluGrid(std::int64_t n) : n_(n) {}
+  void forward(const ForwardCall& call) override {
+    Grid::each(stream_of(call), n_, MapFunctor<ReluForward, T>{input<T>(call), output<T>(call)});
+  }
+  void backward(const BackwardCall& call) override {
+    const auto* y = static_cast<const T*>(call.outputs[0]);
+    Grid::each(stream_of(call), n_, ReluGradientFunctor<T, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
+  }
+
+ private:
+  std::int64_t n_;
+};
+
 template <class Grid>
 std::unique_ptr<Kernel> make_relu_grid(const KernelRequest& request) {
-  return make_activation_grid<Grid, ReluForward, ReluGradient, true>(request);
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<ReluGrid<Grid, T>>(request.outputs[0].elements());
+  });
 }
 
 }  // namespace lockstep::ops

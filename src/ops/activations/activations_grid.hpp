@@ -1,0 +1,49 @@
+// The table's kernels over a Grid.
+#pragma once
+
+#include "ops/activations/activations.hpp"
+#include "ops/elementwise_grid.hpp"
+
+namespace lockstep::ops {
+
+/// `Formula`: a struct of the table.
+template <class Grid, class Formula, class T>
+class ActivationGrid final : public Kernel {
+ public:
+  explicit ActivationGrid(std::int64_t n) : n_(n) {}
+  void forward(const ForwardCall& call) override {
+    Grid::each(stream_of(call), n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
+  }
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) == nullptr) return;
+    const T* seen = Formula::kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
+    Grid::each(stream_of(call), n_,
+               MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
+  }
+
+ private:
+  struct Forward {
+    static LOCKSTEP_HOST_DEVICE float of(float x) { return Formula::of(x); }
+  };
+  struct Gradient {
+    static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }
+  };
+  std::int64_t n_;
+};
+
+template <class Grid, class Formula>
+std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<ActivationGrid<Grid, Formula, T>>(request.outputs[0].elements());
+  });
+}
+
+#define LOCKSTEP_MAKE_GRID(Formula, op)                                    \
+  template <class Grid>                                                    \
+  std::unique_ptr<Kernel> make_##op##_grid(const KernelRequest& request) { \
+    return make_activation_grid<Grid, Formula>(request);                   \
+  }
+LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_GRID)
+#undef LOCKSTEP_MAKE_GRID
+
+}  // namespace lockstep::ops
