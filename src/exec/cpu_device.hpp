@@ -1,5 +1,5 @@
-// CpuDevice: a rank computes on its host's CPU. Kernels run on the thread that calls them, and the model and the gradients
-// are in the host's memory.
+// CpuDevice: a rank computes on its host's CPU. Kernels run on the thread that calls them, and the model and the
+// gradients are in the host's memory.
 #pragma once
 
 #include "exec/device.hpp"

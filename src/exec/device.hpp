@@ -1,5 +1,6 @@
-// Device: what a rank computes on, its CPU (CpuDevice) or one GPU (GpuDevice). It makes all that differs between the two:
-// kernels and what they run on, workers, the memory of a model, the reducer of gradients. So nobody else asks which it is.
+// Device: what a rank computes on, its CPU (CpuDevice) or one GPU (GpuDevice). It makes all that differs between the
+// two: kernels and what they run on, workers, the memory of a model, the reducer of gradients. So nobody else asks
+// which it is.
 #pragma once
 
 #include <cstdint>

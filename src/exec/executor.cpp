@@ -52,7 +52,8 @@ Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPo
   const KernelSet& first = kernels_.front();
   CompileOptions compiled{.in_place = options.lowered};
   if (options.recompute) compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
-  program_ = compile(graph_, mode, [&](std::int32_t node) { return first.workspace_bytes(node); }, compiled);
+  program_ = compile(
+      graph_, mode, [&](std::int32_t node) { return first.workspace_bytes(node); }, compiled);
   algorithms_ = first.algorithms();
   for (const KernelSet& set : kernels_) {
     LOCKSTEP_CHECK(set.algorithms() == algorithms_, "a library proposes one algorithm for the same sizes on one GPU");
@@ -61,7 +62,8 @@ Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPo
 
 void Executor::use(const ModelValues& model) {
   model_ = model.placed ? model.placed : device_.place_model(setup(), model.parameters, model.states);
-  LOCKSTEP_CHECK(model_->channels_last == kept_channels_last(graph_), "a device keeps weights as its kernels read them");
+  LOCKSTEP_CHECK(model_->channels_last == kept_channels_last(graph_),
+                 "a device keeps weights as its kernels read them");
   if (seats_.empty()) make_workers();
 }
 

@@ -1,5 +1,5 @@
-// Executor: a graph compiled for one mode, run on the workers of this rank. In training each finished bucket of gradients
-// is handed to the reducer while later layers and shards still compute.
+// Executor: a graph compiled for one mode, run on the workers of this rank. In training each finished bucket of
+// gradients is handed to the reducer while later layers and shards still compute.
 #pragma once
 
 #include <cstdint>
@@ -74,14 +74,14 @@ class Executor {
 
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
   void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }
-  /// What it computes with from now on, read where it is, whatever changes it. Where the device does not have it yet, it
-  /// is placed there now (Device::place_model).
+  /// What it computes with from now on, read where it is, whatever changes it. Where the device does not have it yet,
+  /// it is placed there now (Device::place_model).
   void use(const ModelValues& model);
   /// Where the spans of train() go from now on; null: nowhere.
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
 
-  /// Training: computes the shards; results[i] belongs to step.shards[i]. The reducer's step has begun. The result stands
-  /// until the next call.
+  /// Training: computes the shards; results[i] belongs to step.shards[i]. The reducer's step has begun. The result
+  /// stands until the next call.
   const std::vector<ShardScalars>& train(const TrainStep& step, InputSource& source, const GradientLayout& layout,
                                          comm::GradientReducer& reducer);
   /// Seconds of each shard of the last train(), in its order: kernels and handing over, not the inputs.

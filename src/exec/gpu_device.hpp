@@ -21,13 +21,13 @@ namespace lockstep::exec {
 struct GpuSetup {
   device::DeviceInfo info;
   std::shared_ptr<device::Gpu> gpu;
-  std::shared_ptr<const OpRegistry> kernels;             ///< the CUDA module's, for the built-in ops
-  bool graphs = true;                                    ///< kernels are launched in graphs, not one by one
-  device::GpuInfo facts = {};                            ///< what the driver says of it
-  int driver_cuda_version = 0;                           ///< the latest CUDA that the driver can run: 13000 is 13.0
-  std::shared_ptr<const device::CudaModule> module = {}; ///< where both are from; null for fakes
-  device::GpuPlace place = {};                           ///< for errors; without step and op
-  double peak_flops = 0;                                 ///< in the job's precision, a second; 0: not known
+  std::shared_ptr<const OpRegistry> kernels;              ///< the CUDA module's, for the built-in ops
+  bool graphs = true;                                     ///< kernels are launched in graphs, not one by one
+  device::GpuInfo facts = {};                             ///< what the driver says of it
+  int driver_cuda_version = 0;                            ///< the latest CUDA that the driver can run: 13000 is 13.0
+  std::shared_ptr<const device::CudaModule> module = {};  ///< where both are from; null for fakes
+  device::GpuPlace place = {};                            ///< for errors; without step and op
+  double peak_flops = 0;                                  ///< in the job's precision, a second; 0: not known
   std::shared_ptr<device::GpuProfiler> profiler = {};
 };
 

@@ -1,7 +1,7 @@
-// GpuWorker: a shard on a stream of the rank's GPU. Kernels write gradients where the reducer wants them: a buffer has an
-// event to wait for before it is written, and one to record after (comm/reduce/all_reduce_gpu.hpp). So siblings are
-// added, and buckets leave, while the GPU computes on; the host waits for the shard's results only, and another worker's
-// shard runs meanwhile.
+// GpuWorker: a shard on a stream of the rank's GPU. Kernels write gradients where the reducer wants them: a buffer has
+// an event to wait for before it is written, and one to record after (comm/reduce/all_reduce_gpu.hpp). So siblings are
+// added, and buckets leave, while the GPU computes on; the host waits for the shard's results only, and another
+// worker's shard runs meanwhile.
 #pragma once
 
 #include <memory>

@@ -63,7 +63,8 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int wo
     auto& kernel = kernels_.emplace_back();
     if (node.op->view) continue;
     const std::string& layer = labels_.back();
-    kernel = device.make_kernel({node, request_of(graph, node, mode), layer, algorithms_of(algorithms, layer), stream_});
+    kernel =
+        device.make_kernel({node, request_of(graph, node, mode), layer, algorithms_of(algorithms, layer), stream_});
   }
 }
 

@@ -36,7 +36,7 @@ std::size_t bytes_of(const std::vector<MemoryNeed>& needs) {
 }
 
 void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
-                        std::int64_t shard_samples, int workers) {
+                    std::int64_t shard_samples, int workers) {
   const std::size_t sum = bytes_of(needs);
   if (sum <= free) return;
   std::string table;

@@ -19,6 +19,6 @@ struct MemoryNeed {
 /// Throws Error(configuration) with a table of what needs how much where it is more than `free` bytes. `gpu` names the
 /// rank and its GPU; `shard_samples` and `workers` are what a user can change.
 void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
-                        std::int64_t shard_samples, int workers);
+                    std::int64_t shard_samples, int workers);
 
 }  // namespace lockstep::exec

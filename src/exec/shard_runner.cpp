@@ -8,7 +8,7 @@ namespace lockstep::exec {
 
 namespace {
 
-constexpr std::int64_t kScratchAlignment = 16;                   // floats
+constexpr std::int64_t kScratchAlignment = 16;             // floats
 const std::string kSumOfGradients = "a sum of gradients";  // NOLINT(cert-err58-cpp): for errors
 
 std::span<const void* const> constant(const std::vector<void*>& list) {
@@ -99,8 +99,7 @@ void* ShardRunner::pointer(const Location& location, const ShardOperands& operan
   return nullptr;
 }
 
-void ShardRunner::bind(const std::vector<Location>& from, const ShardOperands& operands,
-                       std::vector<void*>& to) const {
+void ShardRunner::bind(const std::vector<Location>& from, const ShardOperands& operands, std::vector<void*>& to) const {
   to.clear();
   for (const Location& location : from) to.push_back(pointer(location, operands));
 }

@@ -64,8 +64,8 @@ class ShardRunner {
 
   void run_forward(const Instruction& instruction, const ShardOperands& operands);
   void run_backward(const Instruction& instruction, const ShardOperands& operands);
-  /// Points `pointers` to scratch memory for slots that are to be added to, unless `kernel` adds itself: a bit is set for
-  /// each of those. A null kernel never does.
+  /// Points `pointers` to scratch memory for slots that are to be added to, unless `kernel` adds itself: a bit is set
+  /// for each of those. A null kernel never does.
   std::uint64_t use_scratch(const std::vector<Location>& slots, const ShardOperands& operands, const Kernel* kernel,
                             std::vector<void*>& pointers);
   void add_scratch();

@@ -6,8 +6,8 @@
 
 namespace lockstep::exec {
 
-/// `threads` of the job, or, where they are 0, the device's default for this rank's part of its host's cores; never more
-/// than its shards.
+/// `threads` of the job, or, where they are 0, the device's default for this rank's part of its host's cores; never
+/// more than its shards.
 [[nodiscard]] int worker_count(int threads, const Communicator& communicator, const exec::Device& device,
                                std::size_t shards);
 

@@ -56,12 +56,13 @@ double CpuWorker::run(const ShardCall& call) {
   runner_.time_kernels(call.kernel_seconds);
   gradients_.begin(call);
   const GradientTarget* const training = call.gradients;
-  const ShardOperands operands{.inputs = call.inputs.tensors,
-                               .model = call.model,
-                               .slots = gradients_.slots(),
-                               .context = &call.context,
-                               .step = call.context.step,
-                               .loss_scale = training == nullptr || training->loss_scale == 1 ? nullptr : &training->loss_scale};
+  const ShardOperands operands{
+      .inputs = call.inputs.tensors,
+      .model = call.model,
+      .slots = gradients_.slots(),
+      .context = &call.context,
+      .step = call.context.step,
+      .loss_scale = training == nullptr || training->loss_scale == 1 ? nullptr : &training->loss_scale};
   const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
   (void)runner_.begin();
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {

@@ -1,5 +1,5 @@
-// WorkerStream: what the kernels of one worker run on, and what a program needs beside them. Of the CPU it is the thread
-// that calls, which is done when a call returns; of a GPU a stream, on which calls are launched in order.
+// WorkerStream: what the kernels of one worker run on, and what a program needs beside them. Of the CPU it is the
+// thread that calls, which is done when a call returns; of a GPU a stream, on which calls are launched in order.
 #pragma once
 
 #include <cstddef>

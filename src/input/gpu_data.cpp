@@ -99,8 +99,8 @@ std::shared_ptr<const GatherKernels> make_gather_kernels(const device::CudaModul
 
 }  // namespace
 
-GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::GpuDevice& device, const PreparedData& data,
-                     const Graph& graph, bool with_validation, const GpuRoom& room) {
+GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec::GpuDevice& device,
+                     const PreparedData& data, const Graph& graph, bool with_validation, const GpuRoom& room) {
   device::Gpu& gpu = device.gpu();
   gpu.make_current();
   const Chooser chooser{job, communicator, data, graph};

@@ -65,8 +65,7 @@ Row row_of(const GpuInfo& gpu, int driver_cuda_version) {
   put(gpu.pci_bus, row.pci_bus);
   put(driver_version(), row.driver_version);
   row.memory_bytes = gpu.memory_bytes;
-  row.numbers = {gpu.major,     gpu.minor,           gpu.multiprocessors,
-                 gpu.clock_mhz, gpu.memory_clock_mhz, driver_cuda_version};
+  row.numbers = {gpu.major, gpu.minor, gpu.multiprocessors, gpu.clock_mhz, gpu.memory_clock_mhz, driver_cuda_version};
   return row;
 }
 

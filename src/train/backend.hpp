@@ -1,5 +1,5 @@
-// Backend: what a run trains with, on its rank's CPU (CpuBackend) or GPU (GpuBackend): a device, and what is made for it
-// beside what exec asks of a device. Chosen once (device_choice.hpp).
+// Backend: what a run trains with, on its rank's CPU (CpuBackend) or GPU (GpuBackend): a device, and what is made for
+// it beside what exec asks of a device. Chosen once (device_choice.hpp).
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ struct RunMemory {
 /// What a device makes of a run's data itself.
 struct PlacedData {
   std::shared_ptr<const exec::InputFiller> train, validation;  ///< null: the host makes the inputs
-  std::string report;              ///< "train made on the GPU (9.2 MB), ..."; empty: there was nothing to decide
+  std::string report;             ///< "train made on the GPU (9.2 MB), ..."; empty: there was nothing to decide
   std::optional<int> max_shards;  ///< that this rank has memory for; none: the host's memory decides
 };
 

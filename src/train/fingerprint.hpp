@@ -31,8 +31,7 @@ struct Fingerprint {
 
 /// Trains a small net for one step, on one worker; some milliseconds. `precision`: the job's. The net is trained in
 /// bf16 where the CPU multiplies it, else in float32, whose kernels compute all else.
-[[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device,
-                                           DType precision = DType::f32);
+[[nodiscard]] Fingerprint take_fingerprint(const exec::Device& device, DType precision = DType::f32);
 
 /// "libdnnl 0a1b2c, libjpeg 3d4e5f, libm 607182, libpng16 93a4b5, libz c6d7e8": the names, sorted, each with the first
 /// digits of its build id (the GNU build id that the linker notes in a library; where it has none, the SHA-256 of its

@@ -38,19 +38,19 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, const optim::Update
                                       exec::WorkerPool& /*pool*/) const {
   auto reducer = device_.make_gpu_reducer(run.communicator, layout, options);
   reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
-  auto updater = std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer,
-                                                     make_update_kernels(*device_.setup().module));
+  auto updater =
+      std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer, make_update_kernels(*device_.setup().module));
   return {std::move(reducer), std::move(updater)};
 }
 
-// What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is left to
-// them.
+// What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is left
+// to them.
 std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Graph& graph,
                                                 const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.gpu_needs(memory.model);
-  needs.push_back({"exchange of gradients", comm::GpuAllReduce::bytes(memory.layout, memory.shards,
-                                                                      run.communicator.size(), program.workers)});
+  needs.push_back({"exchange of gradients",
+                   comm::GpuAllReduce::bytes(memory.layout, memory.shards, run.communicator.size(), program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});

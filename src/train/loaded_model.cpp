@@ -101,7 +101,7 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
       communicator_(communicator),
       own_(own),
       with_data_(std::move(with_data)),
-      device_(choose_device(job, communicator)) {
+      backend_(choose_backend(job, communicator)) {
   const auto files = checkpoint::read_saved_files(which, job, communicator);
   data_ = data_of(files, job, registries, communicator, own, with_data_);
   graph_ = make_prediction_graph(job, data_, registries, 1);
@@ -119,12 +119,13 @@ EvaluationResult LoadedModel::evaluate(const std::string& set) {
 
 EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced) {
   const Graph graph = make_job_graph(job_, data_, registries_);
-  exec::WorkerPool pool(exec::worker_count(job_.threads, communicator_, device_, static_cast<std::size_t>(set.size())));
+  exec::WorkerPool pool(
+      exec::worker_count(job_.threads, communicator_, backend_->device(), static_cast<std::size_t>(set.size())));
   const EvaluationOptions options{.shard_samples = job_.batch_size / job_.shards,
                                   .timeout = job_.timeout(),
-                                  .alike = computes_alike(job_, device_),
+                                  .alike = computes_alike(job_, backend_->device()),
                                   .once = true};
-  Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, device_, pool, options);
+  Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, backend_->device(), pool, options);
   EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = {}};
   for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
     result.warnings.push_back(sample.text());
@@ -134,14 +135,14 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
 
 // Kept for the next call, unless that has more samples to share out among threads.
 LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
-  const int workers = exec::worker_count(job_.threads, communicator_, device_, samples);
+  const int workers = exec::worker_count(job_.threads, communicator_, backend_->device(), samples);
   if (predictor_ && predictor_->pool.size() >= workers) return *predictor_;
   data::PipelineOptions preparation;
   preparation.steps = job_.data.prepare;
   preparation.mean = data_.mean;
   preparation.stddev = data_.stddev;
   predictor_.reset();
-  predictor_ = std::make_unique<Predictor>(workers, graph_, device_,
+  predictor_ = std::make_unique<Predictor>(workers, graph_, backend_->device(),
                                            data::Pipeline(inputs_, preparation, registries_.augmentations));
   predictor_->executor.use(values());
   return *predictor_;

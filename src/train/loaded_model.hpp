@@ -8,10 +8,10 @@
 #include <string>
 
 #include "checkpoint/saved_model.hpp"
-#include "exec/device.hpp"
 #include "exec/executor.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trained_model.hpp"
+#include "train/backend.hpp"
 
 namespace lockstep::train {
 
@@ -59,7 +59,7 @@ class LoadedModel {
   Communicator& communicator_;
   const DataSets own_;
   const WithData with_data_;
-  exec::Device device_;
+  std::unique_ptr<Backend> backend_;
   input::PreparedData data_;
   Graph graph_;
   checkpoint::SavedModel saved_;

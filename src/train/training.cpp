@@ -102,7 +102,8 @@ void Training::make_executor() {
     return std::make_unique<exec::Executor>(graph_, Mode::training, context_.device, *pool_, job_.seed,
                                             how_to_execute(algorithms));
   };
-  executor_ = computes_alike(job_, context_.device) ? make_with_algorithms_of_first_rank(communicator_, make) : make({});
+  executor_ =
+      computes_alike(job_, context_.device) ? make_with_algorithms_of_first_rank(communicator_, make) : make({});
 }
 
 void Training::make_step() {

@@ -170,9 +170,8 @@ struct GpuBench {
       reducer->finish();
       for (std::size_t s = 0; s < layout.slots.size(); ++s) {
         const auto reduced = reducer->fetch(layout.slots[s].bucket);
-        const auto sum = std::span(reduced)
-                             .subspan(static_cast<std::size_t>(layout.slots[s].offset),
-                                      static_cast<std::size_t>(training.program().slots[s].elements));
+        const auto sum = std::span(reduced).subspan(static_cast<std::size_t>(layout.slots[s].offset),
+                                                    static_cast<std::size_t>(training.program().slots[s].elements));
         const FilterSizes order = order_of(training, training.program().slots[s]);
         for (Int i = 0; i < std::ssize(sum); ++i) {
           results.gradients.push_back(sum[static_cast<std::size_t>(order.place(i))]);

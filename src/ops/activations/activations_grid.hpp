@@ -6,28 +6,32 @@
 
 namespace lockstep::ops {
 
-/// `Formula`: a struct of the table.
+// For MapFunctor and MapPairFunctor; `Formula` is a struct of the table.
+template <class Formula>
+struct ActivationOf {
+  static LOCKSTEP_HOST_DEVICE float of(float x) { return Formula::of(x); }
+};
+template <class Formula>
+struct ActivationGradientOf {
+  static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }
+};
+
 template <class Grid, class Formula, class T>
 class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, MapFunctor<Forward, T>{input<T>(call), output<T>(call)});
+    Grid::each(stream_of(call), n_, MapFunctor<ActivationOf<Formula>, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const T* seen = Formula::kReadsOutput ? static_cast<const T*>(call.outputs[0]) : input<T>(call);
-    Grid::each(stream_of(call), n_,
-               MapPairFunctor<Gradient, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
+    Grid::each(
+        stream_of(call), n_,
+        MapPairFunctor<ActivationGradientOf<Formula>, T>{seen, output_gradient<T>(call), input_gradient<T>(call)});
   }
 
  private:
-  struct Forward {
-    static LOCKSTEP_HOST_DEVICE float of(float x) { return Formula::of(x); }
-  };
-  struct Gradient {
-    static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }
-  };
   std::int64_t n_;
 };
 
