@@ -7,11 +7,13 @@ file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*_cuda.cu
 # Where there is only <op>/<op>_grid.hpp, <op>_cuda.cu is written here.
 file(GLOB OP_GRIDS CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/ops/*/*_grid.hpp)
 foreach(GRID ${OP_GRIDS})
-  if(NOT GRID MATCHES "ops/([a-z0-9_]+)/([a-z0-9_]+)_grid.hpp" OR NOT CMAKE_MATCH_1 STREQUAL CMAKE_MATCH_2 OR
-     EXISTS ${CMAKE_SOURCE_DIR}/src/ops/${CMAKE_MATCH_1}/${CMAKE_MATCH_1}_cuda.cu)
+  if(NOT GRID MATCHES "ops/([a-z0-9_]+)/([a-z0-9_]+)_grid.hpp" OR NOT CMAKE_MATCH_1 STREQUAL CMAKE_MATCH_2)
     continue()
   endif()
   set(OP ${CMAKE_MATCH_1})
+  if(EXISTS ${CMAKE_SOURCE_DIR}/src/ops/${OP}/${OP}_cuda.cu)
+    continue()
+  endif()
   set(KERNEL ${CMAKE_BINARY_DIR}/generated/ops/${OP}_cuda.cu)
   file(CONFIGURE OUTPUT ${KERNEL} CONTENT
 "#include \"device/cuda/cuda_grid.cuh\"

@@ -26,7 +26,7 @@ using Operand = std::shared_ptr<graphs::Tensor_attributes>;
 
 constexpr std::int64_t kBatch = 32, kChannels = 64, kPixels = 56;  // as in ResNet-50's first stage
 
-const device::GpuPlace kPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
+const device::GpuPlace kFusionPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
 
 /// What the table leaves open: a norm in front of a product is there if it is with any of these.
 struct Form {
@@ -169,7 +169,7 @@ class CudnnFusions : public testing::TestWithParam<std::tuple<device::DescribedG
   [[nodiscard]] std::shared_ptr<const device::CudnnPlan> plan(const Fusion& fusion, DType dtype) const {
     for (const Form& form : forms(dtype)) {
       auto made = device::CudnnPlan::make({target_,
-                                           kPlace,
+                                           kFusionPlace,
                                            {"first", ""},
                                            fusion.name,
                                            is_low_precision(dtype),

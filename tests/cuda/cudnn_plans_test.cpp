@@ -46,7 +46,7 @@ const Net kResNet20{"resnet", {{"depth", std::int64_t{20}}}, {DType::f32, {32, 3
 const Net kResNet50{"resnet", {{"depth", std::int64_t{50}}}, {DType::f32, {224, 224, 3}}, 1000};
 const Net kLeNet{"lenet", {}, {DType::f32, {28, 28, 1}}};
 
-struct Precision {
+struct Products {
   DType dtype = DType::f32;
   bool tf32 = false;
 };
@@ -62,7 +62,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
  protected:
   static void SetUpTestSuite() { device::open_nvrtc_builtins(); }
 
-  static Graph graph_of(const Net& net, const Precision& precision) {
+  static Graph graph_of(const Net& net, const Products& precision) {
     static const Registries registries = Registries::built_in();
     const ModelDef& definition = registries.models.at(net.model);
     GraphBuilder builder(registries.ops, 32);
@@ -77,7 +77,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
   }
 
   /// Each layout once. The first convolution's image needs no gradient.
-  static std::vector<Question> questions(const Net& net, const Precision& precision) {
+  static std::vector<Question> questions(const Net& net, const Products& precision) {
     std::vector<Question> all;
     std::set<std::pair<std::array<std::int64_t, 4>, std::array<std::int64_t, 4>>> seen;
     const Graph graph = graph_of(net, precision);
@@ -105,7 +105,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
   }
 
   /// Of two-byte factors, all but the weight gradients of an odd number of channels; those in TF32.
-  void expect_plans(const Net& net, const Precision& precision) const {
+  void expect_plans(const Net& net, const Products& precision) const {
     for (Question question : questions(net, precision)) {
       auto& kind = question.kind;
       const std::int64_t channels = question.layout.image.sizes[1];
@@ -173,7 +173,7 @@ TEST_P(CudnnPlans, ResNet50InTwoBytes) {
 }
 
 TEST_P(CudnnPlans, AReluBehindAConvolutionIsInItsPlan) {
-  for (const Precision& precision : {Precision{}, {DType::f32, true}, {DType::bf16}, {DType::f16}}) {
+  for (const Products& precision : {Products{}, {DType::f32, true}, {DType::bf16}, {DType::f16}}) {
     int asked = 0;
     for (Question question : questions(kLeNet, precision)) {
       if (!question.kind.relu) continue;

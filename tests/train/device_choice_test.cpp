@@ -106,10 +106,10 @@ TEST(DeviceChoice, ANewerMinorReleaseNeedsNoNewerDriver) {
 
 TEST(DeviceChoice, OnlyCudaAsksForGpus) {
   const auto communicator = make_single_communicator();
-  Job job;
-  EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
+  JobFile job;
+  EXPECT_EQ(choose_backend(job, *communicator)->device().kind(), DeviceKind::cpu);
   job.device = DeviceChoice::cpu;
-  EXPECT_EQ(choose_device(job, *communicator).kind(), DeviceKind::cpu);
+  EXPECT_EQ(choose_backend(job, *communicator)->device().kind(), DeviceKind::cpu);
 }
 
 }  // namespace lockstep::train
