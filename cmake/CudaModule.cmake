@@ -65,11 +65,18 @@ target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=
 target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src
   ${LOCKSTEP_OPTIM_HEADERS})
 target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_ops lockstep_comm_transport
-  CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)
-# Every symbol must be found when linking, none of the rooms' is visible, and no library is needed that is not used.
+# The rooms come as archives, without the libraries that they need on the CPU: what calls those is not taken.
+set(ROOM_ARCHIVES)
+foreach(ROOM ops graph comm_transport device core)
+  list(APPEND ROOM_ARCHIVES $<TARGET_FILE:lockstep_${ROOM}>)
+  add_dependencies(lockstep_cuda lockstep_${ROOM})
+endforeach()
+target_link_libraries(lockstep_cuda PRIVATE lockstep_flags -Wl,--start-group ${ROOM_ARCHIVES} -Wl,--end-group
+  fmt::fmt Threads::Threads ${CMAKE_DL_LIBS} CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)
+# Every symbol must be found when linking, none of the rooms' is visible, what the module does not use of them is left
+# out, and no library is needed that is not used.
 set(MAP ${CMAKE_CURRENT_LIST_DIR}/cuda_module.map)
-target_link_options(lockstep_cuda PRIVATE -Wl,-z,defs -Wl,--version-script=${MAP} -Wl,--as-needed)
-set_target_properties(lockstep_cuda PROPERTIES LINK_DEPENDS ${MAP})
+target_link_options(lockstep_cuda PRIVATE -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script=${MAP} -Wl,--as-needed)
+set_target_properties(lockstep_cuda PROPERTIES LINK_DEPENDS "${MAP};${ROOM_ARCHIVES}")
 add_dependencies(lockstep lockstep_cuda)
 install(TARGETS lockstep_cuda LIBRARY DESTINATION lib/lockstep COMPONENT program)

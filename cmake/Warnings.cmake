@@ -12,7 +12,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 lockstep_flags_of_cxx(
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers ${WARNINGS_ARE_ERRORS}
-  -ffp-contract=off -fno-math-errno)
+  -ffp-contract=off -fno-math-errno
+  -ffunction-sections -fdata-sections)  # the CUDA module takes what it uses of a room, and no more (CudaModule.cmake)
 # g++ 12 sees overlaps in std::string where there are none (GCC bug 105651, mended in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   lockstep_flags_of_cxx(-Wno-restrict)

@@ -32,6 +32,8 @@ class TrainedModel {
   TrainedModel(const JobFile& job, const std::string& which, const Registries& registries, Communicator& communicator,
                const DataSets& data = {});
   ~TrainedModel();
+  TrainedModel(const TrainedModel&) = delete;
+  TrainedModel& operator=(const TrainedModel&) = delete;
   TrainedModel(TrainedModel&& other) noexcept;
   TrainedModel& operator=(TrainedModel&& other) noexcept;
 

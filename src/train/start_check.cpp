@@ -17,7 +17,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 128;  // of a value, and of a detail
+constexpr std::size_t kWidth = 192;  // of a value, and of a detail
 
 std::string cell(std::string text) {
   if (text.size() >= kWidth) text = sha256(text);

@@ -32,7 +32,7 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
                                                   const std::vector<std::string>& algorithms);
 
-/// Collective: compares one more thing that the bits depend on, `value` of at most 128 characters, in the same way.
+/// Collective: compares one more thing that the bits depend on, `value` of less than 192 characters, in the same way.
 void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
                   checkpoint::Progress& progress);
 

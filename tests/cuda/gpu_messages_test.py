@@ -106,7 +106,7 @@ class Doctor(unittest.TestCase):
 
     def test_a_gpu_without_a_module(self):
         text = run("doctor", module="/nowhere/x.so").stdout
-        self.assertIn("missing        a matching CUDA module: scripts/cuda-toolkit.sh fetches what builds it, see "
+        self.assertIn("missing        a matching CUDA module: scripts/cuda-toolkit.sh fetches the toolkit to build it with, see "
                       "docs/gpu.md\n", text)
 
     def test_an_old_driver(self):

@@ -219,7 +219,7 @@ class Training(Place):
                    'NVML_STAND_IN_DRIVER=580.65.0$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", prefix=drivers)
         self.assertIn("warning: the GPUs differ in memory (rank 0: 10.0 GiB, rank 1: 9.0 GiB), driver (rank 0: 580.65.00, "
-                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each gets what it can do "
+                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each rank gets shards by its speed "
                       "(docs/balancing.md)\n", done.stderr)
 
     def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):

@@ -38,8 +38,8 @@ class Module(unittest.TestCase):
     def test_the_module_exports_its_entries_alone(self):
         names = re.findall(r"^\S+ [A-Z] (\S+)", output("nm", "-D", "--defined-only", MODULE), re.MULTILINE)
         self.assertEqual(sorted(names), ["lockstep_cuda_" + name for name in (
-            "build_id", "libraries", "make_gather_kernels", "make_gpu", "make_transport", "make_profiler", "make_update_kernels",
-            "transport_library", "register", "version")])
+            "build_id", "libraries", "make_gather_kernels", "make_gpu", "make_profiler", "make_transport",
+            "make_update_kernels", "register", "transport_library", "version")])
 
     def test_the_module_has_no_state_of_ours(self):
         """Rooms are linked into both; a variable would then exist twice, with two values."""

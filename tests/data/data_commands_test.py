@@ -75,7 +75,7 @@ class Index(Folder):
         before = self.info("images=set")
         (self.folder / "set/cat/0000.png").write_bytes(make_data.png(8, 8, 99))
         after = self.info("images=set")
-        self.assertTrue(after["index"].startswith("made now"))
+        self.assertTrue(after["index"].startswith("built now"))
         self.assertNotEqual(before["digest"], after["digest"])
         (self.folder / "set/cat/new.png").write_bytes(b"no image")
         self.assertIn("cat/new.png: not a JPEG or PNG", self.run_program("data", "info", "images=set", code=65).stderr)
@@ -174,7 +174,7 @@ class BytesRead(Folder):
         read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # shards that move are read twice
                           ranks="2")["end"]["bytes_read_by_rank"]
         self.assertEqual(read, {"0": per_rank, "1": per_rank})
-        self.assertTrue(self.info("packed=set.pack")["index"].startswith("made now"), "mean and std")
+        self.assertTrue(self.info("packed=set.pack")["index"].startswith("built now"), "mean and std")
         again = self.info("packed=set.pack")
         self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
 

@@ -15,15 +15,16 @@ def code(path):
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def sources(*patterns):
+def sources(*patterns, at_least=20):
     found = [path for pattern in patterns for top in ("src", "include") for path in (ROOT / top).rglob(pattern)]
-    assert len(found) > 20, patterns
+    assert len(found) >= at_least, patterns
     return found
 
 
 class DeviceCode(unittest.TestCase):
     def test_no_atomics(self):
-        for_gpus = [path for path in sources("*.hpp") if "LOCKSTEP_HOST_DEVICE" in code(path)] + sources("*.cu", "*.cuh")
+        for_gpus = [path for path in sources("*.hpp") if "LOCKSTEP_HOST_DEVICE" in code(path)] + sources("*.cu", "*.cuh",
+                                                                                                   at_least=10)
         found = {str(path.relative_to(ROOT)): sorted(set(re.findall(r"\w*atomic\w*", code(path), re.IGNORECASE)))
                  for path in for_gpus}
         self.assertEqual({path: names for path, names in found.items() if names}, FLAGS)
