@@ -38,7 +38,7 @@ void write_text(const std::string& path, const std::string& text) {
 /// A run remembers what its data are like; for a job file they must be there.
 input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
-    const Job whole = argument.load(train::catalogue_of(registries));  // its data, too
+    const JobFile whole = argument.load(train::catalogue_of(registries));  // its data, too
     return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
   }
   const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job,
