@@ -84,7 +84,7 @@ class GpuParameters {
   [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
                                                      const TensorBlock& states);
   /// For kernels that read them; it shares in owning them.
-  [[nodiscard]] static std::shared_ptr<const ModelView> view(std::shared_ptr<const GpuParameters> of) {
+  [[nodiscard]] static std::shared_ptr<const ModelView> view(const std::shared_ptr<const GpuParameters>& of) {
     return {of, &of->view_};
   }
 

@@ -41,7 +41,7 @@ class ShardRunner {
   /// Before a shard's first instruction. Returns where the arena is (WorkerStream::reserve_arena).
   const std::byte* begin();
   /// One instruction of the program. They are all run, in their order.
-  void run(std::size_t instruction, const ShardOperands& operands);
+  void run(std::size_t number, const ShardOperands& operands);
 
   /// From now on the seconds inside kernels are added to `seconds`, unless it is null.
   void time_kernels(double* seconds) { kernel_seconds_ = seconds; }

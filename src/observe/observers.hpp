@@ -22,6 +22,7 @@ class Observers {
   Observers(const RankContext& run, const ProfileSteps& profile);
   Observers(const Observers&) = delete;
   Observers& operator=(const Observers&) = delete;
+  ~Observers() = default;
 
   /// When the run is about to train; every rank calls it. `loader`, `data` and `graph` outlive this.
   void start(const RunFacts& facts, const data::Loader& loader, const input::PreparedData& data, const Graph& graph);

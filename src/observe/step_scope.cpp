@@ -6,12 +6,9 @@ namespace lockstep::observe {
 
 namespace {
 
-using telemetry::Phase;
-using telemetry::State;
-
 /// How the observers see a phase.
 struct PhaseInfo {
-  const char* name;
+  const char* name = "";
   /// Whether it is an activity of the flight recorder. The reducer says for itself what it waits for.
   bool is_activity = true;
   /// What the metrics show of it while it lasts and add its time to. The phases of a step are added by

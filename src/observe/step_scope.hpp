@@ -61,6 +61,7 @@ class StepScope {
   StepScope(const PhaseObservers& to, std::uint64_t step);
   StepScope(const StepScope&) = delete;
   StepScope& operator=(const StepScope&) = delete;
+  ~StepScope() = default;
 
   [[nodiscard]] PhaseScope enter(StepPhase phase) {
     return PhaseScope(to_, phase, step_, &seconds_.at(static_cast<std::size_t>(phase)));
