@@ -77,25 +77,25 @@ void GraphBuilder::add_states(Node& node, const Signature& signature) {
   }
 }
 
-std::int32_t GraphBuilder::add_node(const std::string& op_name, const std::vector<ValueId>& inputs,
-                                    Attributes attributes, const std::string& wanted) {
-  const OpDef& op = ops_.at(op_name);
+std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
+                                    const std::string& name) {
+  const OpDef& definition = ops_.at(op);
   Node node;
-  node.name = unique_name(op_name, wanted);
-  node.op = &op;
+  node.name = unique_name(op, name);
+  node.op = &definition;
   node.inputs = inputs;
   try {
-    node.attributes = complete(op.attributes, std::move(attributes), op_name);
+    node.attributes = complete(definition.attributes, std::move(attributes), op);
     const auto count = static_cast<int>(inputs.size());
-    if (count < op.min_inputs || (op.max_inputs >= 0 && count > op.max_inputs)) {
+    if (count < definition.min_inputs || (definition.max_inputs >= 0 && count > definition.max_inputs)) {
       throw Error(ExitCode::configuration,
-                  op.min_inputs == op.max_inputs
-                      ? fmt::format("{}: expected {} input(s), found {}", op_name, op.min_inputs, count)
-                      : fmt::format("{}: expected at least {} input(s), found {}", op_name, op.min_inputs, count));
+                  definition.min_inputs == definition.max_inputs
+                      ? fmt::format("{}: expected {} input(s), found {}", op, definition.min_inputs, count)
+                      : fmt::format("{}: expected at least {} input(s), found {}", op, definition.min_inputs, count));
     }
     std::vector<TensorSpec> specs;
     for (const ValueId id : inputs) specs.push_back(spec(id));
-    Signature signature = op.infer(node.attributes, specs);
+    Signature signature = definition.infer(node.attributes, specs);
     add_parameters(node, signature);
     add_states(node, signature);
     node.saved = signature.saved;
