@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "balance/simulator.hpp"
+#include "simulator/simulator.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "balance/simulator.hpp"
 #include "core/median.hpp"
+#include "simulator/simulator.hpp"
 
 namespace lockstep::balance {
 

@@ -1,4 +1,4 @@
-#include "comm/reduce/reduce_scale.hpp"
+#include "bench/reduce_scale.hpp"
 
 #include <malloc.h>
 
@@ -6,11 +6,11 @@
 #include <mutex>
 #include <span>
 
+#include "bench/sampled_host.hpp"
 #include "comm/reduce/all_reduce_cpu.hpp"
-#include "comm/reduce/sampled_host.hpp"
 #include "core/processor_time.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
 namespace {
 
@@ -32,7 +32,7 @@ class SampledRank {
         layout_(layout_of(load.reduce, communicator.size())),
         reducer_(communicator, layout_,
                  {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
-        assignment_(place_shards(load.counts, {}, topology_.host_of)) {}
+        assignment_(comm::place_shards(load.counts, {}, topology_.host_of)) {}
 
   void first_step(ReduceScale& found) {
     reducer_.begin_step(++step_, assignment_);
@@ -51,7 +51,7 @@ class SampledRank {
   void moved_steps(ReduceScale& found) {
     for (const auto* counts : {&load_.moved, &load_.counts}) {
       const double start = thread_seconds();
-      assignment_ = place_shards(*counts, assignment_, topology_.host_of);
+      assignment_ = comm::place_shards(*counts, assignment_, topology_.host_of);
       reducer_.begin_step(++step_, assignment_);
       found.plan_seconds = thread_seconds() - start;
       finish_step();
@@ -80,7 +80,7 @@ class SampledRank {
   void compute() {
     for (const int shard : own_shards()) {
       for (int b = 0; b < buckets(); ++b) {
-        const GradientBuffer buffer = reducer_.buffer(shard, b);
+        const comm::GradientBuffer buffer = reducer_.buffer(shard, b);
         const std::int64_t elements = layout_.bucket_elements[static_cast<std::size_t>(b)];
         write_ones(buffer, elements);
         reducer_.ready(shard, b);
@@ -108,7 +108,7 @@ class SampledRank {
       shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
     for (int b = 0; b < buckets(); ++b) {
       const auto sums = reducer_.reduced(b);
-      for (const Slice& slice : slices_of(layout_, b, communicator_.size())) {
+      for (const comm::Slice& slice : comm::slices_of(layout_, b, communicator_.size())) {
         const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
         const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
         expect_sum(part, wanted);
@@ -119,9 +119,9 @@ class SampledRank {
   SampledCommunicator& communicator_;
   Topology topology_;  ///< as every process has one: it is counted with the others' memory
   const ScaleLoad& load_;
-  BucketLayout layout_;
-  CpuAllReduce reducer_;
-  ShardAssignment assignment_;
+  comm::BucketLayout layout_;
+  comm::CpuAllReduce reducer_;
+  comm::ShardAssignment assignment_;
   std::uint64_t step_ = 0;
 };
 
@@ -139,10 +139,11 @@ ReduceScale most_of(const ReduceScale& a, const ReduceScale& b) {
 
 int busiest_host(const ScaleLoad& load) {
   const int ranks = static_cast<int>(load.topology.host_of.size());
-  const BucketLayout layout = layout_of(load.reduce, ranks);
+  const comm::BucketLayout layout = layout_of(load.reduce, ranks);
   std::vector<std::int64_t> owned(load.topology.host_of.size());
   for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
-    for (const Slice& slice : slices_of(layout, b, ranks)) owned[static_cast<std::size_t>(slice.owner)] += slice.size;
+    for (const comm::Slice& slice : comm::slices_of(layout, b, ranks))
+      owned[static_cast<std::size_t>(slice.owner)] += slice.size;
   }
   const auto most = std::max_element(owned.begin(), owned.end());
   return load.topology.host_of[static_cast<std::size_t>(most - owned.begin())];
@@ -173,4 +174,4 @@ ReduceScale measure_reduce_scale(const ScaleLoad& load) {
   return most;
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

@@ -1,14 +1,14 @@
 // What reducing gradients costs a rank of a large cluster, looked at on one machine: the ranks of one host are real
-// (comm/reduce/sampled_host.hpp), all others are pretended.
+// (bench/sampled_host.hpp), all others are simulated.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "comm/reduce/reduce_times.hpp"
+#include "bench/reduce_times.hpp"
 #include "lockstep/communicator.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
 /// A step with shards by rank `counts`, then one with `moved`, as after a decision of the balancer.
 struct ScaleLoad {
@@ -34,4 +34,4 @@ struct ReduceScale {
 /// On the host of the rank that owns most. Throws Error(internal) where a sum is wrong.
 [[nodiscard]] ReduceScale measure_reduce_scale(const ScaleLoad& load);
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

@@ -1,4 +1,4 @@
-#include "comm/reduce/reduce_times.hpp"
+#include "bench/reduce_times.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
 namespace {
 
@@ -26,8 +26,8 @@ class BenchSide {
   BenchSide(const BenchSide&) = delete;
   BenchSide& operator=(const BenchSide&) = delete;
   virtual ~BenchSide() = default;
-  [[nodiscard]] virtual GradientReducer& reducer() = 0;
-  virtual void fill(const GradientBuffer& buffer, std::int64_t elements) = 0;
+  [[nodiscard]] virtual comm::GradientReducer& reducer() = 0;
+  virtual void fill(const comm::GradientBuffer& buffer, std::int64_t elements) = 0;
   /// Returns when every sum is there.
   virtual void finish() { reducer().finish(); }
   [[nodiscard]] virtual std::vector<float> sums(int bucket) = 0;
@@ -35,17 +35,17 @@ class BenchSide {
 
 class HostSide final : public BenchSide {
  public:
-  HostSide(Communicator& communicator, const BucketLayout& layout, bool exact)
-      : reducer_(make_reducer(communicator, layout, {.exact = exact})) {}
-  GradientReducer& reducer() override { return *reducer_; }
-  void fill(const GradientBuffer& buffer, std::int64_t elements) override { write_ones(buffer, elements); }
+  HostSide(Communicator& communicator, const comm::BucketLayout& layout, bool exact)
+      : reducer_(comm::make_reducer(communicator, layout, {.exact = exact})) {}
+  comm::GradientReducer& reducer() override { return *reducer_; }
+  void fill(const comm::GradientBuffer& buffer, std::int64_t elements) override { write_ones(buffer, elements); }
   std::vector<float> sums(int bucket) override {
     const auto sums = reducer_->reduced(bucket);
     return {sums.begin(), sums.end()};
   }
 
  private:
-  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<comm::GradientReducer> reducer_;
 };
 
 /// Ones in pinned memory, and a stream to copy them by.
@@ -76,18 +76,18 @@ class Ones {
   device::PinnedBlock pinned_;
 };
 
-std::unique_ptr<GpuTransport> transport_of(Communicator& communicator, const ReduceDevice& place) {
+std::unique_ptr<comm::GpuTransport> transport_of(Communicator& communicator, const comm::ReduceDevice& place) {
   return communicator.size() > 1 ? place.make_transport() : nullptr;
 }
 
 class GpuSide final : public BenchSide {
  public:
-  GpuSide(Communicator& communicator, const BucketLayout& layout, bool exact, const ReduceDevice& place)
+  GpuSide(Communicator& communicator, const comm::BucketLayout& layout, bool exact, const comm::ReduceDevice& place)
       : gpu_(*place.gpu),
         reducer_(communicator, layout, {.exact = exact}, gpu_, transport_of(communicator, place)),
         ones_(gpu_, *std::max_element(layout.bucket_elements.begin(), layout.bucket_elements.end())) {}
-  GradientReducer& reducer() override { return reducer_; }
-  void fill(const GradientBuffer& buffer, std::int64_t elements) override {
+  comm::GradientReducer& reducer() override { return reducer_; }
+  void fill(const comm::GradientBuffer& buffer, std::int64_t elements) override {
     gpu_.wait(ones_.stream(), buffer.free);
     ones_.copy(buffer.memory, elements);
     gpu_.record(buffer.written, ones_.stream());
@@ -101,12 +101,12 @@ class GpuSide final : public BenchSide {
 
  private:
   device::Gpu& gpu_;
-  GpuAllReduce reducer_;
+  comm::GpuAllReduce reducer_;
   Ones ones_;
 };
 
-std::unique_ptr<BenchSide> make_side(Communicator& communicator, const BucketLayout& layout, bool exact,
-                                     const ReduceDevice& place) {
+std::unique_ptr<BenchSide> make_side(Communicator& communicator, const comm::BucketLayout& layout, bool exact,
+                                     const comm::ReduceDevice& place) {
   if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
   return std::make_unique<GpuSide>(communicator, layout, exact, place);
 }
@@ -144,7 +144,7 @@ std::vector<double> timed_rounds(Communicator& communicator, int rounds, const s
 }
 
 ReduceTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t elements, int rounds,
-                                    const ReduceDevice& place) {
+                                    const comm::ReduceDevice& place) {
   device::Gpu& gpu = *place.gpu;
   gpu.make_current();
   const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
@@ -172,35 +172,35 @@ ReduceTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t ele
 
 }  // namespace
 
-BucketLayout layout_of(const ReduceLoad& load, int ranks) {
-  BucketLayout layout;
+comm::BucketLayout layout_of(const ReduceLoad& load, int ranks) {
+  comm::BucketLayout layout;
   layout.shards = load.shards_a_rank * ranks;
   layout.spread_owners = true;
   for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
     const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
     layout.bucket_elements.push_back(size);
-    layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{size}));
+    layout.cuts.push_back(comm::chunk_cuts(std::vector<std::int64_t>{size}));
   }
   return layout;
 }
 
-void write_ones(const GradientBuffer& buffer, std::int64_t elements) {
+void write_ones(const comm::GradientBuffer& buffer, std::int64_t elements) {
   for (float& value : std::span(buffer.memory, static_cast<std::size_t>(elements))) value = buffer.add ? value + 1 : 1;
 }
 
 void expect_sum(std::span<const float> found, float wanted) {
   const auto wrong = std::find_if(found.begin(), found.end(), [&](float value) { return value != wanted; });
   if (wrong == found.end()) return;
-  throw Error(ExitCode::internal, fmt::format("the exchange adds wrongly: element {} of {}: expected {}, found {}",
+  throw Error(ExitCode::internal, fmt::format("the all-reduce adds wrongly: element {} of {}: expected {}, found {}",
                                               wrong - found.begin(), found.size(), wanted, *wrong));
 }
 
 ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool exact, int rounds,
-                        const ReduceDevice& place) {
-  const BucketLayout layout = layout_of(load, communicator.size());
+                        const comm::ReduceDevice& place) {
+  const comm::BucketLayout layout = layout_of(load, communicator.size());
   const auto side = make_side(communicator, layout, exact, place);
-  const ShardAssignment assignment =
-      place_shards(equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
+  const comm::ShardAssignment assignment =
+      comm::place_shards(comm::equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
   const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
   const int buckets = static_cast<int>(layout.bucket_elements.size());
   const auto ready = [&](int shard) {
@@ -228,7 +228,8 @@ ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool
   return times;
 }
 
-ReduceTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds, const ReduceDevice& place) {
+ReduceTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
+                            const comm::ReduceDevice& place) {
   if (place.gpu != nullptr) return time_all_reduce_on_gpus(communicator, elements, rounds, place);
   std::vector<float> values(static_cast<std::size_t>(elements));
   ReduceTimes times;
@@ -243,4 +244,4 @@ double bus_bandwidth(double bytes, int ranks, double seconds) {
   return ranks == 1 ? bytes / seconds : bytes * 2 * (ranks - 1) / ranks / seconds;
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

@@ -3,8 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,7 +11,7 @@
 #include "comm/transport/gpu_transport.hpp"
 #include "lockstep/communicator.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
 struct ReduceLoad {
   std::int64_t elements = 0;                 ///< floats of the whole gradient
@@ -22,10 +20,10 @@ struct ReduceLoad {
 };
 
 /// Of one tensor in buckets of this size.
-[[nodiscard]] BucketLayout layout_of(const ReduceLoad& load, int ranks);
+[[nodiscard]] comm::BucketLayout layout_of(const ReduceLoad& load, int ranks);
 
 /// A gradient whose every element is 1, so that every sum is the number of shards, in any association.
-void write_ones(const GradientBuffer& buffer, std::int64_t elements);
+void write_ones(const comm::GradientBuffer& buffer, std::int64_t elements);
 /// Throws Error(internal) where an element is not what is wanted.
 void expect_sum(std::span<const float> found, float wanted);
 
@@ -35,25 +33,19 @@ struct ReduceTimes {
   std::uint64_t network_bytes = 0;
 };
 
-/// Where gradients are: on the host, unless there is a GPU.
-struct ReduceDevice {
-  device::Gpu* gpu = nullptr;
-  std::function<std::unique_ptr<GpuTransport>()> make_transport;  ///< of a GPU; called where there are several ranks
-};
-
-inline constexpr std::chrono::seconds kBenchTimeout{60};  ///< for which ranks that are timed wait for each other
+inline constexpr std::chrono::seconds kTimeout{60};  ///< for which ranks that are timed wait for each other
 
 /// From "every rank's last shard is computed" to "every rank has the sum", `rounds` times after two that do not count.
 /// Throws Error(internal) where a sum is wrong. All ranks call it.
 [[nodiscard]] ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool exact, int rounds,
-                                      const ReduceDevice& place = {});
+                                      const comm::ReduceDevice& place = {});
 
 /// The library's all-reduce of as many floats, in place, in one call: MPI's, or that of GPUs. Bytes are not known: 0.
 [[nodiscard]] ReduceTimes time_all_reduce(Communicator& communicator, std::int64_t elements, int rounds,
-                                          const ReduceDevice& place = {});
+                                          const comm::ReduceDevice& place = {});
 
 /// As NCCL's tests say it: what each rank's link must carry at least, 2(R - 1)/R of the bytes, over the time. So it can
 /// be held against the hardware whatever the number of ranks. Bytes a second.
 [[nodiscard]] double bus_bandwidth(double bytes, int ranks, double seconds);
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

@@ -1,4 +1,4 @@
-#include "comm/reduce/sampled_host.hpp"
+#include "bench/sampled_host.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,11 @@
 #include "comm/transport/hosts.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
 namespace {
 
-constexpr int kGatherTag = kFirstInternalTag + 17;
+constexpr int kGatherTag = comm::kFirstInternalTag + 17;
 
 /// Zeros, written when they are looked for: a network would write them, not whoever posts the receive.
 class ZerosTransfer final : public Transfer {
@@ -31,15 +31,15 @@ class ZerosTransfer final : public Transfer {
 }  // namespace
 
 std::unique_ptr<Transfer> SampledCommunicator::send(std::span<const std::byte> bytes, int to, int tag) {
-  if (here(to)) return ThreadCommunicator::send(bytes, to, tag);
+  if (here(to)) return comm::ThreadCommunicator::send(bytes, to, tag);
   network_bytes_ += bytes.size();
   ++messages_;
-  return std::make_unique<SentTransfer>();
+  return std::make_unique<comm::SentTransfer>();
 }
 
 std::unique_ptr<Transfer> SampledCommunicator::receive(std::span<std::byte> bytes, int from, int tag,
                                                        std::function<void()> notify) {
-  if (here(from)) return ThreadCommunicator::receive(bytes, from, tag, std::move(notify));
+  if (here(from)) return comm::ThreadCommunicator::receive(bytes, from, tag, std::move(notify));
   if (notify) notify();
   return std::make_unique<ZerosTransfer>(bytes);
 }
@@ -61,12 +61,12 @@ void SampledCommunicator::all_gather(std::span<const std::byte> in, std::span<st
 }
 
 void run_sampled_host(const Topology& topology, int host, const std::function<void(SampledCommunicator&)>& body) {
-  ThreadWorld world(topology);
-  const auto ranks = Hosts(topology).ranks(host);
-  run_ranks(world, ranks, [&](int rank) {
+  comm::ThreadWorld world(topology);
+  const auto ranks = comm::Hosts(topology).ranks(host);
+  comm::run_ranks(world, ranks, [&](int rank) {
     SampledCommunicator communicator(world, rank, ranks);
     body(communicator);
   });
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

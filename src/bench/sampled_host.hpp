@@ -1,5 +1,5 @@
 // One host of a cluster that is not there: its ranks run as threads of this process, with their real code, and ranks of
-// all other hosts are pretended. What is sent to those is counted and dropped, and what is awaited from them has come
+// all other hosts are simulated. What is sent to those is counted and dropped, and what is awaited from them has come
 // at once: zeros. So the all-reduce of 16,384 ranks can be looked at on a laptop.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 #include "comm/transport/thread_communicator.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::bench {
 
-class SampledCommunicator final : public ThreadCommunicator {
+class SampledCommunicator final : public comm::ThreadCommunicator {
  public:
   /// `beside`: the ranks of its host, this one included.
-  SampledCommunicator(ThreadWorld& world, int rank, std::vector<int> beside)
-      : ThreadCommunicator(world, rank), beside_(std::move(beside)) {}
+  SampledCommunicator(comm::ThreadWorld& world, int rank, std::vector<int> beside)
+      : comm::ThreadCommunicator(world, rank), beside_(std::move(beside)) {}
   [[nodiscard]] const std::vector<int>& beside() const { return beside_; }
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override;
   std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
@@ -37,4 +37,4 @@ class SampledCommunicator final : public ThreadCommunicator {
 /// Runs `body` once for each rank of `host`, each in a thread of its own, and rethrows the first error.
 void run_sampled_host(const Topology& topology, int host, const std::function<void(SampledCommunicator&)>& body);
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::bench

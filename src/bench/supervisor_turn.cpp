@@ -1,4 +1,4 @@
-#include "cli/supervisor_turn.hpp"
+#include "bench/supervisor_turn.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@
 #include "launch/rank_monitor.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::bench {
 
 namespace {
 
@@ -29,9 +29,9 @@ constexpr int kTurns = 50;
 constexpr milliseconds kConnectPatience{10'000};
 
 /// The ranks' end of their control sockets; in a process of its own, since a process may not have twice as many open.
-class PretendedRanks {
+class SimulatedRanks {
  public:
-  PretendedRanks(int ranks, std::string addresses, std::string secret)
+  SimulatedRanks(int ranks, std::string addresses, std::string secret)
       : ranks_(ranks), addresses_(std::move(addresses)), secret_(std::move(secret)) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) failed("make a pair of sockets");
     process_ = fork();
@@ -43,9 +43,9 @@ class PretendedRanks {
     }
     close(ends_[1]);
   }
-  PretendedRanks(const PretendedRanks&) = delete;
-  PretendedRanks& operator=(const PretendedRanks&) = delete;
-  ~PretendedRanks() {
+  SimulatedRanks(const SimulatedRanks&) = delete;
+  SimulatedRanks& operator=(const SimulatedRanks&) = delete;
+  ~SimulatedRanks() {
     close(ends_[0]);  // it reads the end, and ends
     if (process_ > 0) (void)waitpid(process_, nullptr, 0);
   }
@@ -108,19 +108,19 @@ class PretendedRanks {
 SupervisorTurn measure_supervisor_turn(int ranks) {
   const launch::HangLimits limits;
   launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
-  PretendedRanks pretended(ranks, monitor.addresses(), monitor.secret());
+  SimulatedRanks simulated(ranks, monitor.addresses(), monitor.secret());
   while (!monitor.all_connected()) {
-    monitor.hear(milliseconds(1000), pretended.done());
-    pretended.check();
+    monitor.hear(milliseconds(1000), simulated.done());
+    simulated.check();
   }
-  pretended.await_done();
+  simulated.await_done();
   SupervisorTurn turn;
   turn.beat_seconds = launch::beat_period(ranks, limits);
   const double tick = std::chrono::duration<double>(launch::kTick).count();
   turn.beats = std::max(1, static_cast<int>(ranks * tick / turn.beat_seconds));
   std::vector<double> seconds;
   for (int i = 0; i < kTurns; ++i) {
-    pretended.beat(turn.beats);
+    simulated.beat(turn.beats);
     const double start = thread_seconds();
     monitor.hear(milliseconds(0), -1);
     monitor.ask(launch::Request::none);
@@ -133,4 +133,4 @@ SupervisorTurn measure_supervisor_turn(int ranks) {
   return turn;
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::bench

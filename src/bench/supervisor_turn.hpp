@@ -2,7 +2,7 @@
 // ranks at the other end.
 #pragma once
 
-namespace lockstep::cli {
+namespace lockstep::bench {
 
 struct SupervisorTurn {
   double seconds = 0;       ///< of the processor, in the median turn
@@ -14,4 +14,4 @@ struct SupervisorTurn {
 /// other threads may run. Throws Error(usage) where fewer files may be open than there are ranks.
 [[nodiscard]] SupervisorTurn measure_supervisor_turn(int ranks);
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::bench

@@ -1,5 +1,5 @@
 // lockstep bench exchange: how long these ranks take to add a gradient, beside the library's own all-reduce.
-// lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are pretended.
+// lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are simulated.
 // lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
 

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "bench/reduce_times.hpp"
 #include "cli/svg_chart.hpp"
-#include "comm/reduce/reduce_times.hpp"
 #include "comm/transport/hosts.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "core/median.hpp"
@@ -95,27 +95,27 @@ std::vector<Part> parts_of(Communicator& communicator) {
   return parts;
 }
 
-comm::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
-                           Adder adder, std::int64_t elements) {
-  const auto place = device.reduce_device(ranks);
-  const comm::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
+bench::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
+                            Adder adder, std::int64_t elements) {
+  const auto place = device.reduce_device(ranks, bench::kTimeout);
+  const bench::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
   switch (adder) {
     case Adder::library:
-      return comm::time_all_reduce(ranks, elements, options.rounds, place);
+      return bench::time_all_reduce(ranks, elements, options.rounds, place);
     case Adder::mpi:
-      return comm::time_all_reduce(ranks, elements, options.rounds);
+      return bench::time_all_reduce(ranks, elements, options.rounds);
     default:
-      return comm::time_reduce(ranks, load, adder == Adder::exact, options.rounds, place);
+      return bench::time_reduce(ranks, load, adder == Adder::exact, options.rounds, place);
   }
 }
 
-ExchangeRow row_of(const comm::ReduceTimes& times, int ranks, std::uint64_t bytes) {
+ExchangeRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t bytes) {
   const double seconds = median(times.seconds);
   return {.bytes = bytes,
           .ranks = ranks,
           .median = seconds,
           .best = *std::min_element(times.seconds.begin(), times.seconds.end()),
-          .bus_bytes_per_second = comm::bus_bandwidth(static_cast<double>(bytes), ranks, seconds),
+          .bus_bytes_per_second = bench::bus_bandwidth(static_cast<double>(bytes), ranks, seconds),
           .shared_memory_bytes = times.shared_memory_bytes,
           .network_bytes = times.network_bytes};
 }

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "comm/reduce/reduce_times.hpp"
+#include "bench/reduce_times.hpp"
 #include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
 #include "device/device.hpp"
@@ -58,7 +58,7 @@ RankFacts facts_of(Communicator& communicator, const std::string& wanted, std::u
     facts.device = backend->device().name();
     facts.fingerprint = train::take_fingerprint(backend->device()).text();
   }
-  const auto clock = comm::clock_offset(communicator, comm::kBenchTimeout, wall_seconds);
+  const auto clock = comm::clock_offset(communicator, bench::kTimeout, wall_seconds);
   facts.clock_ahead = -clock.seconds;
   facts.clock_error = clock.error;
   return facts;
@@ -83,7 +83,7 @@ std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_th
   const std::string mine = to_text(of_this_rank);
   std::string all(kFactsBytes * static_cast<std::size_t>(communicator.size()), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                          {"host facts", 0, comm::kBenchTimeout});
+                          {"host facts", 0, bench::kTimeout});
   std::vector<RankFacts> facts;
   for (std::size_t at = 0; at < all.size(); at += kFactsBytes) facts.push_back(from_text(all.substr(at, kFactsBytes)));
   return facts;
@@ -119,10 +119,10 @@ void print_clocks(const std::vector<RankFacts>& facts) {
 /// Bus bandwidth of the exact exchange, in bytes a second.
 double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
-  const comm::ReduceDevice place = device.reduce_device(communicator);
-  const double exact = median(comm::time_reduce(communicator, {.elements = kElements}, true, kRounds, place).seconds);
-  const double library = median(comm::time_all_reduce(communicator, kElements, kRounds, place).seconds);
-  const double bandwidth = comm::bus_bandwidth(bytes, communicator.size(), exact);
+  const comm::ReduceDevice place = device.reduce_device(communicator, bench::kTimeout);
+  const double exact = median(bench::time_reduce(communicator, {.elements = kElements}, true, kRounds, place).seconds);
+  const double library = median(bench::time_all_reduce(communicator, kElements, kRounds, place).seconds);
+  const double bandwidth = bench::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
     fmt::print("all-reduce  all sums right; 16 MiB in {:.2f} ms, {}/s per rank; {}'s all-reduce takes {:.2f} ms\n",
                1e3 * exact, telemetry::byte_count(bandwidth), device.all_reduce_library(), 1e3 * library);

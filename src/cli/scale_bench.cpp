@@ -5,14 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <vector>
 
-#include "balance/balancer.hpp"
-#include "cli/supervisor_turn.hpp"
-#include "comm/reduce/reduce_scale.hpp"
-#include "comm/reduce/shard_assignment.hpp"
-#include "core/processor_time.hpp"
+#include "bench/scale.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 
@@ -21,75 +15,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr int kFewestRanks = 16, kGrowth = 4;
-constexpr double kShardSeconds = 0.01;
-constexpr int kSlowEvery = 8;  ///< of so many ranks one takes half as long again for a shard
-constexpr int kMaxSteps = 100;
 constexpr std::int64_t kMaxShards = 1 << 20;
-
-struct BalanceScale {
-  std::vector<int> counts;  ///< decided
-  double seconds = 0;       ///< of the processor, for the decision
-};
-
-struct ScaleRow {
-  int ranks = 0;
-  comm::ReduceScale reduce;
-  double decision_seconds = 0;
-  SupervisorTurn turn;
-};
-
-std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
-  std::vector<balance::RankMeasure> measures;
-  double longest = 0;
-  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    const double seconds = rank % kSlowEvery == 0 ? 1.5 * kShardSeconds : kShardSeconds;
-    balance::RankMeasure& measure = measures.emplace_back();
-    measure.shards = counts[rank];
-    measure.typical = seconds;
-    measure.compute = measure.shards * seconds;
-    longest = std::max(longest, measure.compute);
-  }
-  for (auto& measure : measures) measure.exchange = longest - measure.compute;
-  return measures;
-}
-
-// The real balancer hears of steps of such ranks until it decides.
-BalanceScale measure_decision(const ScaleBenchOptions& options, int ranks) {
-  const int shards = ranks * options.shards_a_rank;
-  const auto counts = comm::equal_counts(shards, ranks);
-  balance::Balancer balancer({.shards = shards,
-                              .workers = std::vector<int>(counts.size(), 1),
-                              .most_shards = std::vector<int>(counts.size(), shards)},
-                             counts);
-  const auto measures = measures_of(counts);
-  const double step_seconds = 1.5 * kShardSeconds * options.shards_a_rank;
-  BalanceScale result{counts, 0};
-  for (int step = 0; step < kMaxSteps; ++step) {
-    const double start = thread_seconds();
-    const auto decision = balancer.observe(counts, measures, step_seconds);
-    result.seconds = std::max(result.seconds, thread_seconds() - start);
-    if (!decision) continue;
-    result.counts = decision->counts;
-    break;
-  }
-  return result;
-}
-
-ScaleRow measure(const ScaleBenchOptions& options, int ranks) {
-  ScaleRow row{.ranks = ranks, .reduce = {}, .decision_seconds = 0, .turn = measure_supervisor_turn(ranks)};
-  const BalanceScale balance = measure_decision(options, ranks);
-  row.decision_seconds = balance.seconds;
-  comm::ScaleLoad load;
-  load.reduce = {.elements = static_cast<std::int64_t>(options.gradient_bytes / sizeof(float)),
-                 .shards_a_rank = options.shards_a_rank};
-  for (int rank = 0; rank < ranks; ++rank) load.topology.host_of.push_back(rank / options.ranks_a_host);
-  const int hosts = load.topology.host_of.back() + 1;
-  for (int host = 0; host < hosts; ++host) load.topology.host_names.push_back(fmt::format("host-{}", host));
-  load.counts = comm::equal_counts(ranks * options.shards_a_rank, ranks);
-  load.moved = balance.counts;
-  row.reduce = comm::measure_reduce_scale(load);
-  return row;
-}
 
 void print_heading(const ScaleBenchOptions& options) {
   fmt::print(
@@ -103,7 +29,7 @@ void print_heading(const ScaleBenchOptions& options) {
              "scalars", "to other hosts", "in memory", "memory", "plan", "begin", "advance", "decision", "turn");
 }
 
-void print_row(const ScaleRow& row) {
+void print_row(const bench::ScaleRow& row) {
   using telemetry::byte_count;
   const auto& of = row.reduce;
   fmt::print(
@@ -114,7 +40,7 @@ void print_row(const ScaleRow& row) {
       1e3 * row.turn.seconds);
 }
 
-void print_scale_json(const ScaleRow& row) {
+void print_scale_json(const bench::ScaleRow& row) {
   nlohmann::ordered_json line;
   line["event"] = "scale";
   line["ranks"] = row.ranks;
@@ -145,7 +71,7 @@ int bench_scale(const ScaleBenchOptions& options) {
   const bool people = options.log == "people";
   if (people) print_heading(options);
   for (int ranks = std::min(kFewestRanks, options.ranks);; ranks = std::min(kGrowth * ranks, options.ranks)) {
-    const ScaleRow row = measure(options, ranks);
+    const bench::ScaleRow row = bench::measure_scale(options, ranks);
     people ? print_row(row) : print_scale_json(row);
     (void)std::fflush(stdout);
     if (ranks == options.ranks) return 0;

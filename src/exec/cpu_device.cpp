@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comm/reduce/reduce_times.hpp"
+#include "comm/transport/gpu_transport.hpp"
 #include "core/low_precision.hpp"
 #include "core/vectorize.hpp"
 #include "device/peak_flops.hpp"
@@ -89,7 +89,8 @@ ScratchBuffer CpuDevice::make_scratch(std::int64_t elements) const {
   return {{.memory = reinterpret_cast<float*>(memory->data())}, memory};
 }
 
-comm::ReduceDevice CpuDevice::reduce_device(Communicator& /*communicator*/) const {
+comm::ReduceDevice CpuDevice::reduce_device(Communicator& /*communicator*/,
+                                            std::chrono::milliseconds /*timeout*/) const {
   return {};
 }
 

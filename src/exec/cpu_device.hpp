@@ -24,7 +24,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::string name() const override { return info_.model + ", " + info_.isa; }
   [[nodiscard]] int default_workers(int cores) const override { return cores; }
   [[nodiscard]] double peak_flops(int workers) const override;
-  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator) const override;
+  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator,
+                                                 std::chrono::milliseconds timeout) const override;
   [[nodiscard]] std::string all_reduce_library() const override { return "MPI"; }
 };
 

@@ -108,8 +108,9 @@ class Device {
   [[nodiscard]] virtual bool spreads_owners() const { return true; }
   /// Of a GPU: "0000:3b:00.0".
   [[nodiscard]] virtual std::string pci_bus() const { return ""; }
-  /// Where gradients are, for benches.
-  [[nodiscard]] virtual comm::ReduceDevice reduce_device(Communicator& communicator) const = 0;
+  /// Where gradients are, for benches; `timeout`: of ranks that wait for each other.
+  [[nodiscard]] virtual comm::ReduceDevice reduce_device(Communicator& communicator,
+                                                         std::chrono::milliseconds timeout) const = 0;
   /// Whose own all-reduce takes them there.
   [[nodiscard]] virtual std::string all_reduce_library() const = 0;
   /// Records what the host does not see; null: there is nothing.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "comm/reduce/reduce_times.hpp"
 #include "device/gpu/gpu_block.hpp"
 #include "device/gpu/kernel_options.hpp"
 #include "exec/gpu_tensors.hpp"
@@ -78,9 +77,9 @@ std::unique_ptr<comm::GpuAllReduce> GpuDevice::make_gpu_reducer(Communicator& co
   return std::make_unique<comm::GpuAllReduce>(communicator, std::move(layout), options, gpu(), std::move(transport));
 }
 
-comm::ReduceDevice GpuDevice::reduce_device(Communicator& communicator) const {
-  return {.gpu = &gpu(), .make_transport = [this, &communicator] {
-            return comm::make_gpu_transport(*setup_.module, communicator, gpu(), setup_.place, comm::kBenchTimeout);
+comm::ReduceDevice GpuDevice::reduce_device(Communicator& communicator, std::chrono::milliseconds timeout) const {
+  return {.gpu = &gpu(), .make_transport = [this, &communicator, timeout] {
+            return comm::make_gpu_transport(*setup_.module, communicator, gpu(), setup_.place, timeout);
           }};
 }
 

@@ -88,7 +88,8 @@ class GpuDevice final : public Device {
   [[nodiscard]] bool has_memory_to_spare() const override { return false; }
   [[nodiscard]] bool spreads_owners() const override { return false; }
   [[nodiscard]] std::string pci_bus() const override { return setup_.facts.pci_bus; }
-  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator) const override;
+  [[nodiscard]] comm::ReduceDevice reduce_device(Communicator& communicator,
+                                                 std::chrono::milliseconds timeout) const override;
   [[nodiscard]] std::string all_reduce_library() const override { return "NCCL"; }
   [[nodiscard]] std::shared_ptr<device::GpuProfiler> profiler() const override { return setup_.profiler; }
 

@@ -1,5 +1,5 @@
 // The balancer in the simulator: how far from the best split of every step, and after how many moves.
-#include "balance/simulator.hpp"
+#include "simulator/simulator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +48,12 @@ class GpuTransport {
   virtual void check(const Operation& operation) = 0;
   /// Ends what is under way, on this rank. Afterwards only destruction is allowed.
   virtual void abort() noexcept = 0;
+};
+
+/// Where gradients are: on the host, unless there is a GPU.
+struct ReduceDevice {
+  device::Gpu* gpu = nullptr;
+  std::function<std::unique_ptr<GpuTransport>()> make_transport;  ///< of a GPU; called where there are several ranks
 };
 
 /// The function of the module that makes them: GpuTransport*(Communicator&, device::Gpu&, const device::GpuPlace&,
