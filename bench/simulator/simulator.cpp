@@ -30,7 +30,7 @@ class Simulation {
         counts_(comm::equal_counts(scenario.shards, scenario.ranks)),
         assignment_(comm::place_shards(counts_)) {}
 
-  Outcome run();
+  SimulationResult run();
 
  private:
   [[nodiscard]] std::vector<RankCost> truth(int step) const;
@@ -43,7 +43,7 @@ class Simulation {
   RandomStream random_;
   std::vector<int> counts_;
   comm::ShardAssignment assignment_;
-  Outcome outcome_;
+  SimulationResult result_;
 };
 
 std::vector<RankCost> Simulation::truth(int step) const {
@@ -91,14 +91,14 @@ void Simulation::move(const std::vector<int>& counts) {
   const comm::ShardAssignment before = assignment_;
   assignment_ = comm::place_shards(counts, before);
   counts_ = counts;
-  ++outcome_.moves;
-  outcome_.shards_moved += comm::shards_moved(before, assignment_);
+  ++result_.moves;
+  result_.shards_moved += comm::shards_moved(before, assignment_);
 }
 
-Outcome Simulation::run() {
+SimulationResult Simulation::run() {
   Balancer balancer({.shards = scenario_.shards,
                      .workers = std::vector<int>(counts_.size(), scenario_.workers),
-                     .most_shards = std::vector<int>(counts_.size(), scenario_.shards)},
+                     .max_shards = std::vector<int>(counts_.size(), scenario_.shards)},
                     counts_);
   const auto equal = counts_;
   std::vector<RankCost> before;
@@ -142,16 +142,16 @@ Outcome Simulation::run() {
   const auto unchanging = best_split(ranks, scenario_.shards, scenario_.exchange);
   double settled_static = 0;
   for (const auto& then : settled_truth) settled_static += step_seconds(then, unchanging, scenario_.exchange);
-  outcome_.settled = settled_mine / settled_best;
-  outcome_.overall = mine / best;
-  outcome_.equal = settled_equal / settled_best;
-  outcome_.best_static = settled_static / settled_best;
-  return outcome_;
+  result_.settled = settled_mine / settled_best;
+  result_.overall = mine / best;
+  result_.equal = settled_equal / settled_best;
+  result_.best_static = settled_static / settled_best;
+  return result_;
 }
 
 }  // namespace
 
-Outcome simulate(const Scenario& scenario) {
+SimulationResult simulate(const Scenario& scenario) {
   return Simulation(scenario).run();
 }
 

@@ -31,7 +31,7 @@ struct Scenario {
   std::uint64_t seed = 1;
 };
 
-struct Outcome {
+struct SimulationResult {
   double settled = 0;      ///< seconds of all settled steps, of those with the best split in each step
   double overall = 0;      ///< the same, of all steps
   double equal = 0;        ///< settled, had the split stayed equal
@@ -41,7 +41,7 @@ struct Outcome {
 };
 
 /// Ratios are of expected times (without noise): they judge the splits, not the luck of the draw.
-[[nodiscard]] Outcome simulate(const Scenario& scenario);
+[[nodiscard]] SimulationResult simulate(const Scenario& scenario);
 
 /// The scenarios of docs/balancing.md: noise, a step change, a ramp, a flapping rank, mixed generations; 4 to 256
 /// ranks.

@@ -15,7 +15,7 @@ namespace lockstep::balance {
 namespace {
 
 constexpr double kSlack = 0.01;       // of the predicted step, for fewer moves of shards
-constexpr int kMostLevel = 6;         // 3 << 6 samples of patience
+constexpr int kMaxLevel = 6;          // 3 << 6 samples of patience
 constexpr int kReversalSamples = 50;  // << level: a move that takes back one not older than this
 constexpr int kQuietSamples = 100;    // << level: after so many without a reversal the patience is halved
 
@@ -34,7 +34,7 @@ int partial_sums(int shards) {
 
 Balancer::Balancer(BalancerOptions options, std::vector<int> counts)
     : options_(std::move(options)), counts_(std::move(counts)), sums_(counts_.size()) {
-  LOCKSTEP_CHECK(options_.workers.size() == ranks() && options_.most_shards.size() == ranks(), "a value for each rank");
+  LOCKSTEP_CHECK(options_.workers.size() == ranks() && options_.max_shards.size() == ranks(), "a value for each rank");
   speeds_.assign(ranks(), SpeedModel(options_.speed));
   fixed_ = speeds_;
   direction_.assign(ranks(), 0);
@@ -79,14 +79,14 @@ std::vector<RankCost> Balancer::costs() const {
     costs.push_back({.seconds_per_shard = seconds[r] > 0 ? seconds[r] : ordinary,
                      .fixed_seconds = fixed_[r].known() ? fixed_[r].seconds() : 0,
                      .workers = options_.workers[r],
-                     .most_shards = options_.most_shards[r]});
+                     .max_shards = options_.max_shards[r]});
   }
   return costs;
 }
 
 std::vector<int> Balancer::split(int shards, std::span<const int> before) const {
   auto ranks_now = costs();
-  for (RankCost& rank : ranks_now) rank.fixed_seconds = 0, rank.most_shards = shards;
+  for (RankCost& rank : ranks_now) rank.fixed_seconds = 0, rank.max_shards = shards;
   if (!ranks_now.empty()) {
     auto counts = best_split_without_exchange(ranks_now, shards);
     const double now = step_seconds(ranks_now, before, 0), best = step_seconds(ranks_now, counts, 0);
@@ -191,7 +191,7 @@ void Balancer::note_directions(const std::vector<int>& counts) {
     moved_at_[r] = samples_;
   }
   if (!reversed) return;
-  level_ = std::min(level_ + 1, kMostLevel);
+  level_ = std::min(level_ + 1, kMaxLevel);
   reversed_at_ = samples_;
 }
 

@@ -8,6 +8,7 @@
 // of one of them (of what is not hidden behind compute).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct RankCost {
   double seconds_per_shard = 0;  ///< of one worker, while the others compute, too
   double fixed_seconds = 0;      ///< a step's work that does not depend on the share: the update
   int workers = 1;
-  int most_shards = 0;  ///< that its memory can hold
+  int max_shards = 0;  ///< that its memory can hold
 };
 
 /// How many times a worker's place is filled: n shards on w workers.
@@ -27,5 +28,17 @@ struct RankCost {
 
 /// The slowest rank's.
 [[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double exchange);
+
+/// What bounds the shards of a rank.
+struct MemoryLimit {
+  std::int64_t memory = 0;          ///< bytes this rank may still allocate
+  std::int64_t shared_memory = 0;   ///< of these, in /dev/shm
+  std::int64_t gradient_bytes = 0;  ///< of all buckets
+  int workers = 1;                  ///< shards in flight
+};
+
+/// With n shards a rank holds at most bit_width(n) partial sums in shared memory, as many sums that wait for their
+/// sibling, and one gradient for each worker. The largest n up to `shards` for which that fits, at least 1.
+[[nodiscard]] int max_shards(const MemoryLimit& limit, int shards);
 
 }  // namespace lockstep::balance

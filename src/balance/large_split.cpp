@@ -21,7 +21,7 @@ std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, doub
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<int> counts(ranks.size(), 0);
   const auto offer = [&](std::size_t r) {
-    if (counts[r] < ranks[r].most_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
+    if (counts[r] < ranks[r].max_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
   };
   for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
   for (int v = 0; v < shards; ++v) {
@@ -48,7 +48,7 @@ int highest_bits(int bound, int bits) {
 }
 
 // The most shards within the limit if they were `sums` partial sums, whatever they are; -1: not even none.
-int most_with_sums(const RankCost& rank, int most, double exchange, double limit, int sums) {
+int max_with_sums(const RankCost& rank, int most, double exchange, double limit, int sums) {
   const auto fits = [&](int rounds) {
     return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * exchange <= limit;
   };
@@ -73,18 +73,18 @@ int most_with_sums(const RankCost& rank, int most, double exchange, double limit
 class Allowed {
  public:
   Allowed(const RankCost& rank, int shards, double exchange, double limit)
-      : rank_(rank), exchange_(exchange), limit_(limit), most_(most_within(rank, shards, exchange, limit)) {}
-  [[nodiscard]] int most() const { return most_; }
+      : rank_(rank), exchange_(exchange), limit_(limit), max_(max_within(rank, shards, exchange, limit)) {}
+  [[nodiscard]] int max() const { return max_; }
   /// The next larger (way 1) or smaller (way -1) one; -1: there is none.
   [[nodiscard]] int next(int count, int way) const {
-    for (int n = count + way; n >= 0 && n <= most_; n += way) {
+    for (int n = count + way; n >= 0 && n <= max_; n += way) {
       if (rank_seconds(rank_, n, exchange_) <= limit_) return n;
     }
     return -1;
   }
   /// The lower one of two.
   [[nodiscard]] int nearest(int count) const {
-    if (count >= most_) return most_;
+    if (count >= max_) return max_;
     const int below = next(count + 1, -1), above = next(count, 1);
     return below >= 0 && (above < 0 || count - below <= above - count) ? below : above;
   }
@@ -92,7 +92,7 @@ class Allowed {
  private:
   const RankCost& rank_;
   double exchange_, limit_;
-  int most_;
+  int max_;
 };
 
 // Counts of each rank's allowed ones on their way to the wanted sum.
@@ -157,8 +157,8 @@ std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, in
   std::vector<Allowed> allowed;
   std::int64_t most = 0;
   for (const RankCost& rank : ranks) {
-    most += allowed.emplace_back(rank, shards, exchange, limit).most();
-    if (allowed.back().most() < 0) return std::nullopt;
+    most += allowed.emplace_back(rank, shards, exchange, limit).max();
+    if (allowed.back().max() < 0) return std::nullopt;
   }
   if (most < shards) return std::nullopt;
   constexpr int kTurns = 8;
@@ -173,11 +173,11 @@ std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, in
 
 }  // namespace
 
-int most_within(const RankCost& rank, int shards, double exchange, double limit) {
-  const int most = std::min(shards, rank.most_shards);
+int max_within(const RankCost& rank, int shards, double exchange, double limit) {
+  const int most = std::min(shards, rank.max_shards);
   int found = -1;
   for (int sums = 0;; ++sums) {
-    const int bound = most_with_sums(rank, most, exchange, limit, sums);
+    const int bound = max_with_sums(rank, most, exchange, limit, sums);
     if (bound <= found) return found;  // more sums only leave less time
     found = std::max(found, highest_bits(bound, sums));
     if (found == bound) return found;

@@ -25,7 +25,7 @@ class Table {
     const double most = step_seconds(ranks, greedy_counts(ranks, shards, exchange), exchange) * (1 + slack);
     for (const RankCost& rank : ranks) {
       auto& row = seconds_.emplace_back();
-      for (int n = 0; n <= std::min(shards, rank.most_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
+      for (int n = 0; n <= std::min(shards, rank.max_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
         row.push_back(rank_seconds(rank, n, exchange));
       }
     }
@@ -138,7 +138,7 @@ double fastest_step(std::span<const RankCost> ranks, int shards, double exchange
   const auto is_enough = [&](double limit) {
     std::int64_t sum = 0;
     for (const RankCost& rank : ranks) {
-      const int most = most_within(rank, shards, exchange, limit);
+      const int most = max_within(rank, shards, exchange, limit);
       if (most < 0) return false;
       sum += most;
     }

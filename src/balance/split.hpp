@@ -8,9 +8,9 @@
 
 namespace lockstep::balance {
 
-/// Counts that add up to `shards`, none above its rank's most_shards, with the smallest step_seconds there is. Among
+/// Counts that add up to `shards`, none above its rank's max_shards, with the smallest step_seconds there is. Among
 /// those within `slack` (a fraction) of it, the ones nearest to `near` (empty: any), so that few shards move. The sum
-/// of all most_shards must be at least `shards`. Exact while ranks * shards is at most 4 million; beyond that greedy
+/// of all max_shards must be at least `shards`. Exact while ranks * shards is at most 4 million; beyond that greedy
 /// (balance/large_split.hpp says what is still guaranteed).
 [[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange,
                                           std::span<const int> near = {}, double slack = 0);

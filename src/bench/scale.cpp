@@ -44,7 +44,7 @@ BalanceScale measure_decision(const ScaleOptions& options, int ranks) {
   const auto counts = comm::equal_counts(shards, ranks);
   balance::Balancer balancer({.shards = shards,
                               .workers = std::vector<int>(counts.size(), 1),
-                              .most_shards = std::vector<int>(counts.size(), shards)},
+                              .max_shards = std::vector<int>(counts.size(), shards)},
                              counts);
   const auto measures = measures_of(counts);
   const double step_seconds = 1.5 * kShardSeconds * options.shards_a_rank;

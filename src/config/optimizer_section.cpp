@@ -1,8 +1,41 @@
 // optimizer: adam | {sgd: {momentum: 0.9}}
+// learning_rate: 0.1 | {peak: 0.1, warmup: 1 epoch, schedule: {cosine: {final: 0}}}
+#include <fmt/format.h>
+
 #include "config/attribute_rules.hpp"
+#include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
 
 namespace lockstep::config {
+namespace {
+
+using Rate = LearningRateOptions;
+
+Is<ScheduleOptions> schedule_section(const Catalogue& catalogue) {
+  Section<ScheduleOptions> section;
+  add_options(section, catalogue.schedules, &ScheduleOptions::kind, &ScheduleOptions::attributes);
+  return section;
+}
+
+void check_final(const Rate& rate, const Scope& scope) {
+  const Attributes& schedule = rate.schedule.attributes;
+  if (!schedule.has("final") || schedule.number("final") <= rate.peak) return;
+  scope.problem("schedule", fmt::format("expected a final rate of at most the peak, {}, found {}", rate.peak,
+                                        schedule.number("final")));
+}
+
+}  // namespace
+
+Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue) {
+  return Section<Rate>()
+      .field("peak", &Rate::peak, number().above(0), "the rate at the end of the warm-up")
+      .field("warmup", &Rate::warmup, span(true), "how long the rate rises, in equal steps, to the peak")
+      .field("schedule", &Rate::schedule, schedule_section(catalogue), "what follows the warm-up")
+      .field("reference_batch", &Rate::reference_batch, number().at_least(1).word("never", 0),
+             "linear scaling: the peak is multiplied by batch_size / reference_batch")
+      .shorthand("peak")
+      .check({"peak", "schedule"}, check_final);
+}
 
 Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue) {
   Section<OptimizerOptions> section;

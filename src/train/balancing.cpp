@@ -11,7 +11,7 @@
 #include <limits>
 #include <numeric>
 
-#include "balance/memory_limit.hpp"
+#include "balance/cost.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "device/device.hpp"
@@ -111,11 +111,11 @@ int Balancing::max_host_shards(const exec::GradientLayout& layout) const {
   const auto part = [&](std::int64_t free) {
     return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
   };
-  return balance::most_shards({.memory = part(device::available_memory()),
-                               .shared_memory = part(free_shared_memory()),
-                               .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
-                               .workers = workers_},
-                              static_cast<int>(run_.job.shards));
+  return balance::max_shards({.memory = part(device::available_memory()),
+                              .shared_memory = part(free_shared_memory()),
+                              .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
+                              .workers = workers_},
+                             static_cast<int>(run_.job.shards));
 }
 
 // Seconds of a shard: the median of some, so that one that was disturbed does not count.
@@ -135,7 +135,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
-                 .most_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(layout)),
+                 .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(layout)),
                  .seconds_per_shard = 0};
   const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
   KnownSpeeds speeds;
@@ -172,12 +172,12 @@ void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
   options.workers = workers_of_ranks_;
   int room = 0;
   for (const RankFacts& rank : facts) {
-    options.most_shards.push_back(static_cast<int>(rank.most_shards));
-    room += options.most_shards.back();
+    options.max_shards.push_back(static_cast<int>(rank.max_shards));
+    room += options.max_shards.back();
   }
   // An equal assignment is tried even where memory seems too small for them: it is only an estimate.
   for (std::size_t r = 0; r < facts.size(); ++r) {
-    options.most_shards[r] = std::max(options.most_shards[r], room < options.shards ? options.shards : counts_[r]);
+    options.max_shards[r] = std::max(options.max_shards[r], room < options.shards ? options.shards : counts_[r]);
   }
   balancer_ = std::make_unique<balance::Balancer>(std::move(options), counts_);
 }

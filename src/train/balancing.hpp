@@ -77,7 +77,7 @@ class Balancing {
 
  private:
   struct RankFacts {
-    double workers = 1, most_shards = 1, seconds_per_shard = 0;
+    double workers = 1, max_shards = 1, seconds_per_shard = 0;
   };
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;

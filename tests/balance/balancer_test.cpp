@@ -6,7 +6,7 @@ namespace lockstep::balance {
 namespace {
 
 BalancerOptions two_ranks(int shards) {
-  return {.shards = shards, .workers = {1, 1}, .most_shards = {shards, shards}};
+  return {.shards = shards, .workers = {1, 1}, .max_shards = {shards, shards}};
 }
 
 // A step of ranks with these seconds a shard.
@@ -76,7 +76,7 @@ TEST(Balancer, ShortStepsAreAddedUpToSamples) {
 
 TEST(Balancer, WorkersComputeInRounds) {
   // Ten shards on four workers are three rounds, eight are two: 8 + 2 takes 2 s of the fast rank's 1 s rounds.
-  Balancer balancer({.shards = 10, .workers = {4, 1}, .most_shards = {10, 10}}, {5, 5});
+  Balancer balancer({.shards = 10, .workers = {4, 1}, .max_shards = {10, 10}}, {5, 5});
   const auto decision = balancer.start(std::vector{1.0, 1.0}, 0.05, "a probe");
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{8, 2}));
@@ -84,14 +84,14 @@ TEST(Balancer, WorkersComputeInRounds) {
 }
 
 TEST(Balancer, MemoryLimitsAShare) {
-  Balancer balancer({.shards = 8, .workers = {1, 1}, .most_shards = {5, 8}}, {4, 4});
+  Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
   const auto decision = balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{5, 3}));
 }
 
 TEST(Balancer, StartsFromWhatIsKnown) {
-  Balancer balancer({.shards = 12, .workers = {1, 1, 1}, .most_shards = {12, 12, 12}}, {4, 4, 4});
+  Balancer balancer({.shards = 12, .workers = {1, 1, 1}, .max_shards = {12, 12, 12}}, {4, 4, 4});
   EXPECT_FALSE(balancer.start(std::vector{1.0, 1.05, 1.0}, 0.1, "a probe")) << "no gain";
   const auto decision = balancer.start(std::vector{1.0, 2.0, 0.0}, 0.1, "the checkpoint's record");
   ASSERT_TRUE(decision);
@@ -101,7 +101,7 @@ TEST(Balancer, StartsFromWhatIsKnown) {
 
 // Evaluation has shards of its own, so many that memory and the exchange do not matter.
 TEST(Balancer, SplitsOtherWorkByTheSameSpeeds) {
-  Balancer balancer({.shards = 8, .workers = {1, 1}, .most_shards = {5, 8}}, {4, 4});
+  Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{50, 50})) << "nothing is known yet";
   (void)balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{75, 25}));

@@ -41,7 +41,7 @@ void expect_valid(const LargeCase& c, const std::vector<int>& counts) {
   ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     ASSERT_GE(counts[r], 0);
-    ASSERT_LE(counts[r], c.ranks[r].most_shards);
+    ASSERT_LE(counts[r], c.ranks[r].max_shards);
   }
 }
 
@@ -70,10 +70,10 @@ TEST(LargeSplit, MostWithinIsThatOfATrialOfAllCounts) {
     const double limit =
         rank_seconds(rank, static_cast<int>(random() % 200), exchange) - (random() % 4 == 0 ? 0.05 : 0);
     int expected = -1;
-    for (int n = 0; n <= std::min(shards, rank.most_shards); ++n) {
+    for (int n = 0; n <= std::min(shards, rank.max_shards); ++n) {
       if (rank_seconds(rank, n, exchange) <= limit) expected = n;
     }
-    ASSERT_EQ(most_within(rank, shards, exchange, limit), expected) << "round " << round;
+    ASSERT_EQ(max_within(rank, shards, exchange, limit), expected) << "round " << round;
   }
 }
 
@@ -83,15 +83,14 @@ TEST(LargeSplit, FastestStepIsTheFirstTimeOfARankThatIsEnough) {
     const LargeCase c = any_case(random);
     std::vector<double> times;
     for (const RankCost& rank : c.ranks) {
-      for (int n = 0; n <= std::min(c.shards, rank.most_shards); ++n)
-        times.push_back(rank_seconds(rank, n, c.exchange));
+      for (int n = 0; n <= std::min(c.shards, rank.max_shards); ++n) times.push_back(rank_seconds(rank, n, c.exchange));
     }
     std::sort(times.begin(), times.end());
     const auto is_enough = [&](double limit) {
       int sum = 0;
       for (const RankCost& rank : c.ranks) {
         int most = -1;
-        for (int n = 0; n <= std::min(c.shards, rank.most_shards); ++n) {
+        for (int n = 0; n <= std::min(c.shards, rank.max_shards); ++n) {
           if (rank_seconds(rank, n, c.exchange) <= limit) most = n;
         }
         if (most < 0) return false;

@@ -10,7 +10,7 @@ namespace {
 
 // Moves that a scenario may take in all. A ramp is followed in steps; a flapping rank is answered until that is seen
 // to be of no use.
-int most_moves(const Scenario& scenario) {
+int max_moves(const Scenario& scenario) {
   if (scenario.name == "noise of 10 %") return 0;
   if (scenario.name.starts_with("noise")) return 10;  // in 2000 steps
   if (scenario.name.find("bit by bit") != std::string::npos) return 25;
@@ -22,19 +22,19 @@ int most_moves(const Scenario& scenario) {
 
 TEST(Simulator, StaysNearTheIntegerOptimumWithFewMoves) {
   for (const Scenario& scenario : standard_scenarios()) {
-    const Outcome outcome = simulate(scenario);
+    const SimulationResult outcome = simulate(scenario);
     const std::string what = scenario.name + ", " + std::to_string(scenario.ranks) + " ranks";
     const bool flaps = scenario.name.find("flaps") != std::string::npos;
     // Nobody can follow a rank that flaps; then the best split that never changes is what counts.
     EXPECT_LE(outcome.settled, 1.05 * (flaps ? outcome.best_static : 1)) << what;
-    EXPECT_LE(outcome.moves, most_moves(scenario)) << what;
+    EXPECT_LE(outcome.moves, max_moves(scenario)) << what;
   }
 }
 
 TEST(Simulator, ACalmRecordingMovesNothing) {
   std::vector<std::vector<double>> seconds;
   for (int step = 0; step < 100; ++step) seconds.push_back({0.1 + 0.001 * (step % 7), 0.1 + 0.001 * (step % 5)});
-  const Outcome outcome = simulate(recorded_scenario("calm", 16, seconds));
+  const SimulationResult outcome = simulate(recorded_scenario("calm", 16, seconds));
   EXPECT_EQ(outcome.moves, 0);
 }
 
@@ -44,7 +44,7 @@ TEST(Simulator, ARecordedSlowRankIsFollowed) {
   Scenario scenario = recorded_scenario("slow", 12, seconds);
   scenario.unsettled = {85};  // the moving median looks 15 steps ahead
   scenario.settling = 25;
-  const Outcome outcome = simulate(scenario);
+  const SimulationResult outcome = simulate(scenario);
   EXPECT_EQ(outcome.moves, 1);
   EXPECT_LE(outcome.settled, 1.01);
   EXPECT_GT(outcome.equal, 1.3);

@@ -38,14 +38,14 @@ Case random_case(std::mt19937& random) {
     c.ranks.push_back({.seconds_per_shard = 0.1 + static_cast<double>(random() % 1000) / 200,
                        .fixed_seconds = static_cast<double>(random() % 10) / 10,
                        .workers = 1 + static_cast<int>(random() % 3),
-                       .most_shards = most});
+                       .max_shards = most});
   }
   return c;
 }
 
 bool fits(const Case& c, const std::vector<int>& counts) {
   for (std::size_t r = 0; r < counts.size(); ++r) {
-    if (counts[r] > c.ranks[r].most_shards) return false;
+    if (counts[r] > c.ranks[r].max_shards) return false;
   }
   return true;
 }
@@ -62,7 +62,7 @@ double brute_force(const Case& c) {
 }  // namespace
 
 TEST(Cost, ShardsTakeRoundsOfWorkers) {
-  const RankCost rank{.seconds_per_shard = 2, .fixed_seconds = 0.5, .workers = 4, .most_shards = 99};
+  const RankCost rank{.seconds_per_shard = 2, .fixed_seconds = 0.5, .workers = 4, .max_shards = 99};
   EXPECT_EQ(rank_seconds(rank, 0, 0), 0.5);
   EXPECT_EQ(rank_seconds(rank, 1, 0), 2.5);
   EXPECT_EQ(rank_seconds(rank, 4, 0), 2.5);
@@ -70,7 +70,7 @@ TEST(Cost, ShardsTakeRoundsOfWorkers) {
 }
 
 TEST(Cost, PartialSumsAreThoseOfTheBinaryForm) {
-  const RankCost rank{.seconds_per_shard = 0, .fixed_seconds = 0, .workers = 1, .most_shards = 99};
+  const RankCost rank{.seconds_per_shard = 0, .fixed_seconds = 0, .workers = 1, .max_shards = 99};
   EXPECT_EQ(rank_seconds(rank, 0, 1), 1);
   EXPECT_EQ(rank_seconds(rank, 8, 1), 2);
   EXPECT_EQ(rank_seconds(rank, 7, 1), 4);
@@ -127,7 +127,7 @@ TEST(Split, StaysAsNearAsTheSlackAllows) {
 }
 
 TEST(Split, ASlowExchangePrefersWholeSubtrees) {
-  const std::vector<RankCost> ranks(2, {.seconds_per_shard = 1, .fixed_seconds = 0, .workers = 1, .most_shards = 16});
+  const std::vector<RankCost> ranks(2, {.seconds_per_shard = 1, .fixed_seconds = 0, .workers = 1, .max_shards = 16});
   std::vector<RankCost> uneven = ranks;
   uneven[1].seconds_per_shard = 1.3;
   EXPECT_EQ(best_split(uneven, 16, 0), (std::vector{9, 7}));

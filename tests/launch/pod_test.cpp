@@ -14,10 +14,10 @@
 #include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "launch/pod/last_message.hpp"
-#include "launch/pod/leader_watch.hpp"
+#include "launch/pod/pod.hpp"
 #include "launch/pod/preflight.hpp"
-#include "launch/pod/role.hpp"
 #include "launch/pod/ssh_files.hpp"
+#include "launch/pod/worker.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 

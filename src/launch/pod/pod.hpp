@@ -4,9 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "launch/hosts.hpp"
 #include "launch/pod/preflight.hpp"
 
 namespace lockstep::launch {
+
+enum class PodRole {
+  leader,  ///< the first host: runs the supervisor, and ranks like the others
+  worker,  ///< takes ranks
+};
+
+/// By the first label of `own_name`. Throws Error(configuration) for a host that is not in the list.
+[[nodiscard]] PodRole role_of(const Hosts& hosts, const std::string& own_name, const std::string& place);
 
 struct PodOptions {
   std::string hostfile = "/etc/lockstep/hosts";
