@@ -49,6 +49,11 @@ enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<BalanceMode>{"auto", "equal", "weights", "prometheus"};
 
+/// Which activations are made again in backward instead of kept: none, those of cheap layers, or all within blocks.
+enum class Recompute : std::uint8_t { never, cheap, blocks };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "cheap", "blocks"};
+
 /// What ranks divide among them.
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 template <>

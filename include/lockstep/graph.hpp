@@ -51,7 +51,8 @@ struct Value {
 };
 
 struct Node {
-  std::string name;  ///< unique; random streams are keyed by its hash
+  std::string name;   ///< unique; random streams are keyed by its hash
+  std::string block;  ///< a piece of the model that is recomputed, or placed, as a whole; empty: of none
   const OpDef* op = nullptr;
   Attributes attributes;
   std::vector<ValueId> inputs;      ///< data inputs

@@ -29,6 +29,9 @@ class GraphBuilder {
   std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                         const std::string& name);
 
+  /// Nodes that are added from now on belong to this block (Node::block); empty: to none.
+  void begin_block(const std::string& name) { block_ = name; }
+
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
   [[nodiscard]] std::int64_t batch() const { return batch_; }
   [[nodiscard]] const OpRegistry& ops() const { return ops_; }
@@ -43,6 +46,7 @@ class GraphBuilder {
   const OpRegistry& ops_;
   std::int64_t batch_;
   Graph graph_;
+  std::string block_;
   std::map<std::string, int> counts_;          // nodes made so far, by op
   std::map<std::string, ValueId> parameters_;  // by name
   std::map<std::string, std::int32_t> nodes_;  // by name

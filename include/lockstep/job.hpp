@@ -30,6 +30,7 @@ struct LayerOptions {
   Attributes attributes;
   std::string name;                 ///< empty: "<op><n>", n counting that op from 1
   std::vector<std::string> inputs;  ///< empty: the previous layer; "previous" is a word for it
+  std::string block;                ///< Node::block
   Place place;
 };
 
@@ -180,9 +181,9 @@ struct Job {
   LossScaleOptions loss_scale;
   DeviceChoice device = DeviceChoice::automatic;
   std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
-  bool recompute = false;             ///< cheap activations are made again in backward instead of kept
-  bool cuda_graphs = true;            ///< device: cuda: kernels are launched in graphs
-  int threads = 0;                    ///< 0: auto
+  Recompute recompute = Recompute::never;
+  bool cuda_graphs = true;  ///< device: cuda: kernels are launched in graphs
+  int threads = 0;          ///< 0: auto
   Exactness exact = Exactness::required;
   BalanceOptions balance;
   ParallelOptions parallel;

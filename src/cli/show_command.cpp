@@ -11,6 +11,7 @@
 #include "cli/job_argument.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/kernel_set.hpp"
+#include "graph/blocks.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 #include "train/job_graph.hpp"
@@ -54,21 +55,25 @@ std::string mebibytes(std::int64_t bytes) {
 
 /// What a worker of the CPU needs for a shard's activations, by what saves some of it.
 void print_memory(const Graph& graph) {
-  const auto bytes = [&](Mode mode, bool in_place, bool recompute) {
+  const auto bytes = [&](Mode mode, bool in_place, Recompute recompute) {
     const exec::CpuDevice device;
     const exec::KernelSet kernels(graph, mode, device);
-    CompileOptions options{.in_place = in_place};
-    if (recompute) options.can_recompute = [&](std::int32_t node) { return kernels.at(node)->can_recompute(); };
+    CompileOptions options{.in_place = in_place, .recompute_blocks = recompute == Recompute::blocks};
+    if (recompute != Recompute::never)
+      options.can_recompute = [&](std::int32_t node) { return kernels.at(node)->can_recompute(); };
     return compile(
                graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options)
         .arena_bytes;
   };
   const auto row = [](const char* what, std::int64_t size) { fmt::print("  {:<38} {:>10}\n", what, mebibytes(size)); };
   fmt::print("memory of a shard's activations on the CPU\n");
-  row("training, without sharing memory", bytes(Mode::training, false, false));
-  row("training", bytes(Mode::training, true, false));
-  row("training, recompute: true", bytes(Mode::training, true, true));
-  row("evaluation", bytes(Mode::inference, true, false));
+  row("training, without sharing memory", bytes(Mode::training, false, Recompute::never));
+  row("training", bytes(Mode::training, true, Recompute::never));
+  row("training, recompute: cheap", bytes(Mode::training, true, Recompute::cheap));
+  if (!Blocks(graph).all().empty()) {
+    row("training, recompute: blocks", bytes(Mode::training, true, Recompute::blocks));
+  }
+  row("evaluation", bytes(Mode::inference, true, Recompute::never));
   fmt::print("\n");
 }
 

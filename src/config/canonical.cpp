@@ -54,6 +54,9 @@ Json what_counts(const Json& whole) {
     job.erase(key);
   }
   for (const auto* key : {"test", "cache", "bad_samples", "threads", "depth"}) job["data"].erase(key);
+  if (job["model"].contains("layers")) {
+    for (auto& layer : job["model"]["layers"]) layer.erase("block");
+  }
   job["exact"] = job["exact"] != "never";
   if (!job.contains("early_stop")) {
     job.erase("evaluate");

@@ -105,9 +105,10 @@ void add_execution(Section<Job>& section) {
           "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),
           "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
           "CUDA_VISIBLE_DEVICES leaves; empty: all")
-      .field("recompute", &Job::recompute, boolean(),
-             "activations that are cheap to make again (those of norms) are made a second time in backward instead of "
-             "kept: less memory for the same result, a little slower")
+      .field("recompute", &Job::recompute, choice<Recompute>(),
+             "which activations are made a second time in backward instead of kept, for less memory and the same "
+             "result: cheap, those of norms; blocks, all that is made within the model's blocks, of which only the "
+             "inputs are kept (activation checkpointing)")
       .field(
           "cuda_graphs", &Job::cuda_graphs, boolean(),
           "with device: cuda, whether a GPU is given a shard's kernels in graphs, a bucket at a time, instead of one "

@@ -49,6 +49,9 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
   }
   return section.field("name", &LayerOptions::name, text(), "for `inputs` and for the names of parameters")
       .field("inputs", &LayerOptions::inputs, names(), kInputsDoc)
+      .field("block", &LayerOptions::block, text(),
+             "the piece of the model that the layer belongs to; neighbours with one name are one piece, which "
+             "`recompute: blocks` makes again as a whole")
       .placed(&LayerOptions::place)
       .called("a layer such as relu or {linear: {features: 10}}")
       .check({}, [joins](const LayerOptions& layer, const Scope& scope) {

@@ -16,6 +16,8 @@ struct Renamed {
 constexpr std::array kRenamed{
     Renamed{"deviation", "", "std"},
     Renamed{"bad_samples", "leave_out", "skip"},
+    Renamed{"recompute", "false", "never"},
+    Renamed{"recompute", "true", "cheap"},
 };
 
 std::string name_now(std::string_view key, std::string_view value) {
@@ -44,7 +46,8 @@ Json renew(const Json& old) {
       continue;
     }
     const std::string name = new_key(key);
-    const std::string value = inner.is_string() ? new_value(key, inner.get<std::string>()) : "";
+    const std::string old_value = inner.is_string() ? inner.get<std::string>() : inner.is_boolean() ? inner.dump() : "";
+    const std::string value = new_value(key, old_value);
     now[name.empty() ? key : name] = value.empty() ? renew(inner) : Json(value);
   }
   return now;

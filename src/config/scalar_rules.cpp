@@ -78,14 +78,15 @@ class ChoiceRule : public Rule {
       : names_(names), offered_(std::move(offered)), advice_(std::move(advice)) {}
 
   void read(const Cursor& at, void* into) const override {
+    if (at.node().is(YamlNode::Kind::scalar)) {
+      const std::string now = new_value(at.path(), at.node().text);
+      if (!now.empty()) return at.expected(expected(), fmt::format(", the old name of '{}'", now));
+    }
     const auto found = read_text(at, expected());
     if (!found) return;
     const auto name = std::find(names_.begin(), names_.end(), *found);
     if (std::find(offered_.begin(), offered_.end(), *found) == offered_.end()) {
-      if (name != names_.end()) return at.expected(expected(), "; " + advice_);
-      const std::string now = new_value(at.path(), *found);
-      return at.expected(expected(),
-                         now.empty() ? did_you_mean(*found, offered_) : fmt::format(", the old name of '{}'", now));
+      return at.expected(expected(), name != names_.end() ? "; " + advice_ : did_you_mean(*found, offered_));
     }
     *static_cast<std::uint8_t*>(into) = static_cast<std::uint8_t>(name - names_.begin());
   }

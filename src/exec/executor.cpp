@@ -50,8 +50,9 @@ Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPo
     kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms);
   }
   const KernelSet& first = kernels_.front();
-  CompileOptions compiled{.in_place = options.lowered};
-  if (options.recompute) compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
+  CompileOptions compiled{.in_place = options.lowered, .recompute_blocks = options.recompute == Recompute::blocks};
+  if (options.recompute != Recompute::never)
+    compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
   program_ = compile(
       graph_, mode, [&](std::int32_t node) { return first.workspace_bytes(node); }, compiled);
   algorithms_ = first.algorithms();

@@ -19,6 +19,7 @@
 #include "exec/parameters.hpp"
 #include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
+#include "lockstep/choices.hpp"
 
 namespace lockstep::exec {
 
@@ -54,7 +55,7 @@ struct EvaluatedShard {
 
 struct ExecutorOptions {
   bool lowered = true;
-  bool recompute = false;                    ///< activations that are cheap to make again are not kept for backward
+  Recompute recompute = Recompute::never;
   std::vector<std::string> algorithms = {};  ///< of KernelSet
 };
 

@@ -82,6 +82,7 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
   const OpDef& definition = ops_.at(op);
   Node node;
   node.name = unique_name(op, name);
+  node.block = block_;
   node.op = &definition;
   node.inputs = inputs;
   try {

@@ -2,10 +2,15 @@
 //
 // Tensors are in single-assignment form until the plan: the gradient of a value that is used n times is summed
 // pairwise into fresh tensors, in reverse graph order. Views and `passes_gradient` ops only rename tensors.
+//
+// With recompute_blocks, what only a block's own nodes read has two tensors: one while forward runs, and one from the
+// block's second forward, right before its first backward instruction, on. So only the inputs of blocks live in between
+// (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "graph/blocks.hpp"
 #include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
 #include "graph/precision.hpp"
@@ -25,7 +30,8 @@ class Compiler {
         producer_(graph.values.size(), -1),
         place_(graph.values.size()),
         saved_(graph.nodes.size()),
-        gradient_(graph.values.size()) {
+        gradient_(graph.values.size()),
+        blocks_(mode == Mode::training && options.recompute_blocks ? Blocks(graph) : Blocks()) {
     program_.mode = mode;
     index_roles();
   }
@@ -105,13 +111,68 @@ class Compiler {
     for (const auto& spec : node.saved) saved_[static_cast<std::size_t>(index)].push_back(new_tensor(spec.bytes()));
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     if (program_.mode == Mode::training) {
-      if (can_be_recomputed(node, index)) producer_[static_cast<std::size_t>(node.outputs[0])] = index;
+      if (can_be_recomputed(node, index) && blocks_.of(index) == nullptr)
+        producer_[static_cast<std::size_t>(node.outputs[0])] = index;
       for (const ValueId id : node.states) {
         instruction.statistics.push_back(
             new_slot(Slot::Kind::statistic, place_at(id).index, graph_.at(id).spec.elements()));
       }
     }
     emit(std::move(instruction));
+  }
+
+  // The forward of a block once more. Values that others read, too, are still there; of the rest, what its backward
+  // reads is made. Statistics were counted the first time.
+  void recompute_block(const Block& block) {
+    const std::vector<bool> again = nodes_to_recompute(block);
+    for (std::int32_t n = block.first; n < block.end; ++n) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      if (node.op->view) {
+        if (!blocks_.is_read_outside(node.outputs[0])) place_at(node.outputs[0]) = place_at(node.inputs[0]);
+        continue;
+      }
+      if (!again[static_cast<std::size_t>(n - block.first)]) continue;
+      Instruction instruction;
+      instruction.kind = Instruction::Kind::forward;
+      instruction.node = n;
+      instruction.inputs = places(node.inputs);
+      instruction.parameters = parameter_places(node);
+      instruction.states = places(node.states);
+      for (const ValueId id : node.outputs) {
+        const Location made = new_tensor(graph_.at(id).spec.bytes());
+        instruction.outputs.push_back(made);
+        if (!blocks_.is_read_outside(id)) place_at(id) = made;
+      }
+      auto& saved = saved_[static_cast<std::size_t>(n)];
+      saved.clear();
+      for (const auto& spec : node.saved) saved.push_back(new_tensor(spec.bytes()));
+      instruction.saved = saved;
+      for (const ValueId id : node.states) instruction.statistics.push_back(new_tensor(graph_.at(id).spec.bytes()));
+      emit(std::move(instruction));
+    }
+  }
+
+  // Those of a block that make something that its backward reads, or that such a node reads.
+  [[nodiscard]] std::vector<bool> nodes_to_recompute(const Block& block) const {
+    std::vector<bool> read(graph_.values.size()), again(static_cast<std::size_t>(block.end - block.first));
+    const auto reads = [&](const std::vector<ValueId>& ids) {
+      for (const ValueId id : ids) read[static_cast<std::size_t>(id)] = true;
+    };
+    for (std::int32_t n = block.end - 1; n >= block.first; --n) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      if (node.op->backward_reads.inputs) reads(node.inputs);
+      if (node.op->backward_reads.outputs || node.epilogue != nullptr) reads(node.outputs);
+    }
+    for (std::int32_t n = block.end - 1; n >= block.first; --n) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+        return read[static_cast<std::size_t>(id)] && !blocks_.is_read_outside(id);
+      });
+      if (!makes && node.saved.empty()) continue;
+      again[static_cast<std::size_t>(n - block.first)] = true;
+      reads(node.inputs);
+    }
+    return again;
   }
 
   // Its inputs are kept in any case, for its own backward.
@@ -192,6 +253,10 @@ class Compiler {
       }
       return;
     }
+    if (const Block* const block = blocks_.of(index); block != nullptr && block != recomputed_) {
+      recompute_block(*block);
+      recomputed_ = block;
+    }
     Instruction instruction;
     instruction.kind = Instruction::Kind::backward;
     instruction.node = index;
@@ -254,8 +319,8 @@ class Compiler {
 
   template <class Visit>
   void visit(Instruction& instruction, Visit use) {
-    for (auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved, &instruction.output_gradients,
-                       &instruction.input_gradients}) {
+    for (auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved, &instruction.statistics,
+                       &instruction.output_gradients, &instruction.input_gradients}) {
       for (Location& location : *list) use(location);
     }
     use(instruction.workspace);
@@ -315,6 +380,8 @@ class Compiler {
   std::vector<std::vector<Location>> saved_;  // by node
   std::vector<Location> gradient_;            // by value
   std::vector<bool> needed_;                  // by value
+  Blocks blocks_;                             // that are recomputed
+  const Block* recomputed_ = nullptr;         // the last one
 };
 
 }  // namespace

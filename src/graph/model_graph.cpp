@@ -37,6 +37,7 @@ class LayerList {
     std::vector<ValueId> inputs;
     if (layer.inputs.empty()) inputs.push_back(previous(layer));
     for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
+    builder_.begin_block(layer.block);
     try {
       previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
     } catch (const Error& error) {
@@ -83,6 +84,7 @@ ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const Mode
   }
   LayerList list(builder, context);
   for (const auto& layer : model.layers) list.add(layer);
+  builder.begin_block("");
   return list.result();
 }
 

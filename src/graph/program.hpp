@@ -72,6 +72,8 @@ struct CompileOptions {
   /// Nodes whose kernel makes output 0 again before backward first reads it, instead of keeping it since forward;
   /// empty: none.
   std::function<bool(std::int32_t node)> can_recompute = {};
+  /// Of a block (Node::block) only what other nodes read is kept: before its backward, its forward runs a second time.
+  bool recompute_blocks = false;
 };
 
 [[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "config/config.hpp"
+#include "graph/blocks.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/precision.hpp"
 
@@ -32,6 +33,14 @@ void require_batch_statistics(const Graph& graph, const JobFile& job) {
   }
 }
 
+void require_blocks(const Graph& graph, const JobFile& job) {
+  if (job.recompute != Recompute::blocks || !Blocks(graph).all().empty()) return;
+  throw config::Problems(
+      {{job.place_of("job.recompute"),
+        "expected a model with blocks, found none in this one; give layers that are to be made again together a "
+        "`block: NAME`, or set recompute to cheap or never"}});
+}
+
 }  // namespace
 
 DType precision_of(const Job& job) {
@@ -48,6 +57,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .batch = job.batch_size / job.shards},
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
+  require_blocks(graph, job);
   return graph;
 }
 

@@ -141,7 +141,12 @@ class Training(Place):
 
     def test_recomputation_changes_no_bit(self):
         words = ("steps=4", "evaluate=never", "data.train.digits.count=400")
-        self.assertEqual(self.hash(*words, "device=cuda", "recompute=true", "--ranks", "2", module=CHECKED),
+        self.assertEqual(self.hash(*words, "device=cuda", "recompute=cheap", "--ranks", "2", module=CHECKED),
+                         self.hash(*words))
+
+    def test_recomputation_of_blocks_changes_no_bit(self):
+        words = ("model.resnet=20", "steps=2", "evaluate=never", "data.train.digits.count=400")
+        self.assertEqual(self.hash(*words, "device=cuda", "recompute=blocks", "--ranks", "2", module=CHECKED),
                          self.hash(*words))
 
     def test_a_relu_in_a_convolution(self):

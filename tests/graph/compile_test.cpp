@@ -196,6 +196,44 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
             0);
 }
 
+// scale -> [curve, norm, curve] -> [curve, norm, curve] -> loss: of each block only the input is kept.
+TEST(Compile, BlocksAreRecomputedRightBeforeTheirBackward) {
+  OpRegistry ops = compiled_toys();
+  for (const char* name : {"norm", "curve"}) {
+    OpDef op = compiled_toy(name, 1, true);
+    op.backward_reads = {.inputs = true, .outputs = false};
+    ops.add(op);
+  }
+  GraphBuilder b(ops, 16);
+  ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
+  for (const char* block : {"first", "second"}) {
+    b.begin_block(block);
+    x = b.apply("curve", {b.apply("norm", {b.apply("curve", {x})})});
+  }
+  b.begin_block("");
+  b.graph().output = x;
+  b.graph().loss = b.add_node("loss", {x, b.input("y", {DType::f32, {64}})}, {}, "loss");
+  const Program kept = compile(b.graph(), Mode::training, none);
+  const Program recomputed = compile(b.graph(), Mode::training, none, {.recompute_blocks = true});
+  EXPECT_LT(recomputed.arena_bytes, kept.arena_bytes);
+  EXPECT_EQ(recomputed.slots.size(), kept.slots.size());
+  std::vector<std::string> order;
+  for (const Instruction& instruction : recomputed.instructions) {
+    const Node& node = b.graph().nodes.at(static_cast<std::size_t>(std::max(instruction.node, 0)));
+    const bool forward = instruction.kind == Instruction::Kind::forward;
+    order.push_back((forward ? "" : "d ") + node.name);
+  }
+  // The last of a block is made once: its backward reads what it reads, not what it makes.
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"scale1", "curve1", "norm1",    "curve2",  "curve3",   "norm2",   "curve4",
+                                      "loss",   "d loss", "curve3",   "norm2",   "d curve4", "d norm2", "d curve3",
+                                      "curve1", "norm1",  "d curve2", "d norm1", "d curve1", "d scale1"}));
+  for (const Instruction& instruction : recomputed.instructions) {
+    for (const Location& place : instruction.statistics) EXPECT_NE(place.space, Space::none);
+  }
+  EXPECT_EQ(compile(b.graph(), Mode::inference, none, {.recompute_blocks = true}).instructions.size(), 8U);
+}
+
 TEST(Builder, NamesWhatIsWrong) {
   const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);

@@ -106,7 +106,9 @@ def run_cases():
     frozen = {"layers": NORMED, "freeze": ["conv1.*", "batch_norm1.bias"]}
     yield Case("frozen layers", job(frozen, optimizer={"sgd": {"momentum": 0.9, "weight_decay": 0.1}}),
                [{"model.freeze": ["conv1.*"]}])
-    yield Case("recomputation", job(NORMED, recompute=True))
+    yield Case("recomputation", job(NORMED, recompute="cheap"))
+    block = [{**(layer if isinstance(layer, dict) else {layer: {}}), "block": "most"} for layer in NORMED[:-1]]
+    yield Case("recomputation of a block", job([*block, NORMED[-1]], recompute="blocks"))
     yield Case("eight shards of two samples", job(MLP, shards=8))
     yield Case("a batch of everything", job(MLP, batch_size=32, shards=4, steps=3))
     for name, normalize in (("auto", "auto"),

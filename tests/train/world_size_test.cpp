@@ -23,13 +23,13 @@ job:
       - {conv: {filters: 8, kernel: 3, bias: false}, name: stem}
       - batch_norm
       - {relu: {}, name: start}
-      - {conv: {filters: 8, kernel: 3, bias: false}}
-      - batch_norm
-      - {add: {inputs: [previous, start]}}
-      - relu
-      - {max_pool: {kernel: 2}}
-      - flatten
-      - {dropout: 0.2}
+      - {conv: {filters: 8, kernel: 3, bias: false}, block: residual}
+      - {batch_norm: {}, block: residual}
+      - {add: {inputs: [previous, start]}, block: residual}
+      - {relu: {}, block: residual}
+      - {max_pool: {kernel: 2}, block: head}
+      - {flatten: {}, block: head}
+      - {dropout: 0.2, block: head}
       - {linear: {features: 10}}
   data:
     train: {digits: {count: 160}}
@@ -97,9 +97,17 @@ TEST(WorldSize, RanksThreadsAndLoweringChangeNoBit) {
 TEST(WorldSize, RecomputationChangesNoBit) {
   for (const char* precision : {"precision=fp32", "precision=bf16"}) {
     const WorldOutcome kept = run_world(1, {precision});
-    for (const int ranks : {1, 3})
-      EXPECT_EQ(run_world(ranks, {precision, "recompute=true"}), kept) << ranks << precision;
+    for (const char* recompute : {"recompute=cheap", "recompute=blocks"}) {
+      for (const int ranks : {1, 3}) {
+        EXPECT_EQ(run_world(ranks, {precision, recompute}), kept) << ranks << precision << recompute;
+      }
+    }
   }
+}
+
+TEST(WorldSize, NorDoesThatOfAModelsOwnBlocks) {
+  const WorldOutcome kept = run_world(1, {"model.resnet=20", "steps=2"});
+  EXPECT_EQ(run_world(2, {"model.resnet=20", "steps=2", "recompute=blocks"}), kept);
 }
 
 TEST(WorldSize, NorDoTheyInMixedPrecision) {

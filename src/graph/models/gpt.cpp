@@ -51,6 +51,7 @@ class Gpt {
 
  private:
   ValueId block(ValueId x, const std::string& name) {
+    b_.begin_block(name);
     ValueId y = linear(norm(x, name + ".norm1"), 3 * size_.width, 0.02, name + ".qkv");
     y = b_.apply("attention", {y}, Attributes({{"heads", size_.heads}, {"causal", true}}), name + ".attention");
     y = drop(linear(y, size_.width, residual_stddev_, name + ".projection"), name + ".projection");
@@ -58,7 +59,9 @@ class Gpt {
     y = linear(norm(x, name + ".norm2"), 4 * size_.width, 0.02, name + ".expand");
     y = b_.apply("gelu", {y}, {}, name + ".gelu");
     y = drop(linear(y, size_.width, residual_stddev_, name + ".contract"), name + ".contract");
-    return b_.apply("add", {x, y}, {}, name + ".add2");
+    x = b_.apply("add", {x, y}, {}, name + ".add2");
+    b_.begin_block("");
+    return x;
   }
   ValueId linear(ValueId x, std::int64_t features, double stddev, const std::string& name) {
     return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", bias_}, {"std", stddev}}), name);

@@ -58,6 +58,7 @@ class ResNet {
   }
 
   ValueId block(ValueId x, std::int64_t width, std::int64_t stride, bool bottleneck, const std::string& name) {
+    b_.begin_block(name);
     const std::int64_t out = bottleneck ? 4 * width : width;
     ValueId y = x;
     if (bottleneck) {
@@ -70,7 +71,9 @@ class ResNet {
     }
     ValueId shortcut = x;
     if (stride != 1 || b_.spec(x).shape.back() != out) shortcut = conv_norm(x, out, 1, stride, name + ".shortcut");
-    return relu(b_.apply("add", {y, shortcut}, {}, name + ".add"), name);
+    y = relu(b_.apply("add", {y, shortcut}, {}, name + ".add"), name);
+    b_.begin_block("");
+    return y;
   }
 
  private:

@@ -1,0 +1,32 @@
+// The blocks of a graph (Node::block): pieces of a model that are recomputed, or placed on a device, as a whole.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/graph.hpp"
+
+namespace lockstep {
+
+/// Nodes first ... end - 1, all of one name.
+struct Block {
+  std::int32_t first = 0, end = 0;
+};
+
+class Blocks {
+ public:
+  Blocks() = default;
+  explicit Blocks(const Graph& graph);
+  [[nodiscard]] const std::vector<Block>& all() const { return blocks_; }
+  /// That a node belongs to; null: none.
+  [[nodiscard]] const Block* of(std::int32_t node) const;
+  /// Whether a node of another block, or of none, reads it, or it is the graph's output.
+  [[nodiscard]] bool is_read_outside(ValueId id) const { return read_outside_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::vector<Block> blocks_;
+  std::vector<std::int32_t> block_of_;  ///< by node; -1: none
+  std::vector<bool> read_outside_;      ///< by value
+};
+
+}  // namespace lockstep
