@@ -95,6 +95,10 @@ void* ShardRunner::pointer(const Location& location, const ShardOperands& operan
       return const_cast<float*>(operands.model.states[index]);
     case Space::slot:
       return operands.slots[index].data;
+    case Space::received:
+      return const_cast<void*>(operands.received[index]);
+    case Space::arrived:
+      return const_cast<void*>(operands.arrived[index]);
   }
   return nullptr;
 }

@@ -29,6 +29,7 @@ struct ShardOperands {
   const StepContext* context = nullptr;
   std::uint64_t step = 0;             ///< context->step, for errors
   const float* loss_scale = nullptr;  ///< what the gradients that the loss makes are multiplied by; null: nothing
+  std::span<const void*const> received = {}, arrived = {};  ///< of a part, per PartBoundary::received and arrivals
 };
 
 class ShardRunner {
@@ -51,6 +52,10 @@ class ShardRunner {
   [[nodiscard]] const KernelSet& kernels() const { return kernels_; }
   /// A result of the last shard, in memory of the device; null where the program has none.
   [[nodiscard]] const float* result(const Location& location) const;
+  /// Where something is that a part sends (Program::sent, received_gradients).
+  [[nodiscard]] const void* at(const Location& location, const ShardOperands& operands) const {
+    return pointer(location, operands);
+  }
   /// For errors: "conv 'stem'".
   [[nodiscard]] const std::string& label(std::size_t instruction) const;
 

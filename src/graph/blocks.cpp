@@ -4,7 +4,8 @@
 
 namespace lockstep {
 
-Blocks::Blocks(const Graph& graph) : block_of_(graph.nodes.size(), -1), read_outside_(graph.values.size()) {
+Blocks::Blocks(const Graph& graph, const std::vector<ValueId>& sent)
+    : block_of_(graph.nodes.size(), -1), read_outside_(graph.values.size()) {
   const std::string* name = nullptr;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const std::string& here = graph.nodes[n].block;
@@ -16,6 +17,8 @@ Blocks::Blocks(const Graph& graph) : block_of_(graph.nodes.size(), -1), read_out
     }
     name = here.empty() ? nullptr : &here;
   }
+  if (graph.output >= 0) read_outside_[static_cast<std::size_t>(graph.output)] = true;
+  for (const ValueId id : sent) read_outside_[static_cast<std::size_t>(id)] = true;
   // A view is no tensor of its own: who reads it reads what it is a view of.
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
@@ -26,7 +29,6 @@ Blocks::Blocks(const Graph& graph) : block_of_(graph.nodes.size(), -1), read_out
       if (elsewhere || through_view) read_outside_[static_cast<std::size_t>(id)] = true;
     }
   }
-  if (graph.output >= 0) read_outside_[static_cast<std::size_t>(graph.output)] = true;
 }
 
 const Block* Blocks::of(std::int32_t node) const {

@@ -16,7 +16,8 @@ struct Block {
 class Blocks {
  public:
   Blocks() = default;
-  explicit Blocks(const Graph& graph);
+  /// `sent`: values that other parts read, too.
+  explicit Blocks(const Graph& graph, const std::vector<ValueId>& sent = {});
   [[nodiscard]] const std::vector<Block>& all() const { return blocks_; }
   /// That a node belongs to; null: none.
   [[nodiscard]] const Block* of(std::int32_t node) const;

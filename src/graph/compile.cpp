@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "graph/blocks.hpp"
+#include "graph/gradient_flow.hpp"
 #include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
 #include "graph/precision.hpp"
@@ -20,6 +21,10 @@
 namespace lockstep {
 
 namespace {
+
+std::vector<ValueId> sent_by(const CompileOptions& options) {
+  return options.boundary == nullptr ? std::vector<ValueId>() : options.boundary->sent;
+}
 
 class Compiler {
  public:
@@ -31,16 +36,23 @@ class Compiler {
         place_(graph.values.size()),
         saved_(graph.nodes.size()),
         gradient_(graph.values.size()),
-        blocks_(mode == Mode::training && options.recompute_blocks ? Blocks(graph) : Blocks()) {
+        flow_(options.boundary != nullptr ? options.boundary->flow : gradient_flow(graph)),
+        blocks_(mode == Mode::training && options.recompute_blocks ? Blocks(graph, sent_by(options)) : Blocks()) {
     program_.mode = mode;
     index_roles();
   }
 
   Program run() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) forward(static_cast<std::int32_t>(n));
+    program_.forward_end = static_cast<std::int32_t>(program_.instructions.size());
+    if (options_.boundary != nullptr) program_.sent = places(options_.boundary->sent);
     if (program_.mode == Mode::training) {
-      find_needed();
-      for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) backward(n);
+      for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
+        add_arrivals(n);
+        backward(n);
+      }
+      add_arrivals(-1);
+      send_gradients();
     }
     find_results();
     assign_offsets();
@@ -61,6 +73,15 @@ class Compiler {
     fill(graph_.inputs, Space::input);
     fill(graph_.parameters, Space::parameter);
     fill(graph_.states, Space::state);
+    if (options_.boundary == nullptr) return;
+    const auto& received = options_.boundary->received;
+    program_.received_gradients.resize(received.size());
+    received_.assign(graph_.values.size(), -1);
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      const auto entry = static_cast<std::int64_t>(i);
+      place_at(received[i].value) = {Space::received, entry};
+      received_[static_cast<std::size_t>(received[i].value)] = static_cast<std::int32_t>(entry);
+    }
   }
 
   Location& place_at(ValueId id) { return place_[static_cast<std::size_t>(id)]; }
@@ -204,27 +225,39 @@ class Compiler {
     return list;
   }
 
-  // A value needs a gradient when a trained parameter stands before it.
-  void find_needed() {
-    needed_.assign(graph_.values.size(), false);
-    for (const ValueId id : graph_.parameters) needed_[static_cast<std::size_t>(id)] = !graph_.at(id).frozen;
-    for (const Node& node : graph_.nodes) {
-      if (!node.op->differentiable || node.op->kind == OpKind::metric) continue;
-      const auto wanted = [&](ValueId id) { return needs(id); };
-      const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), wanted) ||
-                       std::any_of(node.parameters.begin(), node.parameters.end(), wanted);
-      for (const ValueId id : node.outputs) needed_[static_cast<std::size_t>(id)] = any;
+  [[nodiscard]] bool needs(ValueId id) const { return flow_.wanted[static_cast<std::size_t>(id)]; }
+
+  // Gradients of other parts that are added right before what the backward of `node` makes.
+  void add_arrivals(std::int32_t node) {
+    if (options_.boundary == nullptr) return;
+    const auto& arrivals = options_.boundary->arrivals;
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      if (arrivals[i].before != node + 1) continue;
+      add_to_gradient(arrivals[i].value, {Space::arrived, static_cast<std::int64_t>(i)});
     }
   }
-  [[nodiscard]] bool needs(ValueId id) const { return needed_[static_cast<std::size_t>(id)]; }
 
-  static bool is_constant(const Node& node, std::size_t input) {
-    const auto& list = node.op->constant_inputs;
-    return std::find(list.begin(), list.end(), static_cast<int>(input)) != list.end();
+  // Adds what the backward of `node` makes, or leaves it as a term of its own for the part that made the value.
+  void contribute(std::int32_t node, ValueId id, Location contribution) {
+    const std::int32_t entry = received_.empty() ? -1 : received_[static_cast<std::size_t>(id)];
+    if (entry >= 0 && node < options_.boundary->received[static_cast<std::size_t>(entry)].sum_from) {
+      program_.received_gradients[static_cast<std::size_t>(entry)].push_back(contribution);
+    } else {
+      add_to_gradient(id, contribution);
+    }
+  }
+
+  // The sum of uses comes first.
+  void send_gradients() {
+    for (std::size_t i = 0; i < program_.received_gradients.size(); ++i) {
+      const Location& sum = gradient_at(options_.boundary->received[i].value);
+      auto& terms = program_.received_gradients[i];
+      if (sum.space != Space::none) terms.insert(terms.begin(), sum);
+    }
   }
 
   // Adds `contribution` to the gradient of `id`; the first one only names it.
-  void contribute(ValueId id, Location contribution) {
+  void add_to_gradient(ValueId id, Location contribution) {
     Location& gradient = gradient_at(id);
     if (gradient.space == Space::none) {
       gradient = contribution;
@@ -242,14 +275,12 @@ class Compiler {
 
   void backward(std::int32_t index) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    if (!flow_.backward[static_cast<std::size_t>(index)]) return;
     const bool is_loss = index == graph_.loss;
-    if (node.op->kind == OpKind::metric || (node.op->kind == OpKind::loss && !is_loss)) return;
-    if (!needs(node.outputs[0])) return;
     const Location gradient = is_loss ? Location{} : gradient_at(node.outputs[0]);
-    if (!is_loss && gradient.space == Space::none) return;  // nothing downstream reaches the loss
     if (node.op->view || (node.op->passes_gradient && node.epilogue == nullptr)) {
       for (const ValueId id : node.inputs) {
-        if (needs(id)) contribute(id, gradient);
+        if (needs(id)) contribute(index, id, gradient);
       }
       return;
     }
@@ -262,17 +293,18 @@ class Compiler {
     instruction.node = index;
     if (!is_loss) instruction.output_gradients = {gradient};
     bind_forward_tensors(node, index, instruction);
-    const auto contributions = make_input_gradients(node, instruction);
+    const auto contributions = make_input_gradients(node, index, instruction);
     for (const ValueId id : node.parameters) {
       instruction.parameter_gradients.push_back(
           needs(id) ? new_slot(Slot::Kind::gradient, place_at(id).index, graph_.at(id).spec.elements()) : Location{});
     }
     emit(std::move(instruction));
-    for (const auto& [id, place] : contributions) contribute(id, place);
+    for (const auto& [id, place] : contributions) contribute(index, id, place);
   }
 
   // Which value gets which gradient.
-  std::vector<std::pair<ValueId, Location>> make_input_gradients(const Node& node, Instruction& instruction) {
+  std::vector<std::pair<ValueId, Location>> make_input_gradients(const Node& node, std::int32_t index,
+                                                                 Instruction& instruction) {
     std::vector<std::pair<ValueId, Location>> contributions;
     if (node.op->passes_gradient) {  // past the epilogue, one for all
       const Location place = new_tensor(graph_.at(node.inputs[0]).spec.bytes());
@@ -285,7 +317,7 @@ class Compiler {
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       Location place;
-      if (needs(node.inputs[i]) && !is_constant(node, i)) {
+      if (adds_gradient(graph_, flow_, index, i)) {
         place = new_tensor(graph_.at(node.inputs[i]).spec.bytes());
         contributions.emplace_back(node.inputs[i], place);
       }
@@ -338,12 +370,16 @@ class Compiler {
       visit(program_.instructions[static_cast<std::size_t>(i)], [&](const Location& location) { mark(location, i); });
     }
     for_results([&](const Location& location) { mark(location, end); });
+    for (const Location& location : program_.sent) mark(location, std::max(program_.forward_end - 1, 0));
+    for_received_gradients([&](const Location& location) { mark(location, end); });
     program_.arena_bytes = place_tensors();
     const auto move = [&](Location& location) {
       if (location.space == Space::arena) location.index = tensors_[static_cast<std::size_t>(location.index)].offset;
     };
     for (auto& instruction : program_.instructions) visit(instruction, move);
     for_results(move);
+    for (Location& location : program_.sent) move(location);
+    for_received_gradients(move);
   }
 
   // Longer lifetimes may fit worse: then every tensor keeps a place of its own.
@@ -356,6 +392,13 @@ class Compiler {
     if (shared_bytes > bytes) return bytes;
     for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].offset = shared[owners[i]].offset;
     return shared_bytes;
+  }
+
+  template <class Use>
+  void for_received_gradients(Use use) {
+    for (auto& terms : program_.received_gradients) {
+      for (Location& location : terms) use(location);
+    }
   }
 
   template <class Use>
@@ -379,9 +422,10 @@ class Compiler {
   std::vector<Location> place_;               // by value
   std::vector<std::vector<Location>> saved_;  // by node
   std::vector<Location> gradient_;            // by value
-  std::vector<bool> needed_;                  // by value
-  Blocks blocks_;                             // that are recomputed
-  const Block* recomputed_ = nullptr;         // the last one
+  std::vector<std::int32_t> received_;        // by value: the entry of the boundary; -1: none. Empty: of no part
+  GradientFlow flow_;
+  Blocks blocks_;                      // that are recomputed
+  const Block* recomputed_ = nullptr;  // the last one
 };
 
 }  // namespace

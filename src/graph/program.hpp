@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "graph/parts.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
 
@@ -21,6 +22,8 @@ enum class Space : std::uint8_t {
   low_precision,  ///< the same, of the its low-precision copy
   state,          ///< index into Graph::states
   slot,           ///< index into Program::slots: this shard's gradient or statistic
+  received,       ///< index into PartBoundary::received: what another part has made
+  arrived,        ///< index into PartBoundary::arrivals: a gradient that another part has made
 };
 
 struct Location {
@@ -61,6 +64,12 @@ struct Program {
   std::vector<Slot> slots;  ///< in order of completion
   std::int64_t arena_bytes = 0;
   Results results;
+
+  // Of a part of a graph (graph/parts.hpp). What it receives is there before its first instruction, the gradients that
+  // arrive before its first backward one; what it sends may be read after the last forward one, or the last one.
+  std::int32_t forward_end = 0;                           ///< the instructions before are forward
+  std::vector<Location> sent;                             ///< per PartBoundary::sent
+  std::vector<std::vector<Location>> received_gradients;  ///< per PartBoundary::received: the terms that are sent
 };
 
 /// Bytes of scratch that a node's kernel asks for.
@@ -74,6 +83,7 @@ struct CompileOptions {
   std::function<bool(std::int32_t node)> can_recompute = {};
   /// Of a block (Node::block) only what other nodes read is kept: before its backward, its forward runs a second time.
   bool recompute_blocks = false;
+  const PartBoundary* boundary = nullptr;  ///< of a part; null: the graph is whole
 };
 
 [[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of,

@@ -1,0 +1,234 @@
+#include "graph/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// A use of a value that adds to its gradient.
+struct Use {
+  std::int32_t node = 0;
+  int part = 0;
+};
+
+class Splitter {
+ public:
+  Splitter(const Graph& graph, const std::vector<int>& part_of_node)
+      : graph_(graph), part_of_node_(part_of_node), flow_(gradient_flow(graph)) {
+    LOCKSTEP_CHECK(part_of_node.size() == graph.nodes.size(), "a part for each node");
+    const int count = 1 + *std::max_element(part_of_node.begin(), part_of_node.end());
+    parts_.resize(static_cast<std::size_t>(count));
+    local_.assign(parts_.size(), std::vector<ValueId>(graph.values.size(), -1));
+  }
+
+  std::vector<GraphPart> run() {
+    check_order();
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) add_node(n);
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (parts_[p].nodes.empty()) throw Error(ExitCode::configuration, fmt::format("part {} has no layer", p));
+    }
+    for (std::size_t p = 0; p < parts_.size(); ++p) connect(static_cast<int>(p));
+    return std::move(parts_);
+  }
+
+ private:
+  GraphPart& part(int number) { return parts_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] int part_of(std::int32_t node) const { return part_of_node_[static_cast<std::size_t>(node)]; }
+  ValueId& local(int part, ValueId id) { return local_[static_cast<std::size_t>(part)][static_cast<std::size_t>(id)]; }
+
+  // Two parts wait for each other where each reads what the other makes, straight or by way of others.
+  void check_order() const {
+    const std::size_t count = parts_.size();
+    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> edge(  // nodes, by part read from and reading part
+        count, std::vector<std::pair<std::int32_t, std::int32_t>>(count, {-1, -1}));
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const ValueId id : graph_.nodes[n].inputs) {
+        const std::int32_t from = graph_.at(id).producer;
+        if (from < 0) continue;
+        const int a = part_of(from), b = part_of_node_[n];
+        auto& first = edge[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+        if (a != b && first.first < 0) first = {from, static_cast<std::int32_t>(n)};
+      }
+    }
+    std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) reaches[a][b] = edge[a][b].first >= 0;
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      for (std::size_t a = 0; a < count; ++a) {
+        for (std::size_t b = 0; b < count; ++b) reaches[a][b] = reaches[a][b] || (reaches[a][k] && reaches[k][b]);
+      }
+    }
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) {
+        const auto [from, to] = edge[a][b];
+        if (from < 0 || !reaches[b][a]) continue;
+        throw Error(ExitCode::configuration,
+                    fmt::format("parts {} and {} wait for each other: '{}' of part {} reads '{}' of part {}, and "
+                                "something of part {} depends on part {}; cut where nothing leads back",
+                                a, b, name(to), b, name(from), a, a, b));
+      }
+    }
+  }
+  [[nodiscard]] const std::string& name(std::int32_t node) const {
+    return graph_.nodes[static_cast<std::size_t>(node)].name;
+  }
+
+  // The part's own number of a value, which is copied when it is first read.
+  ValueId import(int number, ValueId id) {
+    ValueId& mine = local(number, id);
+    if (mine >= 0) return mine;
+    Graph& graph = part(number).graph;
+    Value value = graph_.at(id);
+    const bool received = value.producer >= 0;
+    value.producer = -1;
+    mine = static_cast<ValueId>(graph.values.size());
+    graph.values.push_back(std::move(value));
+    if (received) part(number).boundary.received.push_back({mine, 0});
+    return mine;
+  }
+
+  void add_node(std::size_t n) {
+    const int number = part_of_node_[n];
+    GraphPart& to = part(number);
+    Node node = graph_.nodes[n];
+    const auto index = static_cast<std::int32_t>(to.graph.nodes.size());
+    const auto import_all = [&](std::vector<ValueId>& ids) {
+      for (ValueId& id : ids) id = import(number, id);
+    };
+    import_all(node.inputs);
+    for (const ValueId id : node.parameters) check_owner(id, number, n);
+    import_all(node.parameters);
+    import_all(node.states);
+    for (ValueId& id : node.outputs) {
+      ValueId& mine = local(number, id);
+      mine = static_cast<ValueId>(to.graph.values.size());
+      to.graph.values.push_back(graph_.at(id));
+      to.graph.values.back().producer = index;
+      if (id == graph_.output) to.graph.output = mine;
+      id = mine;
+    }
+    if (static_cast<std::int32_t>(n) == graph_.loss) to.graph.loss = index;
+    to.graph.nodes.push_back(std::move(node));
+    to.nodes.push_back(static_cast<std::int32_t>(n));
+  }
+
+  void check_owner(ValueId id, int number, std::size_t n) {
+    const auto [known, fresh] = owner_.try_emplace(id, number);
+    if (fresh || known->second == number) return;
+    throw Error(ExitCode::configuration,
+                fmt::format("'{}' of part {} uses {} of part {}; layers that share a weight must be in one part",
+                            graph_.nodes[n].name, number, graph_.at(id).name, known->second));
+  }
+
+  // Of a value, in the order in which they are added.
+  [[nodiscard]] std::vector<Use> uses_of(ValueId id) const {
+    std::vector<Use> uses;
+    for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == id && adds_gradient(graph_, flow_, n, i)) uses.push_back({n, part_of(n)});
+      }
+    }
+    return uses;
+  }
+
+  // The part's own number of the first of its nodes that comes after this one of the whole graph.
+  [[nodiscard]] static std::int32_t first_after(const GraphPart& part, std::int32_t node) {
+    return static_cast<std::int32_t>(std::upper_bound(part.nodes.begin(), part.nodes.end(), node) - part.nodes.begin());
+  }
+
+  void connect(int number) {
+    GraphPart& to = part(number);
+    fill_lists(to, number);
+    for (std::size_t n = 0; n < graph_.values.size(); ++n) {
+      const auto id = static_cast<ValueId>(n);
+      const std::int32_t producer = graph_.at(id).producer;
+      if (producer >= 0 && part_of(producer) == number) send(number, id);
+    }
+  }
+
+  // What a part lists of the whole graph, in its order.
+  void fill_lists(GraphPart& to, int number) {
+    const auto list = [&](const std::vector<ValueId>& whole, std::vector<ValueId>& own,
+                          std::vector<std::size_t>& index) {
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        const ValueId mine = local(number, whole[i]);
+        if (mine < 0) continue;
+        own.push_back(mine);
+        index.push_back(i);
+      }
+    };
+    list(graph_.inputs, to.graph.inputs, to.inputs);
+    list(graph_.parameters, to.graph.parameters, to.parameters);
+    list(graph_.states, to.graph.states, to.states);
+    for (const std::int32_t metric : graph_.metrics) {
+      if (part_of(metric) == number) to.graph.metrics.push_back(first_after(to, metric) - 1);
+    }
+    GradientFlow& flow = to.boundary.flow;
+    flow.wanted.resize(to.graph.values.size());
+    for (std::size_t id = 0; id < graph_.values.size(); ++id) {
+      const ValueId mine = local(number, static_cast<ValueId>(id));
+      if (mine >= 0) flow.wanted[static_cast<std::size_t>(mine)] = flow_.wanted[id];
+    }
+    for (const std::int32_t n : to.nodes) flow.backward.push_back(flow_.backward[static_cast<std::size_t>(n)]);
+    to.received_from.resize(to.boundary.received.size());
+  }
+
+  // Links a value to the parts that read it: the value one way, gradients the other.
+  void send(int number, ValueId id) {
+    GraphPart& from = part(number);
+    std::vector<std::size_t> received(parts_.size(), std::numeric_limits<std::size_t>::max());  // by part: its entry
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const ValueId theirs = local(static_cast<int>(p), id);
+      if (theirs < 0 || static_cast<int>(p) == number) continue;
+      if (from.boundary.sent.empty() || from.boundary.sent.back() != local(number, id)) {
+        from.boundary.sent.push_back(local(number, id));
+      }
+      auto& list = parts_[p].boundary.received;
+      const auto entry =
+          std::find_if(list.begin(), list.end(), [&](const auto& other) { return other.value == theirs; });
+      received[p] = static_cast<std::size_t>(entry - list.begin());
+      entry->sum_from = std::numeric_limits<std::int32_t>::max();
+      parts_[p].received_from.resize(list.size());
+      parts_[p].received_from[received[p]] = {number, from.boundary.sent.size() - 1, 0};
+    }
+    const std::vector<Use> uses = uses_of(id);
+    std::vector<std::size_t> terms(parts_.size());
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      const auto [node, user] = uses[u];
+      if (user == number) continue;
+      const auto p = static_cast<std::size_t>(user);
+      const bool first = std::all_of(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(u),
+                                     [&](const Use& use) { return use.part == user; });
+      if (first) parts_[p].boundary.received[received[p]].sum_from = first_after(parts_[p], node) - 1;
+      if (first && u > 0) continue;  // one more of the sum that the entry below is for
+      from.boundary.arrivals.push_back({local(number, id), first_after(from, node)});
+      from.arrives_from.push_back({user, received[p], terms[p]++});
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<int>& part_of_node_;
+  GradientFlow flow_;
+  std::vector<GraphPart> parts_;
+  std::vector<std::vector<ValueId>> local_;  // by part and value of the whole graph; -1: not there
+  std::map<ValueId, int> owner_;             // of parameters
+};
+
+}  // namespace
+
+std::vector<GraphPart> split(const Graph& graph, const std::vector<int>& part_of_node) {
+  return Splitter(graph, part_of_node).run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// Parts: a graph cut into pieces that are computed on different ranks, each a graph of its own, with the bits of the
+// whole one.
+//
+// The gradient of a value is a sum over its uses, in reverse graph order (graph/compile.cpp). Floating-point sums
+// depend on their association, so parts may not add their uses first and each other's sums then, wherever that would
+// be another association. So a part adds its own uses of a value that it receives only as far as they come first in
+// that order; it sends each later one by itself, and the part that made the value adds all of them in the order of
+// the whole graph.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/gradient_flow.hpp"
+#include "lockstep/graph.hpp"
+
+namespace lockstep {
+
+/// What compile() has to know of a part. Values and nodes are the part's own.
+struct PartBoundary {
+  /// A value that another part makes.
+  struct Received {
+    ValueId value = -1;
+    std::int32_t sum_from = 0;  ///< uses by this node and later ones are added, and sent as one gradient
+  };
+  /// A gradient that another part sends.
+  struct Arrival {
+    ValueId value = -1;
+    std::int32_t before = 0;  ///< it is added after those by this node and later ones, before those by earlier ones
+  };
+
+  GradientFlow flow;  ///< of the whole graph
+  std::vector<Received> received;
+  std::vector<ValueId> sent;  ///< activations that other parts read
+  std::vector<Arrival> arrivals;
+};
+
+struct GraphPart {
+  /// Where something comes from: an entry of a list of another part.
+  struct Source {
+    int part = 0;
+    std::size_t index = 0;  ///< of a value received: in the other's `sent`; of an arrival: in its `received`
+    std::size_t term = 0;   ///< of an arrival: which of the gradients that are sent for it
+  };
+
+  Graph graph;
+  PartBoundary boundary;
+  std::vector<std::int32_t> nodes;                      ///< by node: its index in the whole graph
+  std::vector<std::size_t> inputs, parameters, states;  ///< by entry of the part's list: that of the whole graph's
+  std::vector<Source> received_from, arrives_from;      ///< by entry of the boundary's lists
+};
+
+/// `part_of_node`: for each node, a number from 0; the result has a part for each number up to the highest. Throws
+/// Error(configuration), which names layers, where two parts would wait for each other, a part is empty, or a weight is
+/// used in two parts.
+[[nodiscard]] std::vector<GraphPart> split(const Graph& graph, const std::vector<int>& part_of_node);
+
+}  // namespace lockstep
