@@ -153,19 +153,20 @@ std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& commun
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);
   ops::add_gpu_kernels(*module, *kernels);
-  return std::make_unique<GpuBackend>(
-      exec::GpuSetup{.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
-                              fmt::format("{}, driver for CUDA {}", module->libraries,
-                                          device::cuda_version_text(facts.driver.cuda_version))},
-                     .gpu = device::make_gpu(*module, gpu.ordinal, named),
-                     .kernels = std::move(kernels),
-                     .graphs = job.cuda_graphs,
-                     .facts = gpu,
-                     .driver_cuda_version = facts.driver.cuda_version,
-                     .module = module,
-                     .place = named,
-                     .peak_flops = device::peak_flops(gpu, job.precision),
-                     .profiler = device::make_profiler(*module)});
+  exec::GpuSetup setup;
+  setup.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
+                fmt::format("{}, driver for CUDA {}", module->libraries,
+                            device::cuda_version_text(facts.driver.cuda_version))};
+  setup.gpu = device::make_gpu(*module, gpu.ordinal, named);
+  setup.kernels = std::move(kernels);
+  setup.graphs = job.cuda_graphs;
+  setup.facts = gpu;
+  setup.driver_cuda_version = facts.driver.cuda_version;
+  setup.module = module;
+  setup.place = named;
+  setup.peak_flops = device::peak_flops(gpu, job.precision);
+  setup.profiler = device::make_profiler(*module);
+  return std::make_unique<GpuBackend>(std::move(setup));
 }
 
 }  // namespace lockstep::train
