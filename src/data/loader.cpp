@@ -7,11 +7,12 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "core/spans.hpp"
 #include "data/loader_batch.hpp"
-#include "data/prefetch_tuner.hpp"
+#include "data/prefetch.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -89,7 +90,7 @@ class Loader::Impl {
   BatchMaker maker_;
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_;
-  LoaderSchedule schedule_;
+  PrefetchSchedule schedule_;
   PrefetchTuner tuner_;
   std::vector<std::unique_ptr<Slot>> slots_;  ///< never shrinks; addresses are stable
   std::vector<std::thread> threads_;
@@ -250,8 +251,28 @@ LoaderCounters Loader::Impl::counters() const {
   return counters;
 }
 
+std::vector<std::size_t> find_features(const std::vector<std::string>& names, const std::vector<Feature>& features) {
+  std::vector<std::size_t> found;
+  for (const std::string& name : names) {
+    const auto feature = std::find_if(features.begin(), features.end(), [&](const auto& f) { return f.name == name; });
+    if (feature == features.end()) {
+      throw Error(ExitCode::configuration, fmt::format("job.data: nothing feeds the model's input '{}'", name));
+    }
+    found.push_back(static_cast<std::size_t>(feature - features.begin()));
+  }
+  return found;
+}
+
 Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
-    : impl_(std::make_unique<Impl>(set, std::move(pipeline), options)) {}
+    : impl_(std::make_unique<Impl>(set, std::move(pipeline), options)), recorder_(options.recorder) {
+  const std::vector<Feature>& features = impl_->maker().features();
+  if (!options.inputs.empty() && !options.drawn) {
+    inputs_ = find_features(options.inputs, features);
+    return;
+  }
+  inputs_.resize(features.size());
+  std::iota(inputs_.begin(), inputs_.end(), std::size_t{0});
+}
 
 Loader::~Loader() = default;
 
@@ -263,8 +284,16 @@ const Batch& Loader::get(std::uint64_t step, int shard) {
   return impl_->get({step, shard});
 }
 
+void Loader::get(std::uint64_t step, int shard, ShardInputs& inputs) {
+  const Batch& batch = get(step, shard);
+  inputs.tensors.clear();
+  for (const std::size_t input : inputs_) inputs.tensors.push_back(batch.tensors[input].tensor.bytes());
+  inputs.valid = batch.valid;
+}
+
 void Loader::release(std::uint64_t step, int shard) {
   impl_->release({step, shard});
+  if (recorder_) recorder_->tick();
 }
 
 void Loader::trace(std::shared_ptr<TraceRecorder> recorder) {
@@ -273,14 +302,6 @@ void Loader::trace(std::shared_ptr<TraceRecorder> recorder) {
 
 std::int64_t Loader::shard_samples() const {
   return impl_->maker().shard_samples();
-}
-
-const std::vector<Feature>& Loader::features() const {
-  return impl_->maker().features();
-}
-
-bool Loader::drawn() const {
-  return impl_->maker().drawn();
 }
 
 LoaderCounters Loader::counters() const {

@@ -1,4 +1,4 @@
-// Loader: batches for the step, read and augmented ahead of time by background threads.
+// Loader: what the executor's workers compute on, read and augmented ahead of time by background threads.
 //
 // What a batch holds depends on (job seed, step, shard) only, never on threads, depth or on who computes which
 // shard. A get() that comes before its batch was begun makes it itself, so no order of gets can block.
@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/flight_recorder.hpp"
+#include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "data/augment.hpp"
 #include "data/sampler.hpp"
@@ -36,6 +39,10 @@ struct LoaderOptions {
   /// for evaluation_shards(size, b) shards, and a step is one evaluation: each gives the same batches.
   bool training = true;
   bool drawn = false;  ///< batches are of what Pipeline::draw() makes, and no sample is read
+  /// The features that get() gives as ShardInputs, by name, in this order; all where there are none, and where batches
+  /// are drawn.
+  std::vector<std::string> inputs;
+  std::shared_ptr<FlightRecorder> recorder;  ///< counts each shard that is done as work; may be null
 };
 
 struct LoaderCounters {
@@ -50,11 +57,16 @@ struct LoaderCounters {
   double wait_seconds = 0;          ///< time that get() blocked, over all callers
 };
 
-class Loader {
+/// Where each of `names` is in `features`. Throws Error(configuration) for an input of the model that no feature feeds.
+[[nodiscard]] std::vector<std::size_t> find_features(const std::vector<std::string>& names,
+                                                     const std::vector<Feature>& features);
+
+class Loader final : public InputSource {
  public:
-  /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set.
+  /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set, and as
+  /// find_features().
   Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options);
-  ~Loader();
+  ~Loader() override;
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
@@ -65,19 +77,21 @@ class Loader {
   /// Blocks until the batch is ready; may be called by several threads at once. The batch stays valid until
   /// release(). Rethrows what reading or augmenting threw.
   [[nodiscard]] const Batch& get(std::uint64_t step, int shard);
-  void release(std::uint64_t step, int shard);
+  /// The same, as a worker takes it.
+  void get(std::uint64_t step, int shard, ShardInputs& inputs) override;
+  void release(std::uint64_t step, int shard) override;
   /// Batches that background threads begin from now on are spans of it; null: of none.
   void trace(std::shared_ptr<TraceRecorder> recorder);
 
   [[nodiscard]] std::int64_t shard_samples() const;
-  [[nodiscard]] const std::vector<Feature>& features() const;  ///< of the batches' tensors, without dimension 0
-  [[nodiscard]] bool drawn() const;                            ///< LoaderOptions::drawn
   [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
   [[nodiscard]] LoaderCounters counters() const;
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+  std::vector<std::size_t> inputs_;  ///< by tensor that is given: its place in a batch
+  std::shared_ptr<FlightRecorder> recorder_;
 };
 
 }  // namespace lockstep::data

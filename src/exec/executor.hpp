@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
+#include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
 #include "exec/gradient_layout.hpp"
-#include "exec/input_source.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
 #include "exec/worker.hpp"

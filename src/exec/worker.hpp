@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
+#include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/gradient_layout.hpp"
-#include "exec/input_source.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "graph/program.hpp"

@@ -132,6 +132,12 @@ Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
 
 }  // namespace
 
+std::vector<std::string> input_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const ValueId id : graph.inputs) names.push_back(graph.at(id).name);
+  return names;
+}
+
 std::string target_feature(const std::string& wanted, const std::vector<Feature>& features) {
   std::vector<std::string> names;
   for (const auto& feature : features) names.push_back(feature.name);

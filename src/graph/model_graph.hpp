@@ -20,6 +20,9 @@ struct ModelGraphRequest {
 [[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
                                       const ModelRegistry& models);
 
+/// The features that a graph reads, by name, in the order of its inputs.
+[[nodiscard]] std::vector<std::string> input_names(const Graph& graph);
+
 /// The feature that the loss compares with: `wanted`, or "target" for token sets; throws when there is none.
 [[nodiscard]] std::string target_feature(const std::string& wanted, const std::vector<Feature>& features);
 

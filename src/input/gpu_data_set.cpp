@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "data/loader.hpp"
 #include "device/gpu/input_stage.hpp"
-#include "input/loader_source.hpp"
+#include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::input {
@@ -68,7 +69,7 @@ std::vector<std::size_t> parts_of_shard(const data::Pipeline& pipeline, const Gr
 
 std::size_t GpuDataSet::bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph) {
   std::size_t sample = 0;
-  for (const std::size_t feature : features_of_inputs(graph, pipeline.stored())) {
+  for (const std::size_t feature : data::find_features(input_names(graph), pipeline.stored())) {
     sample += pipeline.stored()[feature].spec.bytes();
   }
   return sample * static_cast<std::size_t>(set.size());
@@ -90,7 +91,7 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
       pinned_(gpu, piece_bytes),
       part_bytes_(parts_of_shard(pipeline, graph)) {
   const std::int64_t shard_samples = shard_samples_of(graph);
-  for (const std::size_t feature : features_of_inputs(graph, pipeline.stored())) {
+  for (const std::size_t feature : data::find_features(input_names(graph), pipeline.stored())) {
     Input& input = inputs_.emplace_back(input_of(pipeline, feature, shard_samples));
     input.samples = device::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));
     if (input.functor.channels > 0) upload_scale(pipeline, input);

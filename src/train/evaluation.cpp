@@ -8,6 +8,7 @@
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/transport/recorded.hpp"
 #include "exec/thread_counts.hpp"
+#include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
@@ -15,7 +16,8 @@ namespace lockstep::train {
 
 namespace {
 
-data::LoaderOptions loader_options(int shards, const EvaluationOptions& options, const Communicator& communicator) {
+data::LoaderOptions loader_options(const Graph& graph, int shards, const EvaluationOptions& options,
+                                   const Communicator& communicator) {
   data::LoaderOptions loader;
   loader.batch = options.shard_samples * shards;
   loader.shards = shards;
@@ -24,6 +26,8 @@ data::LoaderOptions loader_options(int shards, const EvaluationOptions& options,
   loader.max_threads = exec::most_loader_threads(communicator);
   loader.training = false;
   loader.drawn = options.filler != nullptr;
+  loader.inputs = input_names(graph);
+  loader.recorder = comm::recorder_of(communicator);
   return loader;
 }
 
@@ -86,8 +90,7 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       samples_(set.size()),
       shards_(shards_for(set.size(), options.shard_samples)),
       executor_(make_executor(graph, communicator, device, pool, options)),
-      loader_(set, std::move(pipeline), loader_options(shards_, options, communicator)),
-      source_(loader_, graph, comm::recorder_of(communicator)) {
+      loader_(set, std::move(pipeline), loader_options(graph, shards_, options, communicator)) {
   executor_->fill_inputs(options.filler);
   use_counts(comm::equal_counts(shards_, communicator.size()));
 }
@@ -124,7 +127,7 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
 
 // Sample s: row s of columns (loss, count, metric, count, ...). Only this rank's are filled.
 void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
-  executor_->evaluate(runs_, mine(), source_, [&](const exec::EvaluatedShard& shard) {
+  executor_->evaluate(runs_, mine(), loader_, [&](const exec::EvaluatedShard& shard) {
     const std::int64_t first = shard.shard * options_.shard_samples;
     for (std::int64_t s = 0; s < shard.valid; ++s) {
       float* row = rows.data() + static_cast<std::size_t>(first + s) * columns();

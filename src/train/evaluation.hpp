@@ -10,7 +10,6 @@
 #include "comm/transport/work_together.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
-#include "input/loader_source.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::train {
@@ -59,7 +58,6 @@ class Evaluation {
   std::uint64_t runs_ = 0;  ///< begun so far: the loader's step
   std::unique_ptr<exec::Executor> executor_;
   data::Loader loader_;
-  input::LoaderSource source_;
 };
 
 /// sum / count, or exp of it, as the metric says.

@@ -60,14 +60,14 @@ Graph probe(const OpRegistry& ops) {
   return std::move(b.graph());
 }
 
-class ProbeSource final : public exec::InputSource {
+class ProbeSource final : public InputSource {
  public:
   ProbeSource() : image_({DType::f32, {kBatch, 14, 14, 16}}), label_({DType::i32, {kBatch}}) {
     RandomStream random(hash_name("fingerprint"), 0);
     for (float& value : image_.as<float>()) value = random.between(-1, 1);
     for (std::int32_t& value : label_.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(kClasses));
   }
-  void get(std::uint64_t /*step*/, int /*shard*/, exec::ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int /*shard*/, ShardInputs& inputs) override {
     inputs.tensors = {image_.bytes(), label_.bytes()};
     inputs.valid = kBatch;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "exec/input_source.hpp"
+#include "core/input_source.hpp"
 #include "exec/thread_counts.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
@@ -42,12 +42,12 @@ std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) 
 }
 
 /// Each sample is a shard of its own, read and prepared by the worker that asks for it.
-class SampleSource final : public exec::InputSource {
+class SampleSource final : public InputSource {
  public:
   SampleSource(const DataSet& samples, const data::Pipeline& pipeline)
       : samples_(samples), pipeline_(pipeline), prepared_(static_cast<std::size_t>(samples.size())) {}
 
-  void get(std::uint64_t /*step*/, int shard, exec::ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int shard, ShardInputs& inputs) override {
     Sample sample;
     samples_.read(shard, sample);
     auto& tensors = prepared_[static_cast<std::size_t>(shard)];

@@ -22,7 +22,7 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
 }  // namespace
 
 std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device, std::uint64_t seed,
-                          exec::InputSource& source, float loss_scale) {
+                          InputSource& source, float loss_scale) {
   const auto layout = exec::make_gradient_layout(executor.program(), kBucketBytes);
   const auto alone = make_single_communicator();
   const auto reducer = device.make_reducer(*alone, exec::bucket_layout(layout, 1), {});

@@ -13,6 +13,6 @@ namespace lockstep::train {
 /// its loss, gradients and statistics. `executor`: of `graph`, on `device`. Takes memory for the parameters and their
 /// gradients while it runs. `loss_scale`: of exec::TrainStep.
 [[nodiscard]] std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device,
-                                        std::uint64_t seed, exec::InputSource& source, float loss_scale = 1);
+                                        std::uint64_t seed, InputSource& source, float loss_scale = 1);
 
 }  // namespace lockstep::train

@@ -12,6 +12,7 @@
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "exec/thread_counts.hpp"
+#include "graph/model_graph.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
@@ -163,9 +164,10 @@ void Training::make_loader() {
   options.depth = job_.data.depth;
   options.max_threads = exec::most_loader_threads(communicator_);
   options.drawn = placed_data_.train != nullptr;
+  options.inputs = input_names(graph_);
+  options.recorder = comm::recorder_of(communicator_);
   loader_ = std::make_unique<data::Loader>(*data_.train, data_.pipeline(*data_.train, true), options);
   use_shares(options.first_step);
-  source_ = std::make_unique<input::LoaderSource>(*loader_, graph_, comm::recorder_of(communicator_));
 }
 
 void Training::use_shares(std::uint64_t from_step) {
@@ -235,7 +237,7 @@ exec::TrainStep Training::feed() {
 // Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
 const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
-  const auto& losses = executor_->train(work, *source_, layout_, *reducer_);
+  const auto& losses = executor_->train(work, *loader_, layout_, *reducer_);
   balancing_.computed(*executor_, layout_);
   return losses;
 }

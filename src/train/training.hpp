@@ -14,7 +14,6 @@
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "exec/step_scalars.hpp"
-#include "input/loader_source.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
@@ -103,7 +102,6 @@ class Training {
   std::unique_ptr<Checkpointing> checkpointing_;
   PlacedData placed_data_;
   std::unique_ptr<data::Loader> loader_;
-  std::unique_ptr<input::LoaderSource> source_;
   std::unique_ptr<Validation> validation_;
   SignalGuard signals_;
   double first_shard_seconds_ = 0;

@@ -11,7 +11,7 @@
 #include "core/digest.hpp"
 #include "data/digits.hpp"
 #include "data/fake_data.hpp"
-#include "data/prefetch_tuner.hpp"
+#include "data/prefetch.hpp"
 
 namespace lockstep::data {
 
@@ -174,6 +174,39 @@ TEST(Loader, TextHasOneVariantAnEpochAndTheFixedFormInEvaluation) {
   options.training = false;
   Loader evaluation(set, pipeline_for(set), options);
   EXPECT_EQ(labels(evaluation.get(7, 3)), std::vector<std::int32_t>(4, 0));
+}
+
+TEST(Loader, AWorkerGetsTheInputsByName) {
+  const CountingSet set(24);
+  LoaderOptions options = small_options();
+  options.inputs = {"label", "image"};
+  options.recorder = std::make_shared<FlightRecorder>();
+  Loader loader(set, pipeline_for(set), options);
+  ShardInputs inputs;
+  loader.get(0, 2, inputs);
+  LoaderOptions all = small_options();
+  Loader other(set, pipeline_for(set), all);
+  const Batch& batch = other.get(0, 2);
+  ASSERT_EQ(inputs.tensors.size(), 2U);
+  EXPECT_EQ(inputs.valid, 4);
+  EXPECT_EQ(std::memcmp(inputs.tensors[0], batch.tensors[1].tensor.bytes(), batch.tensors[1].tensor.spec().bytes()), 0);
+  EXPECT_EQ(std::memcmp(inputs.tensors[1], batch.tensors[0].tensor.bytes(), batch.tensors[0].tensor.spec().bytes()), 0);
+  EXPECT_EQ(options.recorder->ticks(), 0U);
+  loader.release(0, 2);
+  EXPECT_EQ(options.recorder->ticks(), 1U);
+}
+
+TEST(Loader, RefusesAnInputThatNothingFeeds) {
+  const CountingSet set(24);
+  LoaderOptions options = small_options();
+  options.inputs = {"image", "sound"};
+  try {
+    const Loader loader(set, pipeline_for(set), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "job.data: nothing feeds the model's input 'sound'");
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+  }
 }
 
 TEST(Loader, AnErrorReachesTheCallerAndOthersGoOn) {

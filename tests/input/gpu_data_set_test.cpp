@@ -9,8 +9,8 @@
 #include "data/loader.hpp"
 #include "device/fake_gpu.hpp"
 #include "device/gpu/input_stage.hpp"
+#include "graph/model_graph.hpp"
 #include "input/checked_gather_kernels.hpp"
-#include "input/loader_source.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
@@ -95,19 +95,20 @@ class Bench {
     exec::WorkerPool readers(2);
     const GpuDataSet resident(set_, pipeline(), graph_, fake_, std::make_shared<CheckedGatherKernels>(), readers,
                               piece_bytes);
-    data::Loader host(set_, pipeline(), loader_options(training_, false));
+    data::LoaderOptions of_host = loader_options(training_, false);
+    of_host.inputs = input_names(graph_);
+    data::Loader host(set_, pipeline(), of_host);
     data::Loader drawn(set_, pipeline(), loader_options(training_, true));
-    LoaderSource host_source(host, graph_), drawn_source(drawn, graph_);
-    exec::ShardInputs expected, parts;
+    ShardInputs expected, parts;
     const data::LoaderOptions options = loader_options(training_, true);
     for (std::uint64_t step = 0; step < (training_ ? options.last_step : 1); ++step) {
       for (int shard = 0; shard < options.shards; ++shard) {
-        host_source.get(step, shard, expected);
-        drawn_source.get(step, shard, parts);
+        host.get(step, shard, expected);
+        drawn.get(step, shard, parts);
         EXPECT_EQ(parts.valid, expected.valid);
         compare(fill(resident, parts), expected);
-        host_source.release(step, shard);
-        drawn_source.release(step, shard);
+        host.release(step, shard);
+        drawn.release(step, shard);
       }
     }
     fake_.record(done_, compute_);
@@ -117,7 +118,7 @@ class Bench {
  private:
   using Places = std::vector<std::byte*>;
 
-  Places fill(const GpuDataSet& resident, const exec::ShardInputs& given) {
+  Places fill(const GpuDataSet& resident, const ShardInputs& given) {
     std::vector<std::span<const std::byte>> parts;
     for (std::size_t i = 0; i < resident.parts().size(); ++i) {
       parts.emplace_back(static_cast<const std::byte*>(given.tensors.at(i)), resident.parts()[i]);
@@ -139,7 +140,7 @@ class Bench {
     return inputs;
   }
 
-  void compare(const Places& inputs, const exec::ShardInputs& expected) const {
+  void compare(const Places& inputs, const ShardInputs& expected) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const auto& input = graph_.at(graph_.inputs[i]);
       EXPECT_EQ(std::memcmp(inputs[i], expected.tensors.at(i), input.spec.bytes()), 0) << input.name;

@@ -1,13 +1,13 @@
-// Where a shard's inputs come from.
+// Where a shard's inputs come from: what the executor asks and the loader of samples answers.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace lockstep::exec {
+namespace lockstep {
 
 struct ShardInputs {
-  std::vector<const void*> tensors;  ///< one per Graph::inputs, in that order; or per InputFiller::parts()
+  std::vector<const void*> tensors;  ///< one for each input of the graph, in its order; or what the GPU makes them of
   std::int64_t valid = 0;            ///< samples that count; the rest is padding
 };
 
@@ -20,4 +20,4 @@ class InputSource {
   virtual void release(std::uint64_t step, int shard) = 0;
 };
 
-}  // namespace lockstep::exec
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "data/prefetch.hpp"
+
+#include <algorithm>
+
+namespace lockstep::data {
+
+namespace {
+
+constexpr int kWindowGets = 16, kCalmWindows = 16, kFirstDepth = 4;
+constexpr double kWindowSeconds = 0.05, kWaiting = 0.02, kCalm = 0.002;
+
+}  // namespace
+
+void PrefetchSchedule::assign(std::uint64_t from_step, std::vector<int> shards) {
+  std::erase_if(assignments_, [&](const Assignment& entry) { return entry.from_step >= from_step; });
+  assignments_.push_back({from_step, std::move(shards)});
+  while (assignments_.size() > 1 && assignments_[1].from_step <= step_) assignments_.erase(assignments_.begin());
+  if (step_ < from_step) return;
+  step_ = from_step;
+  place_ = 0;
+}
+
+const std::vector<int>* PrefetchSchedule::shards_of(std::uint64_t step) const {
+  const std::vector<int>* shards = nullptr;
+  for (const Assignment& entry : assignments_) {
+    if (entry.from_step <= step) shards = &entry.shards;
+  }
+  return shards;
+}
+
+bool PrefetchSchedule::wants(const ShardKey& key) const {
+  const std::vector<int>* shards = shards_of(key.step);
+  return shards != nullptr && std::find(shards->begin(), shards->end(), key.shard) != shards->end();
+}
+
+void PrefetchSchedule::take(const ShardKey& key) {
+  if (key.step >= step_) taken_.push_back(key);
+}
+
+std::optional<ShardKey> PrefetchSchedule::peek() {
+  while (step_ < last_) {
+    const std::vector<int>* shards = shards_of(step_);
+    // Not assigned yet, or no shard from here on for ever: nothing to look for.
+    if (shards == nullptr || (shards->empty() && assignments_.back().from_step <= step_)) return std::nullopt;
+    for (; place_ < shards->size(); ++place_) {
+      const ShardKey key{step_, (*shards)[place_]};
+      if (std::find(taken_.begin(), taken_.end(), key) == taken_.end()) return key;
+    }
+    std::erase_if(taken_, [&](const ShardKey& key) { return key.step <= step_; });
+    ++step_;
+    place_ = 0;
+  }
+  return std::nullopt;
+}
+
+void PrefetchSchedule::pop() {
+  ++place_;
+}
+
+PrefetchTuner::PrefetchTuner(const PrefetchLimits& limits)
+    : limits_(limits),
+      threads_(limits.threads > 0 ? limits.threads : 1),
+      depth_(limits.depth > 0 ? limits.depth : std::min(kFirstDepth, limits.max_depth)) {}
+
+void PrefetchTuner::record(double now, double waited) {
+  if (start_ < 0) start_ = now - waited;
+  waited_ += waited;
+  ++gets_;
+  const double length = now - start_;
+  if (gets_ < kWindowGets || length < kWindowSeconds) return;
+  if (warm_) decide(waited_ / length);  // the first window fills caches and says nothing
+  warm_ = true;
+  start_ = now;
+  waited_ = 0;
+  gets_ = 0;
+}
+
+void PrefetchTuner::decide(double share) {
+  if (share > kWaiting) {
+    if (shrunk_) min_threads_ = std::min(threads_ + 1, limits_.max_threads);
+    grow();
+  }
+  shrunk_ = false;
+  calm_ = share < kCalm ? calm_ + 1 : 0;
+  if (calm_ < kCalmWindows || limits_.threads > 0 || threads_ <= min_threads_) return;
+  --threads_;
+  shrunk_ = true;
+  calm_ = 0;
+}
+
+void PrefetchTuner::grow() {
+  if (limits_.threads == 0) threads_ = std::min(threads_ + 1, limits_.max_threads);
+  if (limits_.depth == 0) depth_ = std::min(2 * depth_, limits_.max_depth);
+}
+
+}  // namespace lockstep::data
