@@ -1,35 +1,53 @@
 // Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
 //
-// It is the loop and nothing else; its parts have a file each: start_facts (what ranks compare), balancing (who
-// computes what), checkpointing, step_flags (what ranks ask of each other), validation (evaluation, early
-// stop), signals, training_events (what the run says).
+// It is the loop and nothing else. What it works with has files of its own: run (what is constant), engine (what
+// computes), start_check and first_shard (what ranks compare), balancing (who computes what), checkpointing, validation
+// (evaluation, early stop), step_flags (what ranks ask of each other), signals. What the run reports, as events and as
+// its result, is in training_events.cpp; how it begins, in training_setup.cpp.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/reduce/gradient_reducer.hpp"
 #include "core/spans.hpp"
-#include "data/loader.hpp"
-#include "exec/executor.hpp"
 #include "exec/step_scalars.hpp"
-#include "input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
-#include "optim/learning_rate.hpp"
-#include "optim/updater.hpp"
-#include "train/backend.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
 #include "train/callbacks.hpp"
 #include "train/checkpointing.hpp"
 #include "train/content_check.hpp"
-#include "train/run_context.hpp"
+#include "train/engine.hpp"
+#include "train/run.hpp"
 #include "train/signals.hpp"
 #include "train/validation.hpp"
 
 namespace lockstep::train {
+
+/// What a run has reached, beside what its checkpoints keep (checkpoint::Progress).
+struct Reached {
+  std::int64_t first_step = 0;
+  bool resumed = false, interrupted = false;
+  Clock::time_point loop_start;
+  double first_shard_seconds = 0, training_seconds = 0;
+  double reported_wait = 0;       ///< seconds of waiting for data that step events have said
+  double bytes_by_formula = 0;    ///< that this rank has sent by its plan
+  double bytes_of_next_step = 0;  ///< the same, of one step
+};
+
+/// Of the last step, or the one that is going on.
+struct LastStep {
+  double loss = 0;
+  double learning_rate = 0;
+  double loss_scale = 0;      ///< of the mean loss; 0: losses are not scaled
+  double gradient_scale = 1;  ///< what the gradients of its summed losses were multiplied by
+  optim::UpdateResult updated;
+  double update_seconds = 0;
+};
 
 class Training {
  public:
@@ -38,12 +56,10 @@ class Training {
   TrainResult run();
 
  private:
-  [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
-  void make_executor();
-  void make_step();
-  void put_model();
-  void make_loader();
-  void use_shares(std::uint64_t from_step);
+  // training_setup.cpp
+  void compare_ranks();
+  void begin_with_model();
+  void place_model();
   void start_observers();
 
   void step();
@@ -53,19 +69,21 @@ class Training {
   void update(observe::StepScope& step, const exec::StepSums& sums);
   void observe(const observe::StepScope& step, const exec::StepSums& sums);
 
+  void assign_shards(std::uint64_t from_step);
   void trace_next_step();
-  [[nodiscard]] double checked_loss(const exec::StepSums& sums) const;
+  [[nodiscard]] double checked_loss(const exec::StepSums& sums);
   void after_step(const exec::StepSums& sums);
   void call_back(CallbackMoment moment);
   [[nodiscard]] bool evaluate();
   void write_checkpoint(bool best);
   void finish_checkpoints();
-  [[nodiscard]] TrainResult make_result() const;
-  [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= steps_; }
+  [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= run_.steps; }
   [[nodiscard]] std::uint32_t stop_requests() const;  ///< of step_flags.hpp
   [[nodiscard]] bool is_period_over(const Span& every) const;
+
+  // training_events.cpp
+  [[nodiscard]] TrainResult make_result() const;
   [[nodiscard]] std::map<std::string, double> metrics_of(const exec::StepSums& sums) const;
-  [[nodiscard]] std::int64_t keep_every() const;
   void emit_start() const;
   void emit_step(const exec::StepSums& sums);
   void emit_end(TrainResult& result);
@@ -73,53 +91,24 @@ class Training {
   void gather_work_of_ranks(events::End& event);
   void add_waiting(events::End& event) const;
 
-  const JobFile& job_;
-  CanonicalJob canonical_;
-  Communicator& communicator_;
-  const Registries& registries_;
-  TrainerOptions options_;
-  std::vector<events::Sink*> sinks_;  ///< that get the events, on rank 0
-  std::unique_ptr<Backend> backend_;
-  RunContext context_;
-  Clock::time_point start_, loop_start_;
+  Run run_;  ///< what is constant
 
-  input::PreparedData data_;
+  // What works on it.
+  SignalGuard signals_;
   ContentCheck content_check_;
   BadSamples bad_samples_;
-  Graph graph_;
-  double targets_in_mean_;  ///< of the loss; fp16 only
-  std::int64_t steps_per_epoch_, steps_;
   Balancing balancing_;
-  std::unique_ptr<exec::WorkerPool> pool_;
-  std::unique_ptr<exec::Executor> executor_;
-  exec::GradientLayout layout_;
-  comm::BucketLayout bucket_layout_;
-  std::unique_ptr<comm::GradientReducer> reducer_;
-  std::unique_ptr<optim::Updater> updater_;
-  optim::LearningRate learning_rate_;
-  optim::Model model_;
-  checkpoint::Progress progress_;
+  Engine engine_;
+  Validation validation_;
   std::unique_ptr<Checkpointing> checkpointing_;
-  PlacedData placed_data_;
-  std::unique_ptr<data::Loader> loader_;
-  std::unique_ptr<Validation> validation_;
-  SignalGuard signals_;
-  double first_shard_seconds_ = 0;
-  std::int64_t first_step_ = 0;
-  bool resumed_ = false, interrupted_ = false;
-  double bytes_of_step_ = 0, bytes_by_formula_ = 0;  // sent by this rank
-  double training_seconds_ = 0, reported_wait_ = 0;
-  /// Of the last step, or the one that is going on.
-  struct {
-    double loss = 0;
-    double learning_rate = 0;
-    double loss_scale = 0;      ///< of the mean loss; 0: losses are not scaled
-    double gradient_scale = 1;  ///< what the gradients of its summed losses were multiplied by
-    optim::UpdateResult updated;
-    double update_seconds = 0;
-  } last_;
-  TrainingState state_;                            ///< as callbacks see it
-  std::unique_ptr<observe::Observers> observers_;  ///< last: its threads read the above
+
+  // What it has reached.
+  checkpoint::Progress progress_;  ///< as checkpoints keep it
+  Reached reached_;                ///< beside that
+  LastStep last_;
+  TrainingState state_;  ///< as callbacks see it
+
+  observe::Observers observers_;  ///< last: its threads read the above
 };
 
 }  // namespace lockstep::train

@@ -28,77 +28,91 @@ std::map<std::string, double> shared_out(std::map<std::string, double> phases, d
 
 }  // namespace
 
+TrainResult Training::make_result() const {
+  TrainResult result;
+  result.steps = progress_.step;
+  result.samples = (progress_.step - reached_.first_step) * run_.job.batch_size;
+  result.seconds = reached_.training_seconds;
+  result.samples_per_second =
+      reached_.training_seconds > 0 ? static_cast<double>(result.samples) / reached_.training_seconds : 0;
+  result.loss = last_.loss;
+  result.metrics = progress_.metrics;
+  result.parameters_sha256 = exec::sha256_of(engine_.model.parameters);
+  result.interrupted = reached_.interrupted;
+  return result;
+}
+
 void Training::emit_start() const {
-  const auto& device = context_.device.info();
-  events::Start event{.job = job_.name,
-                      .ranks = communicator_.size(),
-                      .threads = pool_->size(),
-                      .hosts = static_cast<std::int64_t>(communicator_.topology().host_names.size()),
-                      .shards = job_.shards,
-                      .batch_size = job_.batch_size,
-                      .parameters = model_.parameters.elements(),
-                      .states = model_.states.elements(),
-                      .steps = steps_,
-                      .epochs = static_cast<double>(steps_) / static_cast<double>(steps_per_epoch_),
+  const auto& device = run_.context.device.info();
+  events::Start event{.job = run_.job.name,
+                      .ranks = run_.communicator.size(),
+                      .threads = engine_.pool.size(),
+                      .hosts = static_cast<std::int64_t>(run_.communicator.topology().host_names.size()),
+                      .shards = run_.job.shards,
+                      .batch_size = run_.job.batch_size,
+                      .parameters = engine_.model.parameters.elements(),
+                      .states = engine_.model.states.elements(),
+                      .steps = run_.steps,
+                      .epochs = static_cast<double>(run_.steps) / static_cast<double>(run_.steps_per_epoch),
                       .device = fmt::format("{}, {}, {}", device.model, device.isa, device.libraries),
-                      .samples = data_.train->size(),
-                      .validation_samples = data_.validation ? data_.validation->size() : 0,
+                      .samples = run_.data.train->size(),
+                      .validation_samples = run_.data.validation ? run_.data.validation->size() : 0,
                       .fingerprint = progress_.fingerprint,
                       .exactness = progress_.exactness,
-                      .first_shard_seconds = first_shard_seconds_,
-                      .arena_bytes = executor_->program().arena_bytes,
-                      .seconds = seconds_since(start_),
+                      .first_shard_seconds = reached_.first_shard_seconds,
+                      .arena_bytes = engine_.executor->program().arena_bytes,
+                      .seconds = seconds_since(run_.start),
                       .version = version()};
-  if (const auto& algorithms = executor_->algorithms(); !algorithms.empty()) {
+  if (const auto& algorithms = engine_.executor->algorithms(); !algorithms.empty()) {
     event.algorithms = fmt::format("{}", fmt::join(algorithms, "\n"));
   }
-  if (auto shards = config::explain_shards(job_, catalogue_of(registries_)); !shards.empty()) {
+  if (auto shards = config::explain_shards(run_.job, catalogue_of(run_.context.registries)); !shards.empty()) {
     event.shards_chosen = std::move(shards);
   }
-  if (!placed_data_.report.empty()) event.inputs = placed_data_.report;
-  if (!data_.indexes.empty()) event.index = data_.was_cached() ? "cached" : "made";
-  context_.emit(event);
-  backend_->emit_devices(context_);
-  for (const auto& message : data_.warnings()) context_.warn(message);
+  if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
+  if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
+  run_.context.emit(event);
+  run_.backend->emit_devices(run_.context);
+  for (const auto& message : run_.data.warnings()) run_.context.warn(message);
 }
 
 std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) const {
   std::map<std::string, double> metrics;
   for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
-    const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
+    const Node& node = run_.graph.nodes[static_cast<std::size_t>(run_.graph.metrics[m])];
     metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
   }
   return metrics;
 }
 
 void Training::emit_step(const exec::StepSums& sums) {
-  if (!context_.leads() || sinks_.empty()) return;
-  const double seconds = seconds_since(loop_start_);
+  if (!run_.context.leads() || run_.sinks.empty()) return;
+  const double seconds = seconds_since(reached_.loop_start);
   const double wait = balancing_.data_wait_seconds();
-  const double done = static_cast<double>((progress_.step - first_step_) * job_.batch_size);
+  const double done = static_cast<double>((progress_.step - reached_.first_step) * run_.job.batch_size);
   events::Step event{.step = progress_.step,
-                     .epoch = (progress_.step - 1) / steps_per_epoch_ + 1,
+                     .epoch = (progress_.step - 1) / run_.steps_per_epoch + 1,
                      .loss = last_.loss,
                      .learning_rate = last_.learning_rate,
                      .metrics = metrics_of(sums),
                      .samples_per_second = done / seconds,
-                     .data_wait_seconds = wait - reported_wait_,
+                     .data_wait_seconds = wait - reached_.reported_wait,
                      .seconds = seconds,
                      .gradient_norm = last_.updated.norm};
   if (last_.loss_scale > 0) {
     event.loss_scale = last_.loss_scale;
     event.skipped = last_.updated.skipped;
   }
-  if (communicator_.size() > 1) event.shard_seconds = balancing_.shard_seconds();
+  if (run_.communicator.size() > 1) event.shard_seconds = balancing_.shard_seconds();
   if (!balancing_.energy().empty()) event.energy_joules = balancing_.energy();
-  context_.emit(event);
-  reported_wait_ = wait;
+  run_.context.emit(event);
+  reached_.reported_wait = wait;
 }
 
 void Training::emit_end(TrainResult& result) {
   result.phases =
-      shared_out(observers_->phases().seconds(), balancing_.data_wait_seconds(), seconds_since(loop_start_));
-  const auto loader = loader_->counters();
+      shared_out(observers_.phases().seconds(), balancing_.data_wait_seconds(), seconds_since(reached_.loop_start));
+  const auto loader = engine_.loader->counters();
   events::End event{.outcome = outcome(result),
                     .steps = result.steps,
                     .samples = result.samples,
@@ -110,27 +124,27 @@ void Training::emit_end(TrainResult& result) {
                     .parameters_sha256 = result.parameters_sha256,
                     .prefetch = {{"threads", loader.threads}, {"depth", loader.depth}},
                     .sample_cache_bytes = loader.cache_bytes};
-  if (result.steps > first_step_) event.loss = result.loss;
+  if (result.steps > reached_.first_step) event.loss = result.loss;
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) event.checkpoint = path;
   if (checkpointing_->failures() > 0) event.checkpoints_failed = checkpointing_->failures();
   if (!balancing_.energy().empty()) event.energy_joules_by_rank = balancing_.energy();
   gather_work_of_ranks(event);
-  if (communicator_.size() > 1) add_waiting(event);
-  context_.emit(event);
+  if (run_.communicator.size() > 1) add_waiting(event);
+  run_.context.emit(event);
 }
 
 void Training::gather_work_of_ranks(events::End& event) {
-  const auto statistics = reducer_->statistics();
+  const auto statistics = engine_.reducer->statistics();
   const std::array<double, 5> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
-                                      bytes_by_formula_, executor_->times().compute_seconds,
-                                      static_cast<double>(data_.bytes_read())};
+                                      reached_.bytes_by_formula, engine_.executor->times().compute_seconds,
+                                      static_cast<double>(run_.data.bytes_read())};
   const std::array<events::ByRank*, 5> columns = {&event.shards_by_rank, &event.bytes_sent_by_rank,
                                                   &event.bytes_by_formula_by_rank, &event.compute_seconds_by_rank,
                                                   &event.bytes_read_by_rank};
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                           {"report", static_cast<std::uint64_t>(progress_.step), context_.timeout()});
+  std::vector<double> all(mine.size() * static_cast<std::size_t>(run_.communicator.size()));
+  run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                               {"report", static_cast<std::uint64_t>(progress_.step), run_.context.timeout()});
   for (std::size_t i = 0; i < all.size(); ++i) {
     (*columns.at(i % mine.size()))[static_cast<int>(i / mine.size())] = all[i];
   }
@@ -138,7 +152,7 @@ void Training::gather_work_of_ranks(events::End& event) {
 
 std::string Training::outcome(const TrainResult& result) const {
   if (result.interrupted) return "interrupted";
-  if (result.steps == first_step_) return "already finished";
+  if (result.steps == reached_.first_step) return "already finished";
   return progress_.finished ? "stopped early" : "done";
 }
 

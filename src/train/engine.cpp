@@ -1,0 +1,87 @@
+#include "train/engine.hpp"
+
+#include <algorithm>
+
+#include "comm/reduce/reduce_plan.hpp"
+#include "comm/transport/recorded.hpp"
+#include "exec/step_scalars.hpp"
+#include "exec/thread_counts.hpp"
+#include "graph/model_graph.hpp"
+#include "train/agreed_algorithms.hpp"
+
+namespace lockstep::train {
+
+Engine::Engine(const Run& of_run, int workers) : run(of_run), pool(workers) {
+  const exec::Device& device = run.context.device;
+  const auto make = [&](const std::vector<std::string>& algorithms) {
+    return std::make_unique<exec::Executor>(run.graph, Mode::training, device, pool, run.job.seed,
+                                            how_to_execute(algorithms));
+  };
+  executor = computes_alike(run.job, device) ? make_with_algorithms_of_first_rank(run.communicator, make) : make({});
+}
+
+exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& algorithms) const {
+  return {.lowered = run.options.lowered, .recompute = run.job.recompute, .algorithms = algorithms};
+}
+
+void Engine::make_model() {
+  const JobFile& job = run.job;
+  layout = exec::make_gradient_layout(executor->program(), job.bucket_bytes);
+  bucket_layout = exec::bucket_layout(layout, job.shards);
+  bucket_layout.spread_owners = run.context.device.spreads_owners();
+  const optim::UpdaterSetup setup{executor->graph(),
+                                  executor->program(),
+                                  layout,
+                                  run.context.registries.optimizers,
+                                  job.optimizer,
+                                  job.clip_norm,
+                                  static_cast<int>(job.shards),
+                                  job.precision == Precision::fp16};
+  const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
+                                     .timeout = run.context.timeout(),
+                                     .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size())};
+  auto step = run.backend->make_step(run.context, setup, bucket_layout, options, pool);
+  reducer = std::move(step.reducer);
+  updater = std::move(step.updater);
+  model = updater->make_model(job.seed);
+}
+
+void Engine::place_model(int shards, bool evaluates) {
+  placed_data = run.backend->place_data(run.context, run.data, run.graph,
+                                        {.executor = *executor,
+                                         .updater = *updater,
+                                         .model = model,
+                                         .layout = bucket_layout,
+                                         .shards = shards,
+                                         .evaluates = evaluates});
+  executor->fill_inputs(placed_data.train);
+  updater->begin(model);
+  executor->use(updater->values(model));
+}
+
+void Engine::make_loader(std::int64_t first_step) {
+  const JobFile& job = run.job;
+  data::LoaderOptions options;
+  options.batch = job.batch_size;
+  options.shards = static_cast<int>(job.shards);
+  options.seed = job.seed;
+  options.first_step = static_cast<std::uint64_t>(first_step);
+  options.last_step = static_cast<std::uint64_t>(std::max(run.steps, first_step));
+  options.cache_bytes = job.data.cache == SampleCache::memory ? job.data.cache_bytes : 0;
+  options.threads = job.data.threads;
+  options.depth = job.data.depth;
+  options.max_threads = exec::most_loader_threads(run.communicator);
+  options.drawn = placed_data.train != nullptr;
+  options.inputs = input_names(run.graph);
+  options.recorder = comm::recorder_of(run.communicator);
+  loader = std::make_unique<data::Loader>(*run.data.train, run.data.pipeline(*run.data.train, true), options);
+}
+
+double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
+  const comm::Hosts hosts(run.communicator.topology());
+  const comm::PlannedBytes bytes =
+      comm::bytes_of(comm::reduce_plan(assignment, hosts, bucket_layout, run.communicator.rank()), hosts);
+  return static_cast<double>(bytes.inside_host + bytes.between_hosts);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,50 @@
+// Engine: what computes the steps of a run on one rank: workers and the program that they run, the reducer of their
+// gradients, the updater, the model, and the loader that feeds them.
+//
+// It is made in the order of its functions: what the ranks' programs turned out to be is compared before the model is
+// there, and the model is read before it is placed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "data/loader.hpp"
+#include "exec/executor.hpp"
+#include "exec/gradient_layout.hpp"
+#include "exec/worker_pool.hpp"
+#include "optim/updater.hpp"
+#include "train/backend.hpp"
+#include "train/run.hpp"
+
+namespace lockstep::train {
+
+struct Engine {
+  /// The workers and their program. Every rank calls it, and `run` outlives it, as with all that follow.
+  Engine(const Run& of_run, int workers);
+  /// Reducer, updater, and the model with its first values.
+  void make_model();
+  /// Puts the model, and the data where they fit, where this rank computes. `shards`: of this rank.
+  void place_model(int shards, bool evaluates);
+  /// The training data, from this step on. Nothing is read before the loader is assigned shards.
+  void make_loader(std::int64_t first_step);
+
+  /// How the program was compiled, and is to be compiled again to compute the same bits.
+  [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
+  /// That this rank sends in a step.
+  [[nodiscard]] double bytes_of_step(const comm::ShardAssignment& assignment) const;
+
+  const Run& run;
+  exec::WorkerPool pool;
+  std::unique_ptr<exec::Executor> executor;
+  exec::GradientLayout layout;
+  comm::BucketLayout bucket_layout;
+  std::unique_ptr<comm::GradientReducer> reducer;
+  std::unique_ptr<optim::Updater> updater;
+  optim::Model model;
+  PlacedData placed_data;
+  std::unique_ptr<data::Loader> loader;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,47 @@
+#include "train/run.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "config/config.hpp"
+#include "optim/loss_scaling.hpp"
+#include "train/catalogue.hpp"
+#include "train/device_choice.hpp"
+#include "train/job_graph.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+std::int64_t total_steps(const JobFile& job, std::int64_t steps_per_epoch) {
+  if (job.steps > 0) return job.steps;
+  const std::int64_t steps = std::llround(job.epochs * static_cast<double>(steps_per_epoch));
+  if (steps > 0) return steps;
+  throw config::Problems({{job.place_of("job.epochs"),
+                           fmt::format("expected epochs that are at least one step, found {} epochs of {} steps, which "
+                                       "round to 0 steps; set epochs to {:.2g} or more, or steps=1",
+                                       job.epochs, steps_per_epoch, 1.0 / static_cast<double>(steps_per_epoch))}});
+}
+
+}  // namespace
+
+Run::Run(const JobFile& of_job, Communicator& ranks, const Registries& registries, const TrainerOptions& how,
+         const DataSets& own)
+    : job(of_job),
+      canonical(config::canonical(job, catalogue_of(registries))),
+      communicator(ranks),
+      options(how),
+      sinks(options.sink == nullptr ? 0 : 1, options.sink),
+      backend(choose_backend(job, communicator)),
+      context{{job, canonical, communicator, backend->device(), sinks}, registries, options},
+      start(Clock::now()),
+      data(input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, own,
+                               {.communicator = &communicator})),
+      graph(make_job_graph(job, data, registries)),
+      targets_in_mean(optim::targets_in_mean(graph, job.shards)),
+      steps_per_epoch(data.train->size() / job.batch_size),
+      steps(total_steps(job, steps_per_epoch)),
+      learning_rate(job.learning_rate, registries.schedules, job.batch_size, steps, steps_per_epoch) {}
+
+}  // namespace lockstep::train

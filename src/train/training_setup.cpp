@@ -1,0 +1,82 @@
+// How a run begins: what the ranks compare, the model that it goes on from, and where that and the data lie.
+#include <algorithm>
+
+#include "checkpoint/initialize.hpp"
+#include "comm/transport/host_leader.hpp"
+#include "comm/transport/work_together.hpp"
+#include "graph/workload.hpp"
+#include "train/first_shard.hpp"
+#include "train/known_speeds.hpp"
+#include "train/start_check.hpp"
+#include "train/training.hpp"
+
+namespace lockstep::train {
+
+Training::Training(const JobFile& job, Communicator& communicator, const Registries& registries,
+                   const TrainerOptions& options, const DataSets& own)
+    : run_(job, communicator, registries, options, own),
+      signals_(options.handle_signals),
+      content_check_(run_.context, run_.data.sources),
+      bad_samples_(run_.context, run_.data.replaced),
+      balancing_(run_.context),
+      engine_(run_, balancing_.workers()),
+      validation_(run_.context, run_.data, run_.graph, engine_.pool, options.lowered),
+      observers_(run_.context, options.profile) {
+  compare_ranks();
+  begin_with_model();
+  place_model();
+  engine_.make_loader(progress_.step);
+  assign_shards(static_cast<std::uint64_t>(progress_.step));
+  start_observers();
+}
+
+void Training::compare_ranks() {
+  const auto& algorithms = engine_.executor->algorithms();
+  progress_ = begin_progress(run_.context, run_.data, algorithms);
+  reached_.first_shard_seconds =
+      compare_first_shard(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
+}
+
+// That of a checkpoint, of `initialize`, or the first values.
+void Training::begin_with_model() {
+  const JobFile& job = run_.job;
+  engine_.make_model();
+  const auto state_names = engine_.updater->optimizer_state_names();
+  checkpointing_ = std::make_unique<Checkpointing>(run_.context);
+  reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
+  if (!reached_.resumed && job.initialize) {
+    const auto read = [&](comm::WorkProgress& /*progress*/) {
+      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), engine_.model);
+      return false;
+    };
+    (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
+  }
+  reached_.first_step = progress_.step;
+  const auto& every = job.checkpoint.keep_every;
+  const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;
+  checkpointing_->prepare(engine_.model, state_names, keep_every);
+}
+
+void Training::place_model() {
+  engine_.place_model(static_cast<int>(balancing_.own_shards().size()), validation_.wanted());
+  validation_.fill_inputs(engine_.placed_data.validation);
+  balancing_.limit(engine_.placed_data.max_shards);
+  const bool recorded = reached_.resumed && run_.context.leads();
+  balancing_.start(*engine_.executor, engine_.layout, workload_of(run_.graph),
+                   recorded ? read_balance_record(run_.job.run_directory) : balance::Record{}, progress_.step);
+}
+
+void Training::start_observers() {
+  const auto& checkpoints = run_.job.checkpoint;
+  observers_.start({.graph = run_.graph,
+                    .restarts = run_.options.restarts,
+                    .exactness = progress_.exactness,
+                    .first_step = reached_.first_step,
+                    .steps = run_.steps,
+                    .steps_per_epoch = run_.steps_per_epoch,
+                    .checkpoint_every = checkpoints.never ? 0 : checkpoints.every.steps(run_.steps_per_epoch),
+                    .workers = engine_.pool.size()},
+                   *engine_.loader, run_.data, run_.graph);
+}
+
+}  // namespace lockstep::train
