@@ -154,9 +154,9 @@ std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& commun
   ops::add_built_in(*kernels);
   ops::add_gpu_kernels(*module, *kernels);
   exec::GpuSetup setup;
-  setup.info = {DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
-                fmt::format("{}, driver for CUDA {}", module->libraries,
-                            device::cuda_version_text(facts.driver.cuda_version))};
+  setup.info = {
+      DeviceKind::cuda, gpu.name, fmt::format("sm_{}{}", gpu.major, gpu.minor),
+      fmt::format("{}, driver for CUDA {}", module->libraries, device::cuda_version_text(facts.driver.cuda_version))};
   setup.gpu = device::make_gpu(*module, gpu.ordinal, named);
   setup.kernels = std::move(kernels);
   setup.graphs = job.cuda_graphs;
