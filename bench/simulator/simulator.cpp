@@ -63,7 +63,7 @@ double Simulation::draw(double seconds) {
   return seconds * std::exp(scenario_.noise * normal) * (hiccup ? scenario_.hiccup_factor : 1);
 }
 
-// `exchange` of the result is the rank's time until its last shard is done; run() turns it into waiting.
+// `reduce` of the result is the rank's time until its last shard is done; run() turns it into waiting.
 RankMeasure Simulation::measure(int rank, int step, double fixed) {
   const int share = counts_[static_cast<std::size_t>(rank)];
   const int shards = share > 0 ? share : step % kIdleTries == 0 ? 1 : 0;
@@ -77,7 +77,7 @@ RankMeasure Simulation::measure(int rank, int step, double fixed) {
     measure.compute += times.back();
     *std::min_element(free_at.begin(), free_at.end()) += times.back();
   }
-  measure.exchange = measure.fixed + (share > 0 ? *std::max_element(free_at.begin(), free_at.end()) : 0);
+  measure.reduce = measure.fixed + (share > 0 ? *std::max_element(free_at.begin(), free_at.end()) : 0);
   measure.typical = median(std::move(times));
   return measure;
 }
@@ -110,14 +110,14 @@ SimulationResult Simulation::run() {
     if (due && due->first == step) move(due->second), due.reset();
     const auto ranks = truth(step);
     if (step == 0 || !same_seconds(ranks, before)) {
-      best_now = step_seconds(ranks, best_split(ranks, scenario_.shards, scenario_.exchange), scenario_.exchange);
+      best_now = step_seconds(ranks, best_split(ranks, scenario_.shards, scenario_.reduce), scenario_.reduce);
     }
     before = ranks;
-    const double now = step_seconds(ranks, counts_, scenario_.exchange);
+    const double now = step_seconds(ranks, counts_, scenario_.reduce);
     best += best_now, mine += now;
     if (settled(step)) {
       settled_best += best_now, settled_mine += now;
-      settled_equal += step_seconds(ranks, equal, scenario_.exchange);
+      settled_equal += step_seconds(ranks, equal, scenario_.reduce);
       for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += ranks[r].seconds_per_shard;
       settled_truth.push_back(ranks);
     }
@@ -126,11 +126,11 @@ SimulationResult Simulation::run() {
     double last = 0;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       measures.push_back(measure(static_cast<int>(r), step, ranks[r].fixed_seconds));
-      last = std::max(last, measures.back().exchange);
+      last = std::max(last, measures.back().reduce);
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      const double sums = rank_seconds({}, counts_[r], scenario_.exchange);
-      measures[r].exchange = last - measures[r].exchange + draw(sums);
+      const double sums = rank_seconds({}, counts_[r], scenario_.reduce);
+      measures[r].reduce = last - measures[r].reduce + draw(sums);
     }
     if (auto decision = balancer.observe(counts_, measures, last)) due = {step + kLatency, decision->counts};
   }
@@ -139,9 +139,9 @@ SimulationResult Simulation::run() {
   for (std::size_t r = 0; r < mean.size(); ++r) {
     ranks[r].seconds_per_shard = mean[r] / static_cast<double>(settled_truth.size());
   }
-  const auto unchanging = best_split(ranks, scenario_.shards, scenario_.exchange);
+  const auto unchanging = best_split(ranks, scenario_.shards, scenario_.reduce);
   double settled_static = 0;
-  for (const auto& then : settled_truth) settled_static += step_seconds(then, unchanging, scenario_.exchange);
+  for (const auto& then : settled_truth) settled_static += step_seconds(then, unchanging, scenario_.reduce);
   result_.settled = settled_mine / settled_best;
   result_.overall = mine / best;
   result_.equal = settled_equal / settled_best;

@@ -24,7 +24,7 @@ struct Scenario {
   double noise = 0;   ///< standard deviation of a shard's time, relative (log-normal)
   double hiccup = 0;  ///< chance that a shard takes `hiccup_factor` times as long
   double hiccup_factor = 5;
-  double exchange = 0.001;     ///< exposed seconds of a partial sum
+  double reduce = 0.001;       ///< exposed seconds of a partial sum
   double fixed = 0.01;         ///< seconds of the update, while the rank has its first speed
   std::vector<int> unsettled;  ///< steps at which speeds change: the `settling` steps from there do not count
   int settling = 10;

@@ -168,7 +168,7 @@ struct Balance {
   ByRank shares_by_rank;
   std::int64_t shards_moved = 0;
   std::optional<ByRank> shard_seconds_by_rank;
-  std::optional<double> exchange_seconds, predicted_before_seconds, predicted_seconds, measured_seconds;
+  std::optional<double> reduce_seconds, predicted_before_seconds, predicted_seconds, measured_seconds;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -178,7 +178,7 @@ struct Balance {
     field("shares_by_rank", &Balance::shares_by_rank, "shards that each rank computes from now on");
     field("shards_moved", &Balance::shards_moved, "shards that change their rank");
     field("shard_seconds_by_rank", &Balance::shard_seconds_by_rank, "compute time of a shard", Unit::seconds);
-    field("exchange_seconds", &Balance::exchange_seconds, "time of a step's all-reduce that compute does not hide",
+    field("reduce_seconds", &Balance::reduce_seconds, "time of a step's all-reduce that compute does not hide",
           Unit::seconds);
     field("predicted_before_seconds", &Balance::predicted_before_seconds,
           "predicted time of a step with the old assignment", Unit::seconds);
@@ -280,7 +280,7 @@ struct End {
   std::optional<std::int64_t> checkpoints_failed;
   std::optional<ByRank> energy_joules_by_rank;
   std::optional<ByRank> busy_seconds_by_rank, data_wait_seconds_by_rank, waited_seconds_by_rank,
-      held_up_seconds_by_rank, exchange_seconds_by_rank, update_seconds_by_rank;
+      held_up_seconds_by_rank, reduce_seconds_by_rank, update_seconds_by_rank;
   std::optional<std::int64_t> share_moves;
 
   template <class Field>
@@ -317,8 +317,8 @@ struct End {
           Unit::seconds);
     field("held_up_seconds_by_rank", &End::held_up_seconds_by_rank, "time that other ranks waited for it",
           Unit::seconds);
-    field("exchange_seconds_by_rank", &End::exchange_seconds_by_rank,
-          "time of the all-reduce that compute did not hide", Unit::seconds);
+    field("reduce_seconds_by_rank", &End::reduce_seconds_by_rank, "time of the all-reduce that compute did not hide",
+          Unit::seconds);
     field("update_seconds_by_rank", &End::update_seconds_by_rank, "time of the optimizer's updates", Unit::seconds);
     field("share_moves", &End::share_moves, "how often shards moved between ranks");
   }

@@ -88,7 +88,7 @@ std::vector<int> Balancer::split(int shards, std::span<const int> before) const 
   auto ranks_now = costs();
   for (RankCost& rank : ranks_now) rank.fixed_seconds = 0, rank.max_shards = shards;
   if (!ranks_now.empty()) {
-    auto counts = best_split_without_exchange(ranks_now, shards);
+    auto counts = best_split_without_reduce(ranks_now, shards);
     const double now = step_seconds(ranks_now, before, 0), best = step_seconds(ranks_now, counts, 0);
     if (now > best * (1 + options_.least_gain)) return counts;
   }
@@ -104,21 +104,21 @@ std::optional<Decision> Balancer::observe(std::span<const int> counts, std::span
   take_sample();
   auto decision = evaluate();
   std::fill(sums_.begin(), sums_.end(), RankMeasure{});
-  seconds_ = exchange_sum_ = 0;
+  seconds_ = reduce_sum_ = 0;
   steps_ = 0;
   return decision;
 }
 
 void Balancer::add(std::span<const RankMeasure> ranks, double seconds) {
-  std::size_t last = 0;  // who came last waited for nobody: what it waited is the exposed exchange
+  std::size_t last = 0;  // who came last waited for nobody: what it waited is the exposed all-reduce
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     sums_[r].shards += ranks[r].shards;
     sums_[r].compute += ranks[r].compute;
     sums_[r].typical += ranks[r].typical * ranks[r].shards;
     sums_[r].fixed += ranks[r].fixed;
-    if (ranks[r].exchange < ranks[last].exchange) last = r;
+    if (ranks[r].reduce < ranks[last].reduce) last = r;
   }
-  exchange_sum_ += ranks[last].exchange / partial_sums(counts_[last]);
+  reduce_sum_ += ranks[last].reduce / partial_sums(counts_[last]);
   seconds_ += seconds;
   ++steps_;
 }
@@ -135,7 +135,7 @@ void Balancer::take_sample() {
     jumped_ = static_cast<int>(r);
     jump_factor_ = mean / before;
   }
-  if (exchange_sum_ > 0) exchange_.add(exchange_sum_ / steps_, exchange_sum_ / steps_, false);
+  if (reduce_sum_ > 0) reduce_.add(reduce_sum_ / steps_, reduce_sum_ / steps_, false);
   if (level_ > 0 && samples_ - reversed_at_ > kQuietSamples << level_) {
     --level_;
     reversed_at_ = samples_;
@@ -149,7 +149,7 @@ double Balancer::threshold(std::span<const RankCost> costs) const {
   double most = 0;
   std::vector<double> scatters;
   for (std::size_t r = 0; r < ranks(); ++r) {
-    const double seconds = rank_seconds(costs[r], counts_[r], exchange());
+    const double seconds = rank_seconds(costs[r], counts_[r], reduce());
     if (seconds > most) most = seconds, slowest = r;
     scatters.push_back(speeds_[r].scatter());
   }
@@ -161,18 +161,18 @@ double Balancer::threshold(std::span<const RankCost> costs) const {
 std::optional<Decision> Balancer::evaluate() {
   const auto ranks_now = costs();
   if (ranks_now.empty()) return std::nullopt;
-  const double now = step_seconds(ranks_now, counts_, exchange()), least = threshold(ranks_now);
+  const double now = step_seconds(ranks_now, counts_, reduce()), least = threshold(ranks_now);
   const auto gains = [&](double other) { return now > other * (1 + least); };
-  if (!gains(fastest_step(ranks_now, options_.shards, exchange()))) return in_a_row_ = 0, std::nullopt;
+  if (!gains(fastest_step(ranks_now, options_.shards, reduce()))) return in_a_row_ = 0, std::nullopt;
   Decision decision;
-  decision.counts = best_split(ranks_now, options_.shards, exchange(), counts_, kSlack);
-  decision.predicted = step_seconds(ranks_now, decision.counts, exchange());
+  decision.counts = best_split(ranks_now, options_.shards, reduce(), counts_, kSlack);
+  decision.predicted = step_seconds(ranks_now, decision.counts, reduce());
   if (!gains(decision.predicted)) return in_a_row_ = 0, std::nullopt;
   ++in_a_row_;
   if (jumped_ < 0 && in_a_row_ < horizon()) return std::nullopt;
   decision.reason = reason();
   for (const RankCost& rank : ranks_now) decision.seconds_per_shard.push_back(rank.seconds_per_shard);
-  decision.exchange_seconds = exchange();
+  decision.reduce_seconds = reduce();
   decision.measured = seconds_ / steps_;
   decision.predicted_before = now;
   note_directions(decision.counts);

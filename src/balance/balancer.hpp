@@ -37,7 +37,7 @@ struct Decision {
   std::vector<int> counts;
   std::string reason;
   std::vector<double> seconds_per_shard;  ///< by rank; the evidence
-  double exchange_seconds = 0;            ///< exposed, of one partial sum
+  double reduce_seconds = 0;              ///< exposed, of one partial sum
   double measured = 0;                    ///< seconds of a step with the old split
   double predicted_before = 0;            ///< the same, by the model
   double predicted = 0;                   ///< with the new one
@@ -55,7 +55,7 @@ class Balancer {
   /// may be given for as long as it takes to tell the ranks.
   std::optional<Decision> observe(std::span<const int> counts, std::span<const RankMeasure> ranks, double seconds);
 
-  /// Shards of each rank, of `shards` in all, for work without an exchange (evaluation): by the present speeds.
+  /// Shards of each rank, of `shards` in all, for work without an all-reduce (evaluation): by the present speeds.
   /// `before`, if no speed is known or another split gains less than `least_gain`.
   [[nodiscard]] std::vector<int> split(int shards, std::span<const int> before) const;
 
@@ -66,7 +66,7 @@ class Balancer {
  private:
   [[nodiscard]] std::size_t ranks() const { return counts_.size(); }
   [[nodiscard]] std::vector<RankCost> costs() const;
-  [[nodiscard]] double exchange() const { return exchange_.known() ? exchange_.seconds() : 0; }
+  [[nodiscard]] double reduce() const { return reduce_.known() ? reduce_.seconds() : 0; }
   [[nodiscard]] double threshold(std::span<const RankCost> costs) const;
   [[nodiscard]] int horizon() const { return options_.patience << level_; }
   void add(std::span<const RankMeasure> ranks, double seconds);
@@ -78,10 +78,10 @@ class Balancer {
   BalancerOptions options_;
   std::vector<int> counts_;  ///< decided last
   std::vector<SpeedModel> speeds_, fixed_;
-  SpeedModel exchange_;
+  SpeedModel reduce_;
 
   std::vector<RankMeasure> sums_;  ///< of the sample that is being taken
-  double seconds_ = 0, exchange_sum_ = 0;
+  double seconds_ = 0, reduce_sum_ = 0;
   int steps_ = 0;
 
   int jumped_ = -1;                        ///< the rank, in the last sample

@@ -9,15 +9,15 @@ int rounds(int shards, int workers) {
   return (shards + workers - 1) / workers;
 }
 
-double rank_seconds(const RankCost& rank, int shards, double exchange) {
+double rank_seconds(const RankCost& rank, int shards, double reduce) {
   return rank.fixed_seconds + rounds(shards, rank.workers) * rank.seconds_per_shard +
-         (std::popcount(static_cast<unsigned>(shards)) + 1) * exchange;
+         (std::popcount(static_cast<unsigned>(shards)) + 1) * reduce;
 }
 
-double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double exchange) {
+double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce) {
   double slowest = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    slowest = std::max(slowest, rank_seconds(ranks[r], counts[r], exchange));
+    slowest = std::max(slowest, rank_seconds(ranks[r], counts[r], reduce));
   }
   return slowest;
 }

@@ -1,10 +1,10 @@
 // What a step costs, by the model that shares are chosen with. Seconds throughout.
 //
-//   rank r with n shards:   fixed_r + ceil(n / workers_r) * seconds_per_shard_r + (popcount(n) + 1) * exchange
+//   rank r with n shards:   fixed_r + ceil(n / workers_r) * seconds_per_shard_r + (popcount(n) + 1) * reduce
 //   the step:               the slowest rank's
 //
 // A shard is computed whole by one worker, so n shards take ceil(n / workers) rounds. With n shards a rank sends
-// popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient: `exchange` is the exposed time
+// popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient: `reduce` is the exposed time
 // of one of them (of what is not hidden behind compute).
 #pragma once
 
@@ -24,10 +24,10 @@ struct RankCost {
 /// How many times a worker's place is filled: n shards on w workers.
 [[nodiscard]] int rounds(int shards, int workers);
 
-[[nodiscard]] double rank_seconds(const RankCost& rank, int shards, double exchange);
+[[nodiscard]] double rank_seconds(const RankCost& rank, int shards, double reduce);
 
 /// The slowest rank's.
-[[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double exchange);
+[[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce);
 
 /// What bounds the shards of a rank.
 struct MemoryLimit {

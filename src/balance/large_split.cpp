@@ -16,12 +16,12 @@
 
 namespace lockstep::balance {
 
-std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double exchange) {
+std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double reduce) {
   using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<int> counts(ranks.size(), 0);
   const auto offer = [&](std::size_t r) {
-    if (counts[r] < ranks[r].max_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, exchange), r);
+    if (counts[r] < ranks[r].max_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, reduce), r);
   };
   for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
   for (int v = 0; v < shards; ++v) {
@@ -48,13 +48,13 @@ int highest_bits(int bound, int bits) {
 }
 
 // The most shards within the limit if they were `sums` partial sums, whatever they are; -1: not even none.
-int max_with_sums(const RankCost& rank, int most, double exchange, double limit, int sums) {
+int max_with_sums(const RankCost& rank, int most, double reduce, double limit, int sums) {
   const auto fits = [&](int rounds) {
-    return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * exchange <= limit;
+    return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * reduce <= limit;
   };
   if (!fits(0)) return -1;
   int low = 0, high = rounds(most, rank.workers) + 1;  // fits, and does not (or is more than there are)
-  const double guess = (limit - rank.fixed_seconds - (sums + 1) * exchange) / rank.seconds_per_shard;
+  const double guess = (limit - rank.fixed_seconds - (sums + 1) * reduce) / rank.seconds_per_shard;
   for (const double near : {guess - 1, guess + 1}) {  // rounding moves the bound by one at most
     if (!(near > low && near < high)) continue;
     const int at = static_cast<int>(near);
@@ -72,13 +72,13 @@ int max_with_sums(const RankCost& rank, int most, double exchange, double limit,
 // shards that are moved.
 class Allowed {
  public:
-  Allowed(const RankCost& rank, int shards, double exchange, double limit)
-      : rank_(rank), exchange_(exchange), limit_(limit), max_(max_within(rank, shards, exchange, limit)) {}
+  Allowed(const RankCost& rank, int shards, double reduce, double limit)
+      : rank_(rank), reduce_(reduce), limit_(limit), max_(max_within(rank, shards, reduce, limit)) {}
   [[nodiscard]] int max() const { return max_; }
   /// The next larger (way 1) or smaller (way -1) one; -1: there is none.
   [[nodiscard]] int next(int count, int way) const {
     for (int n = count + way; n >= 0 && n <= max_; n += way) {
-      if (rank_seconds(rank_, n, exchange_) <= limit_) return n;
+      if (rank_seconds(rank_, n, reduce_) <= limit_) return n;
     }
     return -1;
   }
@@ -91,7 +91,7 @@ class Allowed {
 
  private:
   const RankCost& rank_;
-  double exchange_, limit_;
+  double reduce_, limit_;
   int max_;
 };
 
@@ -152,12 +152,12 @@ class Walk {
   std::int64_t missing_ = 0;  // shards up to the sum; negative: there are too many
 };
 
-std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int shards, double exchange,
+std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int shards, double reduce,
                                              std::span<const int> near, double limit) {
   std::vector<Allowed> allowed;
   std::int64_t most = 0;
   for (const RankCost& rank : ranks) {
-    most += allowed.emplace_back(rank, shards, exchange, limit).max();
+    most += allowed.emplace_back(rank, shards, reduce, limit).max();
     if (allowed.back().max() < 0) return std::nullopt;
   }
   if (most < shards) return std::nullopt;
@@ -173,27 +173,27 @@ std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, in
 
 }  // namespace
 
-int max_within(const RankCost& rank, int shards, double exchange, double limit) {
+int max_within(const RankCost& rank, int shards, double reduce, double limit) {
   const int most = std::min(shards, rank.max_shards);
   int found = -1;
   for (int sums = 0;; ++sums) {
-    const int bound = max_with_sums(rank, most, exchange, limit, sums);
+    const int bound = max_with_sums(rank, most, reduce, limit, sums);
     if (bound <= found) return found;  // more sums only leave less time
     found = std::max(found, highest_bits(bound, sums));
     if (found == bound) return found;
   }
 }
 
-std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double exchange, std::span<const int> near,
+std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double reduce, std::span<const int> near,
                              double slack) {
-  auto best = greedy_counts(ranks, shards, exchange);
+  auto best = greedy_counts(ranks, shards, reduce);
   const auto start = near.empty() ? best : std::vector<int>(near.begin(), near.end());
-  double high = step_seconds(ranks, best, exchange), low = fastest_step(ranks, shards, exchange);
+  double high = step_seconds(ranks, best, reduce), low = fastest_step(ranks, shards, reduce);
   const auto improve = [&](double limit) {
-    auto found = split_within(ranks, shards, exchange, start, limit);
+    auto found = split_within(ranks, shards, reduce, start, limit);
     if (!found) return false;
     best = std::move(*found);
-    high = step_seconds(ranks, best, exchange);
+    high = step_seconds(ranks, best, reduce);
     return true;
   };
   if (!improve(low)) {
@@ -202,7 +202,7 @@ std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double
       if (!improve(middle)) low = middle;
     }
   }
-  return split_within(ranks, shards, exchange, start, high * (1 + slack)).value_or(best);
+  return split_within(ranks, shards, reduce, start, high * (1 + slack)).value_or(best);
 }
 
 }  // namespace lockstep::balance

@@ -21,12 +21,12 @@ constexpr std::int64_t kExactCells = 4'000'000;
 // 8 are one.
 class Table {
  public:
-  Table(std::span<const RankCost> ranks, int shards, double exchange, double slack) : shards_(shards) {
-    const double most = step_seconds(ranks, greedy_counts(ranks, shards, exchange), exchange) * (1 + slack);
+  Table(std::span<const RankCost> ranks, int shards, double reduce, double slack) : shards_(shards) {
+    const double most = step_seconds(ranks, greedy_counts(ranks, shards, reduce), reduce) * (1 + slack);
     for (const RankCost& rank : ranks) {
       auto& row = seconds_.emplace_back();
       for (int n = 0; n <= std::min(shards, rank.max_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
-        row.push_back(rank_seconds(rank, n, exchange));
+        row.push_back(rank_seconds(rank, n, reduce));
       }
     }
   }
@@ -127,24 +127,24 @@ std::vector<int> nearest(const Table& table, double limit, std::span<const int> 
 
 }  // namespace
 
-// Without an exchange a rank's seconds only grow with its shards, and then greedy is best.
-std::vector<int> best_split_without_exchange(std::span<const RankCost> ranks, int shards) {
+// Without an all-reduce a rank's seconds only grow with its shards, and then greedy is best.
+std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int shards) {
   return greedy_counts(ranks, shards, 0);
 }
 
 // The smallest limit with which the ranks together may take all shards. Positive doubles are ordered as their bits are:
 // these are bisected, which ends at the very time of some rank.
-double fastest_step(std::span<const RankCost> ranks, int shards, double exchange) {
+double fastest_step(std::span<const RankCost> ranks, int shards, double reduce) {
   const auto is_enough = [&](double limit) {
     std::int64_t sum = 0;
     for (const RankCost& rank : ranks) {
-      const int most = max_within(rank, shards, exchange, limit);
+      const int most = max_within(rank, shards, reduce, limit);
       if (most < 0) return false;
       sum += most;
     }
     return sum >= shards;
   };
-  const double reached = step_seconds(ranks, greedy_counts(ranks, shards, exchange), exchange);
+  const double reached = step_seconds(ranks, greedy_counts(ranks, shards, reduce), reduce);
   auto low = std::bit_cast<std::uint64_t>(0.0), high = std::bit_cast<std::uint64_t>(reached);
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -157,12 +157,12 @@ double fastest_step(std::span<const RankCost> ranks, int shards, double exchange
   return std::bit_cast<double>(high);
 }
 
-std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double exchange, std::span<const int> near,
+std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double reduce, std::span<const int> near,
                             double slack) {
   if (static_cast<std::int64_t>(ranks.size()) * shards > kExactCells) {
-    return large_split(ranks, shards, exchange, near, slack);
+    return large_split(ranks, shards, reduce, near, slack);
   }
-  const Table table(ranks, shards, exchange, slack);
+  const Table table(ranks, shards, reduce, slack);
   const double best = smallest(table.limits(), [&](double limit) { return is_feasible(table, limit); });
   return nearest(table, best * (1 + slack), near);
 }

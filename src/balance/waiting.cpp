@@ -5,16 +5,16 @@
 namespace lockstep::balance {
 
 void Waiting::add(std::span<const RankMeasure> ranks) {
-  const auto by_exchange = [](const RankMeasure& a, const RankMeasure& b) { return a.exchange < b.exchange; };
-  const auto last = std::min_element(ranks.begin(), ranks.end(), by_exchange);  // it waited for nobody
+  const auto by_reduce = [](const RankMeasure& a, const RankMeasure& b) { return a.reduce < b.reduce; };
+  const auto last = std::min_element(ranks.begin(), ranks.end(), by_reduce);  // it waited for nobody
   double sum = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     RankTimes& times = times_[r];
-    const double waited = ranks[r].exchange - last->exchange;
+    const double waited = ranks[r].reduce - last->reduce;
     times.compute += ranks[r].compute / workers_[r];
     times.data += ranks[r].data / workers_[r];
     times.waited += waited;
-    times.exchange += last->exchange;
+    times.reduce += last->reduce;
     times.update += ranks[r].fixed;
     sum += waited;
   }

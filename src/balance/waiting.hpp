@@ -10,12 +10,12 @@ namespace lockstep::balance {
 
 /// Seconds of a rank. They are of the main thread or of one worker: data is what its workers waited, by their number.
 struct RankTimes {
-  double compute = 0;   ///< of its workers, by their number
-  double data = 0;      ///< its workers waited for inputs
-  double waited = 0;    ///< for ranks that came later to the exchange
-  double exchange = 0;  ///< the exchange itself, as far as compute did not hide it
-  double update = 0;    ///< parameters
-  double held_up = 0;   ///< others waited for this one, which came last; their mean
+  double compute = 0;  ///< of its workers, by their number
+  double data = 0;     ///< its workers waited for inputs
+  double waited = 0;   ///< for ranks that came later to the all-reduce
+  double reduce = 0;   ///< the all-reduce itself, as far as compute did not hide it
+  double update = 0;   ///< parameters
+  double held_up = 0;  ///< others waited for this one, which came last; their mean
 };
 
 class Waiting {

@@ -34,7 +34,7 @@ std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
     measure.compute = measure.shards * seconds;
     longest = std::max(longest, measure.compute);
   }
-  for (auto& measure : measures) measure.exchange = longest - measure.compute;
+  for (auto& measure : measures) measure.reduce = longest - measure.compute;
   return measures;
 }
 

@@ -197,7 +197,7 @@ void CheckpointWriter::work(const Task& task) {
 }
 
 TraceScope CheckpointWriter::span_of(const Task& task, const char* name) {
-  return {task.trace.get(), name, static_cast<std::uint64_t>(task.progress.step - 1), kCheckpointLane};
+  return {task.trace.get(), name, static_cast<std::uint64_t>(task.progress.step - 1), kCheckpointTrack};
 }
 
 WriteReport CheckpointWriter::write_own(const Task& task, const std::string& directory) {

@@ -114,7 +114,7 @@ std::string table(const Attempt& attempt) {
   const std::vector<Column> columns = {
       {"computed", end.busy_seconds_by_rank},        {"waited: data", end.data_wait_seconds_by_rank},
       {"waited: ranks", end.waited_seconds_by_rank}, {"others waited for it", end.held_up_seconds_by_rank},
-      {"exchange", end.exchange_seconds_by_rank},    {"update", end.update_seconds_by_rank}};
+      {"reduce", end.reduce_seconds_by_rank},        {"update", end.update_seconds_by_rank}};
   std::string text = "\nrank  shards";
   for (const auto& column : columns) text += fmt::format("  {}", column.title);
   text += "\n";

@@ -1,4 +1,4 @@
-// lockstep bench exchange: how long these ranks take to add a gradient, beside the library's own all-reduce.
+// lockstep bench all-reduce: how long these ranks take to add a gradient, beside the library's own all-reduce.
 // lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are simulated.
 // lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/all_reduce_bench.hpp"
 #include "cli/commands.hpp"
-#include "cli/exchange_bench.hpp"
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
 #include "cli/scale_bench.hpp"
@@ -21,7 +21,7 @@ namespace lockstep::cli {
 
 namespace {
 
-struct BenchArguments : ExchangeBenchOptions {
+struct BenchArguments : AllReduceBenchOptions {
   RankOptions ranks;
 };
 
@@ -51,37 +51,37 @@ Job job_on_device(const std::string& device) {
   return job;
 }
 
-void add_exchange(CLI::App& bench, Action& run) {
-  CLI::App* exchange = bench.add_subcommand(
-      "exchange", "Time lockstep's all-reduce of the gradient and, beside it, that of MPI or NCCL.");
-  exchange->footer(
-      "Examples:\n  lockstep bench exchange --ranks 2\n"
-      "  mpirun -n 8 --hostfile hosts lockstep bench exchange --sizes 1MiB,256MiB --picture exchange.svg");
+void add_all_reduce(CLI::App& bench, Action& run) {
+  CLI::App* all_reduce = bench.add_subcommand(
+      "all-reduce", "Time lockstep's all-reduce of the gradient and, beside it, that of MPI or NCCL.");
+  all_reduce->footer(
+      "Examples:\n  lockstep bench all-reduce --ranks 2\n"
+      "  mpirun -n 8 --hostfile hosts lockstep bench all-reduce --sizes 1MiB,256MiB --picture all-reduce.svg");
   auto arguments = std::make_shared<BenchArguments>();
-  arguments->ranks.add_to(*exchange);
-  exchange->add_option("--sizes", arguments->sizes, "sizes of the gradient in bytes: 4KiB,1MiB")
+  arguments->ranks.add_to(*all_reduce);
+  all_reduce->add_option("--sizes", arguments->sizes, "sizes of the gradient in bytes: 4KiB,1MiB")
       ->delimiter(',')
       ->transform(gradient_size())
       ->default_str("4KiB,64KiB,1MiB,16MiB,64MiB");
-  exchange->add_option("--rounds", arguments->rounds, "timed rounds for each size")
+  all_reduce->add_option("--rounds", arguments->rounds, "timed rounds for each size")
       ->check(at_least(1))
       ->capture_default_str();
-  exchange
+  all_reduce
       ->add_option("--shards-a-rank", arguments->shards_a_rank,
                    "shards of each rank; of 1, 2, 4, ... a rank sends one partial sum, of others several")
       ->check(at_least(1))
       ->capture_default_str();
-  exchange->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, over NCCL")
+  all_reduce->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, over NCCL")
       ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
-  exchange->add_option("--picture", arguments->picture, "write a chart of the bandwidths as SVG");
-  exchange->add_option("--log", arguments->log, "people, or json: one line per size and algorithm on stdout")
+  all_reduce->add_option("--picture", arguments->picture, "write a chart of the bandwidths as SVG");
+  all_reduce->add_option("--log", arguments->log, "people, or json: one line per size and algorithm on stdout")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  exchange->callback([&run, arguments] {
+  all_reduce->callback([&run, arguments] {
     run = [arguments] {
       return run_on_ranks(
-          arguments->ranks, [&](Communicator& communicator) { return bench_exchange(communicator, *arguments); },
+          arguments->ranks, [&](Communicator& communicator) { return bench_all_reduce(communicator, *arguments); },
           automatic_ranks(job_on_device(arguments->device)));
     };
   });
@@ -153,8 +153,8 @@ void add_bench(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("bench", "Benchmark what training needs of this machine or cluster.");
   command->require_subcommand(1);
   command->footer(
-      "Examples:\n  lockstep bench exchange --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale");
-  add_exchange(*command, run);
+      "Examples:\n  lockstep bench all-reduce --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale");
+  add_all_reduce(*command, run);
   add_hosts(*command, run);
   add_scale(*command, run);
 }

@@ -116,7 +116,7 @@ void print_clocks(const std::vector<RankFacts>& facts) {
   fmt::print("clocks      at most {:.3f} ms from rank 0's, measured to {:.3f} ms\n", 1e3 * apart, 1e3 * error);
 }
 
-/// Bus bandwidth of the exact exchange, in bytes a second.
+/// Bus bandwidth of the exact all-reduce, in bytes a second.
 double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
   const comm::ReduceDevice place = device.reduce_device(communicator, bench::kTimeout);

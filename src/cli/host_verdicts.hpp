@@ -23,7 +23,7 @@ struct RankFacts {
 struct HostLimits {
   bool one_kind = true;         ///< another processor, GPU or library on a rank is wrong
   double clock_seconds = 1;     ///< by which a host's clock may differ from rank 0's
-  double bytes_per_second = 0;  ///< least bus bandwidth of the exchange
+  double bytes_per_second = 0;  ///< least bus bandwidth of the all-reduce
 };
 
 struct Verdict {
@@ -34,7 +34,7 @@ struct Verdict {
 /// Whether every rank has what it shall compute on.
 [[nodiscard]] bool can_compute(const std::vector<RankFacts>& facts);
 
-/// In order of the ranks; the first rank of a host speaks for its clock. `bytes_per_second`: of the exchange; not
+/// In order of the ranks; the first rank of a host speaks for its clock. `bytes_per_second`: of the all-reduce; not
 /// looked at where not every rank can compute. Empty: nothing is wrong. `facts`: one a rank, at least one.
 [[nodiscard]] std::vector<Verdict> judge_hosts(const std::vector<RankFacts>& facts, double bytes_per_second,
                                                const HostLimits& limits);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "core/nearest.hpp"
@@ -21,6 +22,12 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+/// What is said of a command that is not there: its new name, if an earlier version had it.
+std::string instead_of(const std::string& word, const std::vector<std::string>& commands) {
+  const bool had_it = word == "exchange" && std::find(commands.begin(), commands.end(), "all-reduce") != commands.end();
+  return had_it ? ", the old name of 'all-reduce'" : did_you_mean(word, commands);
+}
+
 std::string unknown(const CLI::App& command, const std::string& word) {
   const bool is_option = word.starts_with('-');
   if (is_option) {
@@ -30,7 +37,7 @@ std::string unknown(const CLI::App& command, const std::string& word) {
   }
   const auto commands = command_names(command);
   if (commands.empty()) return fmt::format("{}: unexpected argument '{}'", full_name(command), word);
-  return fmt::format("{}: unknown command '{}'{}", full_name(command), word, did_you_mean(word, commands));
+  return fmt::format("{}: unknown command '{}'{}", full_name(command), word, instead_of(word, commands));
 }
 
 std::string what_is_wrong(const CLI::App& program, const CLI::App& command, const CLI::ParseError& error) {

@@ -125,7 +125,7 @@ void add_execution(Section<Job>& section) {
              "measured while it runs (equal with exact: never)")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
       .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
-      .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients exchanged together");
+      .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients reduced together");
 }
 
 void add_running(Section<Job>& section, const Catalogue& catalogue) {

@@ -57,7 +57,7 @@ class FlightRecorder {
 
   /// Oldest first.
   [[nodiscard]] std::vector<FlightEntry> entries() const;
-  /// "exchange of step 17 for 12.0 s, waiting for rank 2: its partial sum of bucket 0 has not come"
+  /// "reduce of step 17 for 12.0 s, waiting for rank 2: its partial sum of bucket 0 has not come"
   [[nodiscard]] std::string summary() const;
   /// One JSON object: rank, host, now, activity, entries.
   [[nodiscard]] std::string json(int rank, const std::string& host) const;

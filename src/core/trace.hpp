@@ -19,25 +19,25 @@ namespace lockstep {
 }
 
 /// Where a span stands in its rank's timeline. From 1 on: workers.
-inline constexpr int kPhaseLane = 0;      ///< the main thread's phases
-inline constexpr int kReduceLane = 1000;  ///< adding as the owner of a slice
-inline constexpr int kBucketLane = 1001;  ///< buckets under way; these may overlap
+inline constexpr int kPhaseTrack = 0;      ///< the main thread's phases
+inline constexpr int kReduceTrack = 1000;  ///< adding as the owner of a slice
+inline constexpr int kBucketTrack = 1001;  ///< buckets under way; these may overlap
 /// From here on: threads that work beside the steps. Their spans say which step they are for; where a step does wait
-/// for them, a span of the lanes before says so.
-inline constexpr int kBesideLane = 1100;
-inline constexpr int kCheckpointLane = kBesideLane;  ///< the checkpoint's writer
-[[nodiscard]] inline constexpr int prefetch_lane(int thread) {
-  return kCheckpointLane + 1 + thread;
+/// for them, a span of the tracks before says so.
+inline constexpr int kBesideTrack = 1100;
+inline constexpr int kCheckpointTrack = kBesideTrack;  ///< the checkpoint's writer
+[[nodiscard]] inline constexpr int prefetch_track(int thread) {
+  return kCheckpointTrack + 1 + thread;
 }
-/// From here on: what a GPU did, by its own clock, a lane for each of its streams.
-inline constexpr int kGpuLane = 2000;
-[[nodiscard]] inline constexpr int worker_lane(int worker) {
+/// From here on: what a GPU did, by its own clock, a track for each of its streams.
+inline constexpr int kGpuTrack = 2000;
+[[nodiscard]] inline constexpr int worker_track(int worker) {
   return worker + 1;
 }
 
 struct TraceSpan {
   const char* name = "";  ///< a literal
-  int lane = kPhaseLane;
+  int track = kPhaseTrack;
   std::uint64_t step = 0;  ///< from 0
   int item = -1;  ///< the shard of a worker's or a prefetcher's span, the bucket of the reducer's; -1: of no one
   double start = 0, end = 0;
@@ -100,10 +100,10 @@ class TraceRecorder {
 /// Its lifetime is a span. The recorder may be null.
 class TraceScope {
  public:
-  TraceScope(TraceRecorder* recorder, const char* name, std::uint64_t step, int lane = kPhaseLane, int item = -1)
+  TraceScope(TraceRecorder* recorder, const char* name, std::uint64_t step, int track = kPhaseTrack, int item = -1)
       : recorder_(recorder) {
     if (recorder_ == nullptr) return;
-    span_ = {.name = name, .lane = lane, .step = step, .item = item, .start = steady_seconds()};
+    span_ = {.name = name, .track = track, .step = step, .item = item, .start = steady_seconds()};
     if (recorder_->ranges() != nullptr) {
       recorder_->ranges()->begin(item < 0 ? name : std::string(name) + " " + std::to_string(item));
     }

@@ -156,7 +156,7 @@ void Loader::Impl::load_ahead(Slot& slot, int thread, Lock& lock) {
   const auto recorder = trace_;  // the run may end its timeline meanwhile
   set_ahead(slot, true);
   {
-    const TraceScope span(recorder.get(), "load", slot.key.step, prefetch_lane(thread), slot.key.shard);
+    const TraceScope span(recorder.get(), "load", slot.key.step, prefetch_track(thread), slot.key.shard);
     fill(slot, lock);
   }
   if (slot.dropped) free(slot);

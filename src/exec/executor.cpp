@@ -114,7 +114,7 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
 void Executor::train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target,
                            ShardScalars& sums, double& seconds) {
   Seat& seat = seats_[static_cast<std::size_t>(worker)];
-  const int track = worker_lane(worker);
+  const int track = worker_track(worker);
   auto mark = Clock::now();
   {
     const TraceScope span(trace_, "data wait", step.number, track, target.shard);

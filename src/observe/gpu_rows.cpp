@@ -19,7 +19,7 @@ double nanoseconds_between(std::uint64_t from, std::uint64_t to) {
 std::map<double, std::int64_t> steps_of(const std::vector<telemetry::TimelineSpan>& spans) {
   std::map<double, std::int64_t> steps;
   for (const auto& span : spans) {
-    if (span.lane == kPhaseLane && span.name == "compute") steps[span.start] = span.step;
+    if (span.track == kPhaseTrack && span.name == "compute") steps[span.start] = span.step;
   }
   return steps;
 }
@@ -30,12 +30,12 @@ std::int64_t step_at(const std::map<double, std::int64_t>& steps, double time) {
   return after == steps.begin() ? after->second : std::prev(after)->second;
 }
 
-std::map<std::uint32_t, int> lanes_of(const device::GpuRecording& recording) {
-  std::map<std::uint32_t, int> lanes;
-  for (const auto& activity : recording.activities) lanes[activity.stream] = 0;
-  int next = kGpuLane;
-  for (auto& [stream, lane] : lanes) lane = next++;
-  return lanes;
+std::map<std::uint32_t, int> tracks_of(const device::GpuRecording& recording) {
+  std::map<std::uint32_t, int> tracks;
+  for (const auto& activity : recording.activities) tracks[activity.stream] = 0;
+  int next = kGpuTrack;
+  for (auto& [stream, track] : tracks) track = next++;
+  return tracks;
 }
 
 }  // namespace
@@ -48,12 +48,12 @@ double host_seconds(std::uint64_t gpu, const device::ClockPair& first, const dev
 
 void add_gpu_rows(const device::GpuRecording& recording, std::vector<telemetry::TimelineSpan>& spans) {
   const auto steps = steps_of(spans);
-  const auto lanes = lanes_of(recording);
+  const auto tracks = tracks_of(recording);
   std::vector<telemetry::TimelineSpan> rows;
   for (const auto& activity : recording.activities) {
     const double start = host_seconds(activity.begin, recording.first, recording.last);
     rows.push_back({.name = activity.name,
-                    .lane = lanes.at(activity.stream),
+                    .track = tracks.at(activity.stream),
                     .step = step_at(steps, start),
                     .start = start,
                     .end = host_seconds(activity.end, recording.first, recording.last),

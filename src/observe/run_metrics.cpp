@@ -232,7 +232,7 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
   const double seconds = seconds_since(looked_);
   if (seconds < kShortestLook) return;
   double own = 0;
-  for (const Phase phase : {Phase::compute, Phase::exchange_wait, Phase::exchange, Phase::update, Phase::evaluate}) {
+  for (const Phase phase : {Phase::compute, Phase::reduce_wait, Phase::reduce, Phase::update, Phase::evaluate}) {
     own += metrics.get(Metric::phase_seconds, static_cast<std::size_t>(phase));
   }
   bool throttled = false;
@@ -266,8 +266,8 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
   add_compute(report);
   to.set(Metric::shards, static_cast<double>(report.next_shards));
   to.set(Metric::share_ratio, static_cast<double>(report.next_shards) / static_cast<double>(run_.job.shards));
-  to.set(Metric::exchange_bytes, static_cast<double>(report.shared_memory_bytes), 0);
-  to.set(Metric::exchange_bytes, static_cast<double>(report.network_bytes), 1);
+  to.set(Metric::reduce_bytes, static_cast<double>(report.shared_memory_bytes), 0);
+  to.set(Metric::reduce_bytes, static_cast<double>(report.network_bytes), 1);
   if (counts_tokens_) {
     to.add(Metric::tokens, sums.count * static_cast<double>(report.shards) / static_cast<double>(run_.job.shards));
   }
@@ -276,15 +276,15 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
 
 void RunMetrics::add_phases(const StepReport& report) {
   const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
-  // The rank that came last to the exchange waited for nobody; what it took there is the exchange itself.
-  double shortest = mine.exchange;
-  for (const auto& rank : measures_) shortest = std::min(shortest, rank.exchange);
-  const double waited = mine.exchange - shortest;
+  // The rank that came last to the all-reduce waited for nobody; what it took there is the all-reduce itself.
+  double shortest = mine.reduce;
+  for (const auto& rank : measures_) shortest = std::min(shortest, rank.reduce);
+  const double waited = mine.reduce - shortest;
   const double data = std::min(mine.data / workers_, report.compute);
   metrics_->add(Phase::data_wait, data);
   metrics_->add(Phase::compute, report.compute - data);
-  metrics_->add(Phase::exchange_wait, waited);
-  metrics_->add(Phase::exchange, std::max(0.0, report.exchange - waited));
+  metrics_->add(Phase::reduce_wait, waited);
+  metrics_->add(Phase::reduce, std::max(0.0, report.reduce - waited));
   metrics_->add(Phase::update, report.update);
   metrics_->set(Metric::waiting_ratio, report.seconds > 0 ? waited / report.seconds : 0);
 }

@@ -45,7 +45,7 @@ struct RunFacts {
 /// Seconds of a step, by the main thread's clock, and what came out of it.
 struct StepReport {
   std::int64_t step = 0;  ///< steps done, with this one
-  double seconds = 0, compute = 0, exchange = 0, update = 0;
+  double seconds = 0, compute = 0, reduce = 0, update = 0;
   double loss = 0, learning_rate = 0;
   std::optional<double> gradient_norm;                       ///< none: it was not computed
   double loss_scale = 0;                                     ///< 0: the precision is not fp16

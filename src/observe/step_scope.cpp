@@ -19,7 +19,7 @@ struct PhaseInfo {
 const PhaseInfo& info_of(StepPhase phase) {
   static const std::array<PhaseInfo, kStepPhases> list = {{
       {"compute"},
-      {"exchange", false},
+      {"reduce", false},
       {"update"},
       {"evaluate", true, std::pair(telemetry::State::evaluating, telemetry::Phase::evaluate)},
       {"checkpoint", true, std::pair(telemetry::State::checkpointing, telemetry::Phase::checkpoint)},

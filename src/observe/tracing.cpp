@@ -57,7 +57,7 @@ void Tracing::finish() {
   for (const auto& clock : {first_clock_, last_clock}) trace.clocks.push_back({clock.at, clock.seconds, clock.error});
   for (const TraceSpan& span : recorder_->take()) {
     trace.spans.push_back({.name = span.name,
-                           .lane = span.lane,
+                           .track = span.track,
                            .step = static_cast<std::int64_t>(span.step) + 1,
                            .item = span.item,
                            .start = span.start,

@@ -10,14 +10,14 @@ namespace {
 /// One step of one rank.
 struct RankStep {
   std::map<std::string, TimelineSpan> phases;        ///< by name
-  std::map<int, std::vector<TimelineSpan>> workers;  ///< by lane, in order of time; without what they hand over
-  std::map<int, double> handing_over;                ///< seconds by lane
+  std::map<int, std::vector<TimelineSpan>> workers;  ///< by track, in order of time; without what they hand over
+  std::map<int, double> handing_over;                ///< seconds by track
   double aside = 0;                                  ///< seconds of evaluation and checkpoint
   double end = 0;                                    ///< of the last span
 
   [[nodiscard]] bool has(const char* phase) const { return phases.find(phase) != phases.end(); }
-  [[nodiscard]] bool whole() const { return has("compute") && has("exchange") && has("update"); }
-  /// The lane of the worker that ended last; 0: the rank had no shards.
+  [[nodiscard]] bool whole() const { return has("compute") && has("reduce") && has("update"); }
+  /// The track of the worker that ended last; 0: the rank had no shards.
   [[nodiscard]] int last_worker() const {
     const auto last = std::max_element(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
       return a.second.back().end < b.second.back().end;
@@ -40,18 +40,18 @@ void add_phase(const TimelineSpan& span, RankStep& step) {
 Steps steps_of(const RankTrace& trace) {
   Steps steps;
   for (const TimelineSpan& span : trace.spans) {
-    if (span.lane >= kBesideLane) continue;
+    if (span.track >= kBesideTrack) continue;
     RankStep& step = steps[span.step];
-    if (span.lane == kPhaseLane) {
+    if (span.track == kPhaseTrack) {
       add_phase(span, step);
-    } else if (span.lane < kReduceLane && span.name == "hand over") {
-      step.handing_over[span.lane] += span.seconds();
-    } else if (span.lane < kReduceLane) {
-      step.workers[span.lane].push_back(span);
+    } else if (span.track < kReduceTrack && span.name == "hand over") {
+      step.handing_over[span.track] += span.seconds();
+    } else if (span.track < kReduceTrack) {
+      step.workers[span.track].push_back(span);
     }
   }
   for (auto& [number, step] : steps) {
-    for (auto& [lane, spans] : step.workers) {
+    for (auto& [track, spans] : step.workers) {
       std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
     }
   }
@@ -65,11 +65,11 @@ struct Work {
 
 Work work_of(const RankStep& step) {
   Work work;
-  const int lane = step.last_worker();
-  if (lane == 0) return work;
-  const auto handing_over = step.handing_over.find(lane);
+  const int track = step.last_worker();
+  if (track == 0) return work;
+  const auto handing_over = step.handing_over.find(track);
   if (handing_over != step.handing_over.end()) work.compute = handing_over->second;
-  for (const TimelineSpan& span : step.workers.at(lane)) {
+  for (const TimelineSpan& span : step.workers.at(track)) {
     if (span.name == "data wait") work.data += span.seconds();
     if (span.name == "shard") work.compute += span.kernels;
   }
@@ -84,15 +84,15 @@ double next_start(const Steps& steps, std::int64_t number) {
 }
 
 void add_spans(const RankStep& critical, PathStep& path) {
-  const int lane = critical.last_worker();
-  if (lane != 0) path.spans = critical.workers.at(lane);
-  path.spans.push_back(critical.phases.at("exchange"));
+  const int track = critical.last_worker();
+  if (track != 0) path.spans = critical.workers.at(track);
+  path.spans.push_back(critical.phases.at("reduce"));
   path.spans.push_back(critical.phases.at("update"));
 }
 
 PathStep path_of(std::int64_t number, const std::vector<Steps>& all) {
   const auto last = std::max_element(all.begin(), all.end(), [&](const Steps& a, const Steps& b) {
-    return a.at(number).phases.at("exchange").start < b.at(number).phases.at("exchange").start;
+    return a.at(number).phases.at("reduce").start < b.at(number).phases.at("reduce").start;
   });
   const RankStep& critical = last->at(number);
   const Work work = work_of(critical);
@@ -103,9 +103,9 @@ PathStep path_of(std::int64_t number, const std::vector<Steps>& all) {
   path.data = work.data;
   path.excess = std::max(0.0, work.compute - mean);
   path.compute = work.compute - path.excess;
-  path.exchange = critical.phases.at("exchange").seconds();
+  path.reduce = critical.phases.at("reduce").seconds();
   path.update = critical.phases.at("update").seconds();
-  path.launch = std::max(0.0, path.seconds - work.data - work.compute - path.exchange - path.update);
+  path.launch = std::max(0.0, path.seconds - work.data - work.compute - path.reduce - path.update);
   add_spans(critical, path);
   return path;
 }

@@ -15,13 +15,13 @@ namespace lockstep::telemetry {
 /// Seconds of one step.
 struct PathStep {
   std::int64_t step = 0;
-  int rank = 0;         ///< the critical rank
-  double seconds = 0;   ///< until the next step begins, without evaluation and checkpoint; the sum of the others:
-  double data = 0;      ///< waiting for input
-  double compute = 0;   ///< up to the ranks' mean: in kernels, and adding up gradients
-  double excess = 0;    ///< of the critical rank beyond the mean
-  double launch = 0;    ///< between spans, and in shards outside kernels
-  double exchange = 0;  ///< that computing does not hide
+  int rank = 0;        ///< the critical rank
+  double seconds = 0;  ///< until the next step begins, without evaluation and checkpoint; the sum of the others:
+  double data = 0;     ///< waiting for input
+  double compute = 0;  ///< up to the ranks' mean: in kernels, and adding up gradients
+  double excess = 0;   ///< of the critical rank beyond the mean
+  double launch = 0;   ///< between spans, and in shards outside kernels
+  double reduce = 0;   ///< that computing does not hide
   double update = 0;
   std::vector<TimelineSpan> spans;  ///< the path, in order of time; none overlap
 };

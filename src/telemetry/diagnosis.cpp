@@ -22,7 +22,7 @@ std::string evidence(const Diagnosis& d) {
   return fmt::format(
       "of a step of {} computing is {:.0f} %, waiting for data {:.0f} %, exposed communication {:.0f} %, load "
       "imbalance {:.0f} %, kernel launches {:.0f} %, update {:.0f} %",
-      short_time(d.seconds), 100 * d.compute, 100 * d.input, 100 * d.exchange, 100 * d.imbalance, 100 * d.launch,
+      short_time(d.seconds), 100 * d.compute, 100 * d.input, 100 * d.reduce, 100 * d.imbalance, 100 * d.launch,
       100 * d.update);
 }
 
@@ -33,7 +33,7 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
           "input-bound: {}; rank {} on {} waits most often. Try data.threads, data.cache=memory, or "
           "packed data (lockstep data pack).",
           evidence(d), d.rank, host);
-    case Bound::exchange:
+    case Bound::reduce:
       return fmt::format(
           "communication-bound: {}. Try a larger batch_size, fewer ranks, or a faster network between them.",
           evidence(d));
@@ -65,10 +65,8 @@ double mean_kernel(const std::vector<RankTrace>& traces) {
 }
 
 Bound bound_of(const Diagnosis& d) {
-  const std::vector<std::pair<double, Bound>> parts = {{d.input, Bound::input},
-                                                       {d.exchange, Bound::exchange},
-                                                       {d.imbalance, Bound::imbalance},
-                                                       {d.launch, Bound::launch}};
+  const std::vector<std::pair<double, Bound>> parts = {
+      {d.input, Bound::input}, {d.reduce, Bound::reduce}, {d.imbalance, Bound::imbalance}, {d.launch, Bound::launch}};
   const auto largest =
       std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return largest->first >= kNoticeable ? largest->second : Bound::compute;
@@ -84,13 +82,13 @@ Diagnosis diagnose(const std::vector<PathStep>& path, const std::vector<RankTrac
     total += step.seconds;
     d.compute += step.compute;
     d.input += step.data;
-    d.exchange += step.exchange;
+    d.reduce += step.reduce;
     d.imbalance += step.excess;
     d.launch += step.launch;
     d.update += step.update;
     ++critical[step.rank];
   }
-  for (double* part : {&d.compute, &d.input, &d.exchange, &d.imbalance, &d.launch, &d.update}) *part /= total;
+  for (double* part : {&d.compute, &d.input, &d.reduce, &d.imbalance, &d.launch, &d.update}) *part /= total;
   d.seconds = total / static_cast<double>(path.size());
   d.kernel = mean_kernel(traces);
   d.rank = std::max_element(critical.begin(), critical.end(), [](const auto& a, const auto& b) {

@@ -9,12 +9,12 @@
 
 namespace lockstep::telemetry {
 
-enum class Bound : std::uint8_t { compute, input, exchange, imbalance, launch };
+enum class Bound : std::uint8_t { compute, input, reduce, imbalance, launch };
 
 struct Diagnosis {
   Bound bound = Bound::compute;
   /// Parts of the steps' time, 0 ... 1, as PathStep has them.
-  double compute = 0, input = 0, exchange = 0, imbalance = 0, launch = 0, update = 0;
+  double compute = 0, input = 0, reduce = 0, imbalance = 0, launch = 0, update = 0;
   int rank = 0;          ///< that is critical most often
   double seconds = 0;    ///< of a step, mean
   double kernel = 0;     ///< mean seconds of a kernel

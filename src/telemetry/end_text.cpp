@@ -21,7 +21,7 @@ std::string first_line(const events::End& end, const Palette& palette, std::int6
                                     : text;
 }
 
-/// "6.2 s: compute 81 %, exchange 19 %": shares of all phases, the longest first; those below half a percent are
+/// "6.2 s: compute 81 %, reduce 19 %": shares of all phases, the longest first; those below half a percent are
 /// skipped. `other`, what lies between the phases, comes last.
 std::string time_text(events::ByName phases) {
   double total = 0;

@@ -7,6 +7,7 @@
 
 #include "core/untrusted.hpp"
 #include "telemetry/event_schema.hpp"
+#include "telemetry/old_names.hpp"
 #include "telemetry/unix_time.hpp"
 
 namespace lockstep::telemetry {
@@ -143,6 +144,18 @@ constexpr bool kIsOptional = false;
 template <class T>
 constexpr bool kIsOptional<std::optional<T>> = true;
 
+void rename_keys(Json& object) {
+  Json renamed = Json::object();
+  for (auto& [name, value] : object.items()) renamed[present_name(name)] = std::move(value);
+  object = std::move(renamed);
+}
+
+/// An event of an earlier version gets the names of this one.
+void bring_up_to_date(Json& event) {
+  rename_keys(event);
+  if (const auto phases = event.find("phases"); phases != event.end() && phases->is_object()) rename_keys(*phases);
+}
+
 template <class Kind>
 std::string read_fields(const Json& json, Kind& event) {
   std::string damage;
@@ -184,8 +197,9 @@ std::string with_time(const std::string& line) {
 
 ReadEvent read_event(const std::string& line) {
   ReadEvent result;
-  const Json json = nests_too_deep(line) ? Json() : Json::parse(line, nullptr, false);
+  Json json = nests_too_deep(line) ? Json() : Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("event")) return result;
+  bring_up_to_date(json);
   for_each_kind([&](auto kind) {
     if (json["event"] != kind.kName) return;
     result.name = kind.kName;

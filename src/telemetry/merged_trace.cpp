@@ -22,8 +22,8 @@ double first_start(const std::vector<RankTrace>& traces) {
 
 /// The path as a thread: what of a step overlaps the step before, on another rank, is cut off.
 void add_path(const std::vector<PathStep>& critical, int process, double first, TraceJson& events) {
-  add_name("process_name", process, kPhaseLane, "critical path", events);
-  add_name("thread_name", process, kPhaseLane, "what each step waited for", events);
+  add_name("process_name", process, kPhaseTrack, "critical path", events);
+  add_name("thread_name", process, kPhaseTrack, "what each step waited for", events);
   double end = first;
   for (const PathStep& step : critical) {
     for (TimelineSpan span : step.spans) {
@@ -31,7 +31,7 @@ void add_path(const std::vector<PathStep>& critical, int process, double first, 
       span.end -= first;
       if (span.end <= span.start) continue;
       end = span.end + first;
-      span.lane = kPhaseLane;
+      span.track = kPhaseTrack;
       span.name = fmt::format("{} of rank {}", span.name, step.rank);
       add_span(span, process, events);
     }

@@ -11,7 +11,7 @@ namespace {
 using Kind = MetricKind;
 using Scope = MetricScope;
 
-constexpr std::array kPhases{"data_wait", "compute", "exchange_wait", "exchange", "update", "evaluate", "checkpoint"};
+constexpr std::array kPhases{"data_wait", "compute", "reduce_wait", "reduce", "update", "evaluate", "checkpoint"};
 constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended"};
 constexpr std::array kWays{"shared_memory", "network"};
 constexpr std::array kNonFinite{"loss", "gradient_norm"};
@@ -32,8 +32,8 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank,
      "Tokens that this rank has computed; of jobs on text."},
     {Metric::phase_seconds, "lockstep_phase_seconds_total", Kind::counter, Scope::rank,
-     "Where the main thread's time went. data_wait: workers waited for input; exchange_wait: waited for slower ranks; "
-     "exchange: all-reduce that compute did not hide.",
+     "Where the main thread's time went. data_wait: workers waited for input; reduce_wait: waited for slower ranks; "
+     "reduce: all-reduce that compute did not hide.",
      "phase", kPhases},
     {Metric::step_seconds,
      "lockstep_step_duration_seconds",
@@ -73,7 +73,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "products in the job's precision."},
     {Metric::flops_utilization, "lockstep_model_flops_utilization_ratio", Kind::gauge, Scope::rank,
      "MFU of the last step: the model's operations per second as a fraction of the device's peak."},
-    {Metric::exchange_bytes, "lockstep_exchange_bytes_total", Kind::counter, Scope::rank,
+    {Metric::reduce_bytes, "lockstep_reduce_bytes_total", Kind::counter, Scope::rank,
      "Bytes of gradients and parameters sent to other ranks.", "way", kWays},
     {Metric::data_bytes_read, "lockstep_data_read_bytes_total", Kind::counter, Scope::rank,
      "Bytes read from the files of the data set."},

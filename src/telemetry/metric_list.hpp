@@ -22,7 +22,7 @@ enum class MetricScope : std::uint8_t {
 };
 
 /// The values of a label that a metric is split by, in order.
-enum class Phase : std::uint8_t { data_wait, compute, exchange_wait, exchange, update, evaluate, checkpoint };
+enum class Phase : std::uint8_t { data_wait, compute, reduce_wait, reduce, update, evaluate, checkpoint };
 enum class State : std::uint8_t { starting, training, evaluating, checkpointing, ended };
 enum class Way : std::uint8_t { shared_memory, network };
 enum class NonFinite : std::uint8_t { loss, gradient_norm };
@@ -49,7 +49,7 @@ enum class Metric : std::uint8_t {
   flops,
   peak_flops,
   flops_utilization,
-  exchange_bytes,
+  reduce_bytes,
   // Every rank: its input.
   data_bytes_read,
   batches,

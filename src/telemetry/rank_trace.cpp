@@ -7,6 +7,7 @@
 #include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "telemetry/old_names.hpp"
 #include "telemetry/trace_events.hpp"
 
 namespace lockstep::telemetry {
@@ -26,14 +27,14 @@ double seconds_of(const TraceJson& json) {
 
 TimelineSpan to_span(const TraceJson& event) {
   const TraceJson& arguments = event.at("args");
-  const int lane = lane_of(event);
+  const int track = track_of(event);
   const double start = number_of(event.at("ts"), kLongest * kMicroseconds) / kMicroseconds;
   const auto name = event.at("name").get<std::string>();
   const bool overlaps = event.at("ph") == "b";  // those carry their number in the name, too
-  return {.name = overlaps ? name.substr(0, name.rfind(' ')) : name,
-          .lane = lane,
+  return {.name = present_name(overlaps ? name.substr(0, name.rfind(' ')) : name),
+          .track = track,
           .step = integer_of<std::int64_t>(arguments.at("step")),
-          .item = integer_or(arguments, item_name(lane), -1),
+          .item = integer_or(arguments, item_name(track), -1),
           .start = start,
           .end = start + seconds_of(arguments.at("seconds")),
           .kernels = arguments.value("kernel_seconds", -1.0),

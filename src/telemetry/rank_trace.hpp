@@ -11,9 +11,9 @@ namespace lockstep::telemetry {
 
 struct TimelineSpan {
   std::string name;
-  int lane = kPhaseLane;  ///< core/trace.hpp
-  std::int64_t step = 0;  ///< from 1
-  int item = -1;          ///< shard or bucket
+  int track = kPhaseTrack;  ///< core/trace.hpp
+  std::int64_t step = 0;    ///< from 1
+  int item = -1;            ///< shard or bucket
   double start = 0, end = 0;
   double kernels = -1;      ///< seconds of it inside kernels; -1: it computes nothing
   std::int64_t bytes = -1;  ///< of a GPU's copy or fill; -1: none

@@ -15,15 +15,15 @@ inline constexpr double kMicroseconds = 1e6;
 /// Numbers of threads begin here: Perfetto takes thread 0 of a process, and one numbered like it, for its main thread.
 inline constexpr int kFirstThread = 10'000;
 
-/// What a lane's spans are of: "shard" or "bucket".
-[[nodiscard]] const char* item_name(int lane);
+/// What a track's spans are of: "shard" or "bucket".
+[[nodiscard]] const char* item_name(int track);
 /// The span, as process `process`.
 void add_span(const TimelineSpan& span, int process, TraceJson& events);
 /// `what`: "process_name" or "thread_name".
-void add_name(const char* what, int process, int lane, const std::string& name, TraceJson& events);
-/// The lane that an event's thread is.
-[[nodiscard]] int lane_of(const TraceJson& event);
-/// Names of a rank and of its lanes.
+void add_name(const char* what, int process, int track, const std::string& name, TraceJson& events);
+/// The track that an event's thread is.
+[[nodiscard]] int track_of(const TraceJson& event);
+/// Names of a rank and of its tracks.
 void add_names(const RankTrace& trace, TraceJson& events);
 
 }  // namespace lockstep::telemetry

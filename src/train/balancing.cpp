@@ -210,7 +210,7 @@ void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& l
 }
 
 balance::MeasureValues Balancing::measured(const StepMeasure& step) {
-  measure_.exchange = step.exchange;
+  measure_.reduce = step.reduce;
   measure_.fixed = step.last_update;
   measure_.gpu = static_cast<double>(step.gpu);
   measure_.joules = step.joules.value_or(-1);
@@ -322,7 +322,7 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
                         .shards_moved = moved};
   if (!decision.seconds_per_shard.empty()) {
     event.shard_seconds_by_rank = by_rank(decision.seconds_per_shard);
-    event.exchange_seconds = decision.exchange_seconds;
+    event.reduce_seconds = decision.reduce_seconds;
     event.predicted_before_seconds = decision.predicted_before;
     event.predicted_seconds = decision.predicted;
   }

@@ -27,7 +27,7 @@ namespace lockstep::train {
 
 /// What a rank has measured of a step, beside the seconds of its shards.
 struct StepMeasure {
-  double exchange = 0;            ///< seconds after its last shard: waiting for other ranks, and the exposed exchange
+  double reduce = 0;              ///< seconds after its last shard: waiting for other ranks, and the exposed all-reduce
   double last_update = 0;         ///< seconds, of the step before
   GpuCause gpu = GpuCause::none;  ///< what slows its GPU
   std::optional<double> joules = {};  ///< that its GPU has drawn since the start; none: not measured

@@ -49,7 +49,7 @@ std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Gra
                                                 const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.gpu_needs(memory.model);
-  needs.push_back({"exchange of gradients",
+  needs.push_back({"all-reduce of gradients",
                    comm::GpuAllReduce::bytes(memory.layout, memory.shards, run.communicator.size(), program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());

@@ -67,7 +67,7 @@ const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& ste
 exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
   const auto phase = step.enter(observe::StepPhase::reduce);
   engine_.reducer->finish();
-  const balance::MeasureValues mine = balancing_.measured({.exchange = phase.seconds(),
+  const balance::MeasureValues mine = balancing_.measured({.reduce = phase.seconds(),
                                                            .last_update = last_.update_seconds,
                                                            .gpu = observers_.gpu_cause(),
                                                            .joules = observers_.energy()});
@@ -103,7 +103,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
   observers_.step_done({.step = progress_.step,
                         .seconds = seconds,
                         .compute = step.seconds(observe::StepPhase::compute),
-                        .exchange = step.seconds(observe::StepPhase::reduce),
+                        .reduce = step.seconds(observe::StepPhase::reduce),
                         .update = last_.update_seconds,
                         .loss = last_.loss,
                         .learning_rate = last_.learning_rate,

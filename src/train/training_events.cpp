@@ -168,7 +168,7 @@ void Training::add_waiting(events::End& event) const {
   event.data_wait_seconds_by_rank = by_rank(&balance::RankTimes::data);
   event.waited_seconds_by_rank = by_rank(&balance::RankTimes::waited);
   event.held_up_seconds_by_rank = by_rank(&balance::RankTimes::held_up);
-  event.exchange_seconds_by_rank = by_rank(&balance::RankTimes::exchange);
+  event.reduce_seconds_by_rank = by_rank(&balance::RankTimes::reduce);
   event.update_seconds_by_rank = by_rank(&balance::RankTimes::update);
   event.share_moves = balancing_.moves();
 }

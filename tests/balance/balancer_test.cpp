@@ -18,7 +18,7 @@ std::optional<Decision> step(Balancer& balancer, const std::vector<int>& counts,
     ranks.push_back({.shards = static_cast<double>(counts[r]), .compute = compute, .typical = seconds[r]});
     last = std::max(last, compute);
   }
-  for (auto& rank : ranks) rank.exchange = last - rank.compute + 1e-6;
+  for (auto& rank : ranks) rank.reduce = last - rank.compute + 1e-6;
   return balancer.observe(counts, ranks, last);
 }
 
@@ -48,8 +48,8 @@ TEST(Balancer, AnswersAJumpAtOnceAndSaysWhy) {
 TEST(Balancer, OneSlowShardIsNoJump) {
   Balancer balancer(two_ranks(12), {6, 6});
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
-  const std::vector<RankMeasure> ranks = {{.shards = 6, .compute = 0.6, .typical = 0.1, .exchange = 0.9},
-                                          {.shards = 6, .compute = 1.5, .typical = 0.1, .exchange = 1e-6}};
+  const std::vector<RankMeasure> ranks = {{.shards = 6, .compute = 0.6, .typical = 0.1, .reduce = 0.9},
+                                          {.shards = 6, .compute = 1.5, .typical = 0.1, .reduce = 1e-6}};
   EXPECT_FALSE(balancer.observe(std::vector{6, 6}, ranks, 1.5));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
 }
@@ -99,7 +99,7 @@ TEST(Balancer, StartsFromWhatIsKnown) {
   EXPECT_EQ(decision->counts, (std::vector{5, 2, 5})) << "a rank that is not known is an ordinary one";
 }
 
-// Evaluation has shards of its own, so many that memory and the exchange do not matter.
+// Evaluation has shards of its own, so many that memory and the all-reduce do not matter.
 TEST(Balancer, SplitsOtherWorkByTheSameSpeeds) {
   Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{50, 50})) << "nothing is known yet";
@@ -117,8 +117,8 @@ TEST(Balancer, ARankTenTimesSlowerGetsNothingAndComesBack) {
   EXPECT_EQ(decision->counts, (std::vector{8, 0}));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 0}, {0.1, 0.1})) << "nobody measured rank 1";
   // It tries a shard now and then.
-  const std::vector<RankMeasure> ranks = {{.shards = 8, .compute = 0.8, .typical = 0.1, .exchange = 1e-6},
-                                          {.shards = 1, .compute = 0.1, .typical = 0.1, .exchange = 0.7}};
+  const std::vector<RankMeasure> ranks = {{.shards = 8, .compute = 0.8, .typical = 0.1, .reduce = 1e-6},
+                                          {.shards = 1, .compute = 0.1, .typical = 0.1, .reduce = 0.7}};
   decision = balancer.observe(std::vector{8, 0}, ranks, 0.8);
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{4, 4}));

@@ -16,12 +16,12 @@ namespace {
 struct LargeCase {
   std::vector<RankCost> ranks;
   int shards = 0;
-  double exchange = 0;
+  double reduce = 0;
 };
 
 // About `shards_each` shards for a rank, speeds scattered by 10 %, one rank at half speed.
-LargeCase scattered(std::mt19937& random, int count, int shards_each, int workers, double exchange) {
-  LargeCase c{{}, count * shards_each, exchange};
+LargeCase scattered(std::mt19937& random, int count, int shards_each, int workers, double reduce) {
+  LargeCase c{{}, count * shards_each, reduce};
   for (int r = 0; r < count; ++r) {
     const double slower = 1 + static_cast<double>(random() % 1000) / 10'000;
     c.ranks.push_back({0.01 * slower, 0.001, workers, 4 * shards_each});
@@ -45,7 +45,7 @@ void expect_valid(const LargeCase& c, const std::vector<int>& counts) {
   }
 }
 
-// Anything: few ranks, coarse rounds, memory limits, an exchange that matters or not.
+// Anything: few ranks, coarse rounds, memory limits, an all-reduce that matters or not.
 LargeCase any_case(std::mt19937& random) {
   LargeCase c{
       {}, 1 + static_cast<int>(random() % 60), random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 50};
@@ -65,15 +65,14 @@ TEST(LargeSplit, MostWithinIsThatOfATrialOfAllCounts) {
     const RankCost rank{static_cast<double>(random() % 50) / 10, static_cast<double>(random() % 10) / 10,
                         1 + static_cast<int>(random() % 4), static_cast<int>(random() % 200)};
     const int shards = static_cast<int>(random() % 200);
-    const double exchange = static_cast<double>(random() % 30) / 10;
+    const double reduce = static_cast<double>(random() % 30) / 10;
     // Often the very time of some count, so that rounding matters.
-    const double limit =
-        rank_seconds(rank, static_cast<int>(random() % 200), exchange) - (random() % 4 == 0 ? 0.05 : 0);
+    const double limit = rank_seconds(rank, static_cast<int>(random() % 200), reduce) - (random() % 4 == 0 ? 0.05 : 0);
     int expected = -1;
     for (int n = 0; n <= std::min(shards, rank.max_shards); ++n) {
-      if (rank_seconds(rank, n, exchange) <= limit) expected = n;
+      if (rank_seconds(rank, n, reduce) <= limit) expected = n;
     }
-    ASSERT_EQ(max_within(rank, shards, exchange, limit), expected) << "round " << round;
+    ASSERT_EQ(max_within(rank, shards, reduce, limit), expected) << "round " << round;
   }
 }
 
@@ -83,7 +82,7 @@ TEST(LargeSplit, FastestStepIsTheFirstTimeOfARankThatIsEnough) {
     const LargeCase c = any_case(random);
     std::vector<double> times;
     for (const RankCost& rank : c.ranks) {
-      for (int n = 0; n <= std::min(c.shards, rank.max_shards); ++n) times.push_back(rank_seconds(rank, n, c.exchange));
+      for (int n = 0; n <= std::min(c.shards, rank.max_shards); ++n) times.push_back(rank_seconds(rank, n, c.reduce));
     }
     std::sort(times.begin(), times.end());
     const auto is_enough = [&](double limit) {
@@ -91,14 +90,14 @@ TEST(LargeSplit, FastestStepIsTheFirstTimeOfARankThatIsEnough) {
       for (const RankCost& rank : c.ranks) {
         int most = -1;
         for (int n = 0; n <= std::min(c.shards, rank.max_shards); ++n) {
-          if (rank_seconds(rank, n, c.exchange) <= limit) most = n;
+          if (rank_seconds(rank, n, c.reduce) <= limit) most = n;
         }
         if (most < 0) return false;
         sum += most;
       }
       return sum >= c.shards;
     };
-    ASSERT_EQ(fastest_step(c.ranks, c.shards, c.exchange), *std::find_if(times.begin(), times.end(), is_enough));
+    ASSERT_EQ(fastest_step(c.ranks, c.shards, c.reduce), *std::find_if(times.begin(), times.end(), is_enough));
   }
 }
 
@@ -111,12 +110,12 @@ TEST(LargeSplit, IsMostOftenAsFastAsTheExactOne) {
     const LargeCase c = any_case(random);
     std::vector<int> near(c.ranks.size(), 0);
     for (int v = 0; v < c.shards; ++v) ++near[random() % near.size()];
-    const auto counts = large_split(c.ranks, c.shards, c.exchange, near, 0);
+    const auto counts = large_split(c.ranks, c.shards, c.reduce, near, 0);
     expect_valid(c, counts);
-    const double exact = step_seconds(c.ranks, best_split(c.ranks, c.shards, c.exchange, near), c.exchange);
-    const double ratio = step_seconds(c.ranks, counts, c.exchange) / exact;
+    const double exact = step_seconds(c.ranks, best_split(c.ranks, c.shards, c.reduce, near), c.reduce);
+    const double ratio = step_seconds(c.ranks, counts, c.reduce) / exact;
     ASSERT_GE(ratio, 1);
-    ASSERT_LE(ratio, step_seconds(c.ranks, greedy_counts(c.ranks, c.shards, c.exchange), c.exchange) / exact);
+    ASSERT_LE(ratio, step_seconds(c.ranks, greedy_counts(c.ranks, c.shards, c.reduce), c.reduce) / exact);
     slower += ratio > 1.000002 ? 1 : 0;
     worst = std::max(worst, ratio);
   }
@@ -128,16 +127,16 @@ TEST(LargeSplit, IsMostOftenAsFastAsTheExactOne) {
 TEST(LargeSplit, IsAsFastAsTheExactOneOfScatteredSpeedsAndMovesAsFew) {
   std::mt19937 random(3);
   for (int round = 0; round < 60; ++round) {
-    const double exchange = round % 3 == 0 ? 0 : 0.01 / static_cast<double>(1 + random() % 20);
+    const double reduce = round % 3 == 0 ? 0 : 0.01 / static_cast<double>(1 + random() % 20);
     const LargeCase c =
-        scattered(random, 64, 8 + static_cast<int>(random() % 9), 1 + static_cast<int>(random() % 2), exchange);
+        scattered(random, 64, 8 + static_cast<int>(random() % 9), 1 + static_cast<int>(random() % 2), reduce);
     const std::vector<int> near(c.ranks.size(), c.shards / static_cast<int>(c.ranks.size()));
     for (const double slack : {0.0, 0.02}) {
-      const auto exact = best_split(c.ranks, c.shards, exchange, near, slack);
-      const auto counts = large_split(c.ranks, c.shards, exchange, near, slack);
+      const auto exact = best_split(c.ranks, c.shards, reduce, near, slack);
+      const auto counts = large_split(c.ranks, c.shards, reduce, near, slack);
       expect_valid(c, counts);
       if (slack == 0) {
-        ASSERT_LE(step_seconds(c.ranks, counts, exchange), step_seconds(c.ranks, exact, exchange) * 1.000002) << round;
+        ASSERT_LE(step_seconds(c.ranks, counts, reduce), step_seconds(c.ranks, exact, reduce) * 1.000002) << round;
       }
       ASSERT_LE(distance(counts, near), distance(exact, near)) << "round " << round << ", slack " << slack;
     }
@@ -147,21 +146,21 @@ TEST(LargeSplit, IsAsFastAsTheExactOneOfScatteredSpeedsAndMovesAsFew) {
 TEST(LargeSplit, WithoutABeforeToo) {
   std::mt19937 random(4);
   const LargeCase c = scattered(random, 64, 8, 1, 0.001);
-  const auto counts = large_split(c.ranks, c.shards, c.exchange, {}, 0);
+  const auto counts = large_split(c.ranks, c.shards, c.reduce, {}, 0);
   expect_valid(c, counts);
-  EXPECT_LE(step_seconds(c.ranks, counts, c.exchange), 1.01 * fastest_step(c.ranks, c.shards, c.exchange));
+  EXPECT_LE(step_seconds(c.ranks, counts, c.reduce), 1.01 * fastest_step(c.ranks, c.shards, c.reduce));
 }
 
 // The exact search would need 8.6 GB for the choices alone.
 TEST(LargeSplit, SixteenThousandRanks) {
   std::mt19937 random(5);
-  for (const double exchange : {0.0, 0.0005, 0.01, 0.1}) {
-    const LargeCase c = scattered(random, 16'384, 8, 1, exchange);
+  for (const double reduce : {0.0, 0.0005, 0.01, 0.1}) {
+    const LargeCase c = scattered(random, 16'384, 8, 1, reduce);
     const std::vector<int> near(c.ranks.size(), 8);
-    const auto counts = best_split(c.ranks, c.shards, exchange, near, 0.005);
+    const auto counts = best_split(c.ranks, c.shards, reduce, near, 0.005);
     expect_valid(c, counts);
-    EXPECT_LE(step_seconds(c.ranks, counts, exchange), 1.01 * fastest_step(c.ranks, c.shards, exchange)) << exchange;
-    EXPECT_LT(distance(counts, near), c.shards / 10) << exchange;
+    EXPECT_LE(step_seconds(c.ranks, counts, reduce), 1.01 * fastest_step(c.ranks, c.shards, reduce)) << reduce;
+    EXPECT_LT(distance(counts, near), c.shards / 10) << reduce;
   }
 }
 

@@ -9,9 +9,9 @@ HERE = Path(__file__).resolve().parent
 EXPECTED = """\
 RUN: digits on 2 ranks, 8 shards; 8 steps in 5.9 s
 
-rank  shards  computed  waited: data  waited: ranks  others waited for it  exchange  update
-   0       4       5 s           0 s          0.7 s                 0.2 s    0.05 s  0.02 s
-   1       4     5.5 s         0.1 s          0.2 s                 0.7 s    0.05 s  0.02 s
+rank  shards  computed  waited: data  waited: ranks  others waited for it  reduce  update
+   0       4       5 s           0 s          0.7 s                 0.2 s  0.05 s  0.02 s
+   1       4     5.5 s         0.1 s          0.2 s                 0.7 s  0.05 s  0.02 s
 
 after step 0: a probe at the start
   shards 3 5; moved 1

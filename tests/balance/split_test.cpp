@@ -24,13 +24,13 @@ void each_split(int shards, std::size_t rank, std::vector<int>& counts, const st
 struct Case {
   std::vector<RankCost> ranks;
   int shards = 0;
-  double exchange = 0;
+  double reduce = 0;
 };
 
 Case random_case(std::mt19937& random) {
   Case c;
   c.shards = 1 + static_cast<int>(random() % 14);
-  c.exchange = random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 100;
+  c.reduce = random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 100;
   int room = 0;
   for (std::size_t ranks = 1 + random() % 4; c.ranks.size() < ranks || room < c.shards;) {
     const int most = 1 + static_cast<int>(random() % 14);
@@ -54,7 +54,7 @@ double brute_force(const Case& c) {
   double best = 1e300;
   std::vector<int> counts(c.ranks.size());
   each_split(c.shards, 0, counts, [&] {
-    if (fits(c, counts)) best = std::min(best, step_seconds(c.ranks, counts, c.exchange));
+    if (fits(c, counts)) best = std::min(best, step_seconds(c.ranks, counts, c.reduce));
   });
   return best;
 }
@@ -80,21 +80,21 @@ TEST(Split, IsAsFastAsTheBestOfAllSplits) {
   std::mt19937 random(1);
   for (int round = 0; round < 400; ++round) {
     const Case c = random_case(random);
-    const auto counts = best_split(c.ranks, c.shards, c.exchange);
+    const auto counts = best_split(c.ranks, c.shards, c.reduce);
     ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
     ASSERT_TRUE(fits(c, counts));
     const double best = brute_force(c);
-    ASSERT_EQ(step_seconds(c.ranks, counts, c.exchange), best) << "round " << round;
-    ASSERT_LE(fastest_step(c.ranks, c.shards, c.exchange), best);
+    ASSERT_EQ(step_seconds(c.ranks, counts, c.reduce), best) << "round " << round;
+    ASSERT_LE(fastest_step(c.ranks, c.shards, c.reduce), best);
   }
 }
 
-TEST(Split, GreedyIsBestWithoutAnExchange) {
+TEST(Split, GreedyIsBestWithoutAnAllReduce) {
   std::mt19937 random(4);
   for (int round = 0; round < 400; ++round) {
     Case c = random_case(random);
-    c.exchange = 0;
-    const auto counts = best_split_without_exchange(c.ranks, c.shards);
+    c.reduce = 0;
+    const auto counts = best_split_without_reduce(c.ranks, c.shards);
     ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
     ASSERT_TRUE(fits(c, counts));
     ASSERT_EQ(step_seconds(c.ranks, counts, 0), brute_force(c)) << "round " << round;
@@ -116,17 +116,17 @@ TEST(Split, StaysAsNearAsTheSlackAllows) {
     int nearest = 1000;
     std::vector<int> counts(c.ranks.size());
     each_split(c.shards, 0, counts, [&] {
-      if (fits(c, counts) && step_seconds(c.ranks, counts, c.exchange) <= limit) {
+      if (fits(c, counts) && step_seconds(c.ranks, counts, c.reduce) <= limit) {
         nearest = std::min(nearest, distance(counts));
       }
     });
-    const auto found = best_split(c.ranks, c.shards, c.exchange, near, slack);
-    ASSERT_LE(step_seconds(c.ranks, found, c.exchange), limit);
+    const auto found = best_split(c.ranks, c.shards, c.reduce, near, slack);
+    ASSERT_LE(step_seconds(c.ranks, found, c.reduce), limit);
     ASSERT_EQ(distance(found), nearest) << "round " << round;
   }
 }
 
-TEST(Split, ASlowExchangePrefersWholeSubtrees) {
+TEST(Split, ASlowAllReducePrefersWholeSubtrees) {
   const std::vector<RankCost> ranks(2, {.seconds_per_shard = 1, .fixed_seconds = 0, .workers = 1, .max_shards = 16});
   std::vector<RankCost> uneven = ranks;
   uneven[1].seconds_per_shard = 1.3;

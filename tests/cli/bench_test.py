@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`lockstep bench exchange` adds right, sends what the formula says, and prints and draws what it measured; `lockstep
+"""`lockstep bench all-reduce` adds right, sends what the formula says, and prints and draws what it measured; `lockstep
 bench hosts` reports, and judges."""
 import json
 import os
@@ -19,19 +19,19 @@ SIZES = [4096, 1 << 20, 3 << 20]
 
 
 def bench(*words, code=0, prefix=()):
-    done = subprocess.run([*prefix, PROGRAM, "bench", "exchange", "--rounds", "2", "--sizes", "4KiB,1MiB,3145728", *words],
+    done = subprocess.run([*prefix, PROGRAM, "bench", "all-reduce", "--rounds", "2", "--sizes", "4KiB,1MiB,3145728", *words],
                           capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-class BenchExchange(unittest.TestCase):
+class BenchAllReduce(unittest.TestCase):
     def test_a_line_a_size_and_way(self):
         lines = [json.loads(line) for line in bench("--ranks", "2", "--log", "json").splitlines()]
         self.assertEqual([(line["bytes"], line["way"]) for line in lines],
                          [(size, way) for size in SIZES for way in ("exact", "plain", "library")])
         for line in lines:
-            self.assertEqual((line["event"], line["part"], line["ranks"]), ("exchange", "all", 2))
+            self.assertEqual((line["event"], line["part"], line["ranks"]), ("all_reduce", "all", 2))
             self.assertLessEqual(line["seconds_best"], line["seconds_median"])
             # Two ranks: each link carries as much as there is.
             self.assertAlmostEqual(line["bus_bytes_per_second"] * line["seconds_median"], line["bytes"], delta=1)
@@ -46,14 +46,14 @@ class BenchExchange(unittest.TestCase):
 
     def test_a_table_and_a_picture(self):
         with tempfile.TemporaryDirectory() as folder:
-            picture = pathlib.Path(folder, "exchange.svg")
+            picture = pathlib.Path(folder, "all-reduce.svg")
             text = bench("--ranks", "2", "--picture", str(picture))
             drawn = ElementTree.parse(picture).getroot()
         self.assertIn("2 ranks on 1 host, 1 shard per rank, 2 rounds", text)
         self.assertEqual(len(re.findall(r"(?m)^ +\d+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
         space = "{http://www.w3.org/2000/svg}"
         names = [entry.text for entry in drawn.iter(f"{space}text")]
-        for name in ("exact exchange", "exact: never", "MPI all-reduce", "1 MiB"):
+        for name in ("exact all-reduce", "exact: never", "MPI all-reduce", "1 MiB"):
             self.assertIn(name, names)
         self.assertEqual(len([path for path in drawn.iter(f"{space}path")]), 3)
 
@@ -71,10 +71,10 @@ class BenchExchange(unittest.TestCase):
 
     def test_a_table_for_each_part_and_lines_of_them_in_the_picture(self):
         with tempfile.TemporaryDirectory() as folder:
-            picture = pathlib.Path(folder, "exchange.svg")
+            picture = pathlib.Path(folder, "all-reduce.svg")
             text = bench("--picture", str(picture), prefix=TWO_HOSTS)
             drawn = ElementTree.parse(picture).getroot()
-        columns = ("      size            exact exchange              exact: never            MPI all-reduce     in memory"
+        columns = ("      size          exact all-reduce              exact: never            MPI all-reduce     in memory"
                    "    by network\n")
         rows = r"( +\S+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} .*\n){3}"
         self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard per rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
@@ -82,7 +82,7 @@ class BenchExchange(unittest.TestCase):
                          f"between hosts: one rank of each host\n{columns}{rows}\nall ranks\n{columns}{rows}$")
         space = "{http://www.w3.org/2000/svg}"
         names = {entry.text: float(entry.get("y")) for entry in drawn.iter(f"{space}text") if entry.get("class") == "name"}
-        self.assertEqual(list(names), ["exact exchange", "exact: never", "MPI all-reduce", "exact, within hosts",
+        self.assertEqual(list(names), ["exact all-reduce", "exact: never", "MPI all-reduce", "exact, within hosts",
                                        "exact, between hosts"])
         self.assertEqual(sorted(set(names.values())), [37, 52])  # what does not fit goes to a second line
         self.assertEqual(len(list(drawn.iter(f"{space}path"))), 5)

@@ -90,7 +90,7 @@ TEST(HostVerdicts, AClockIsToldOnceAHostAndOnlyWhereItIsSure) {
   EXPECT_TRUE(judge_hosts(facts, 0, {}).empty());
 }
 
-TEST(HostVerdicts, ASlowExchange) {
+TEST(HostVerdicts, ASlowAllReduce) {
   EXPECT_EQ(texts(judge_hosts(good(), 2e9, {.bytes_per_second = 5e9}), ExitCode::infrastructure),
             Texts{"all-reduce: expected at least 5 GB/s, found 2 GB/s; see which network the ranks use "
                   "(network.profile, network.interface) and what else uses it"});

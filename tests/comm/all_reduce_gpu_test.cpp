@@ -168,7 +168,7 @@ TEST(GpuAllReduce, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
   FaultyStep step;
   step.run(200ms, false);
   EXPECT_EQ(std::regex_replace(step.message, std::regex("waited [0-9]+\\.[0-9] s"), "waited some s"),
-            "rank 0 on host a: waited some s for the other ranks in 'exchange' of step 5: slices of gradients have not "
+            "rank 0 on host a: waited some s for the other ranks in 'reduce' of step 5: slices of gradients have not "
             "come to its GPU; look at that rank's log: it ended, hangs or is much slower than this one (then raise "
             "job.timeout)");
   EXPECT_EQ(step.code, ExitCode::infrastructure);
@@ -176,9 +176,9 @@ TEST(GpuAllReduce, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
   EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
   EXPECT_EQ(step.fault->aborts, 1);
   EXPECT_GT(step.fault->checks, 1);
-  EXPECT_STREQ(step.fault->asked.name, "exchange");
+  EXPECT_STREQ(step.fault->asked.name, "reduce");
   EXPECT_EQ(step.fault->asked.step, 5U);
-  EXPECT_STREQ(step.activity.name, "exchange");
+  EXPECT_STREQ(step.activity.name, "reduce");
   EXPECT_EQ(step.activity.step, 5U);
   EXPECT_EQ(step.activity.peer, -1);
   EXPECT_EQ(step.activity.missing, "slices of gradients on GPUs");
@@ -186,7 +186,7 @@ TEST(GpuAllReduce, AGpuThatDoesNotGetDoneEndsAtTheDeadline) {
 
 TEST(GpuAllReduce, WhatMessagesFindOutEndsTheWaitAtOnce) {
   FaultyStep step;
-  step.fault->found = "node7, rank 0, GPU 0, step 5: exchange failed with 6: a remote process exited";
+  step.fault->found = "node7, rank 0, GPU 0, step 5: reduce failed with 6: a remote process exited";
   step.run(60s, false);
   EXPECT_EQ(step.message, step.fault->found);
   EXPECT_EQ(step.code, ExitCode::infrastructure);
@@ -194,7 +194,7 @@ TEST(GpuAllReduce, WhatMessagesFindOutEndsTheWaitAtOnce) {
   EXPECT_EQ(step.aborts_before, 0) << "what is told before an abort";
   EXPECT_EQ(step.fault->aborts, 1);
   EXPECT_EQ(step.fault->checks, 1);
-  EXPECT_STREQ(step.activity.name, "exchange");
+  EXPECT_STREQ(step.activity.name, "reduce");
 }
 
 TEST(GpuAllReduce, APeerThatGoesEndsTheWaitForTheGpu) {

@@ -125,7 +125,7 @@ TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
     }
     std::map<std::pair<std::uint64_t, int>, int> told;
     for (const TraceSpan& span : recorder.take()) {
-      if (span.lane == kBucketLane) ++told[{span.step, span.item}];
+      if (span.track == kBucketTrack) ++told[{span.step, span.item}];
     }
     EXPECT_EQ(told.size(), 2U * steps);
     for (const auto& [bucket, times] : told) {
@@ -196,11 +196,11 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
 
 TEST(GradientReducer, DeadlineNamesTheRankThatNeverArrived) {
   EXPECT_EQ(missing_rank_message({0, 0, 0}, false),
-            std::string("rank 1 on host a: waited 0.3 s for rank 2 (host a) in 'exchange' of step 17: it has not "
+            std::string("rank 1 on host a: waited 0.3 s for rank 2 (host a) in 'reduce' of step 17: it has not "
                         "begun this step") +
                 kHint);
   EXPECT_EQ(missing_rank_message({0, 0, 1}, false),
-            std::string("rank 1 on host a: waited 0.3 s for rank 2 (host b) in 'exchange' of step 17: its partial "
+            std::string("rank 1 on host a: waited 0.3 s for rank 2 (host b) in 'reduce' of step 17: its partial "
                         "sum of bucket 0 has not come") +
                 kHint);
   EXPECT_EQ(missing_rank_message({0, 0, 0}, true),

@@ -34,7 +34,8 @@ TEST(SharedSegment, TwoMappingsSeeTheSameBytes) {
 
 TEST(SharedSegment, SaysWhatIsNeededAndWhatToTryWhereThereIsTooLittle) {
   const std::string message = error_of([] { (void)SharedSegment::create(std::size_t{1} << 50); });
-  EXPECT_EQ(message.find("shared memory for the gradient exchange: 1073741824.0 MiB are needed, /dev/shm has "), 0U)
+  EXPECT_EQ(message.find("shared memory for the all-reduce of gradients: 1073741824.0 MiB are needed, /dev/shm has "),
+            0U)
       << message;
   EXPECT_NE(message.find("give it more: docker run --shm-size=2g"), std::string::npos) << message;
 }

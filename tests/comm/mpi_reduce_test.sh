@@ -38,7 +38,7 @@ fi
 for hosts in one each; do
   output=$(run 2 "$hosts" missing 2>&1)
   status=$?
-  wanted="waited 0.5 s for rank 1 (host .*) in 'exchange' of step 17: its partial sum of bucket 0 has not come"
+  wanted="waited 0.5 s for rank 1 (host .*) in 'reduce' of step 17: its partial sum of bucket 0 has not come"
   if [ $status != 1 ] || ! grep -q "$wanted" <<<"$output"; then
     echo "a missing rank, hosts: $hosts: exit $status, expected 1 and: $wanted"; echo "$output"; failed=1
   fi

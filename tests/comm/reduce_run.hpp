@@ -1,5 +1,5 @@
 // One run of a reducer over threads: some steps of some placement on some hosts. What came out is held against the
-// tree and the formula of exchange_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
+// tree and the formula of reduce_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
 #pragma once
 
 #include <fmt/format.h>

@@ -138,13 +138,13 @@ TEST(ThreadCommunicator, DeadlineNamesRankHostPeerOperationAndStep) {
                    float value = 0;
                    message = comm::error_of(
                        [&] {
-                         c.receive(std::as_writable_bytes(std::span(&value, 1)), 2, 0)->wait({"exchange", 17, 100ms});
+                         c.receive(std::as_writable_bytes(std::span(&value, 1)), 2, 0)->wait({"reduce", 17, 100ms});
                        },
                        ExitCode::infrastructure);
                  },
                  {0, 0, 1});
   EXPECT_EQ(message,
-            "rank 1 on host a: waited 0.1 s for rank 2 (host b) in 'exchange' of step 17; look at that rank's log: it "
+            "rank 1 on host a: waited 0.1 s for rank 2 (host b) in 'reduce' of step 17; look at that rank's log: it "
             "ended, hangs or is much slower than this one (then raise job.timeout)");
 }
 

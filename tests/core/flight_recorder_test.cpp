@@ -57,13 +57,13 @@ TEST(FlightRecorder, ActivityNamesWhatIsWaitedForAndSurvivesAnError) {
   }
   EXPECT_STREQ(recorder.activity().name, "start");
   try {
-    const ActivityScope scope(&recorder, "exchange", 17);
+    const ActivityScope scope(&recorder, "reduce", 17);
     recorder.waits_for(2, "its partial sum of bucket 0 has not come");
     throw std::runtime_error("deadline");
   } catch (const std::runtime_error&) {
   }
   EXPECT_EQ(recorder.summary(),
-            "exchange of step 17 for 0.0 s, waiting for rank 2: its partial sum of bucket 0 has not come");
+            "reduce of step 17 for 0.0 s, waiting for rank 2: its partial sum of bucket 0 has not come");
 }
 
 TEST(FlightRecorder, DumpHoldsEverything) {

@@ -62,7 +62,7 @@ class Faults(unittest.TestCase):
         for attempt, event in enumerate((e for e in launch.events("restart") if "reason" in e), 1):
             self.assertRegex(event["message"], r"rank 1, GPU 1 \(Stand-in, \S+\): the messages of step 3 failed$")
             dump = json.loads((launch.directory / f"logs/attempt-{attempt}/rank-1.json").read_text(encoding="utf-8"))
-            self.assertEqual((dump["activity"]["name"], dump["activity"]["step"]), ("exchange", 3))
+            self.assertEqual((dump["activity"]["name"], dump["activity"]["step"]), ("reduce", 3))
 
 
 if __name__ == "__main__":

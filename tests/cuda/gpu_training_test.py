@@ -279,11 +279,11 @@ class Faults(Place):
             with self.subTest(module=module):
                 said, dumps = self.faulty("timeout=10", module=module, STAND_IN_HANGS="0:3")
                 self.assertRegex(said, rf"(?m)^lockstep: rank 0 on host {HOST}: waited [0-9]+\.[0-9] s for the other ranks "
-                                 r"in 'exchange' of step 3: slices of gradients have not come to its GPU; look at that rank's "
+                                 r"in 'reduce' of step 3: slices of gradients have not come to its GPU; look at that rank's "
                                  r"log: it ended, hangs or is much slower than this one \(then raise job\.timeout\)$")
                 activity = dumps[0]["activity"]
                 self.assertEqual((activity["name"], activity["step"], activity["missing"]),
-                                 ("exchange", 3, "slices of gradients on GPUs"))
+                                 ("reduce", 3, "slices of gradients on GPUs"))
                 self.assertIn("reduce", {entry["kind"] for entry in dumps[0]["entries"]})
 
     def test_messages_that_do_not_start_on_a_rank(self):
@@ -298,7 +298,7 @@ class Faults(Place):
     def test_an_error_ends_the_run_long_before_the_deadline(self):
         said, dumps = self.faulty(self.LONG, STAND_IN_FAILS="1:2")
         self.assertRegex(said, rf"(?m)^lockstep: {HOST}, rank 1, {self.GPU}: the messages of step 2 failed$")
-        self.assertEqual((dumps[1]["activity"]["name"], dumps[1]["activity"]["step"]), ("exchange", 2))
+        self.assertEqual((dumps[1]["activity"]["name"], dumps[1]["activity"]["step"]), ("reduce", 2))
 
 
 class Data(Place):
@@ -434,11 +434,11 @@ class Models(Place):
                          r"lib.*\), but here it is kernels")
 
 
-class Exchange(Place):
+class Reduce(Place):
     def test_bench(self):
         """Every sum is checked by the bench itself."""
         for ranks in ("1", "auto"):
-            done = self.run_program("bench", "exchange", "--device", "cuda", "--ranks", ranks, "--sizes", "64KiB,3MiB",
+            done = self.run_program("bench", "all-reduce", "--device", "cuda", "--ranks", ranks, "--sizes", "64KiB,3MiB",
                                     "--shards-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
             lines = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertEqual([(line["way"], line["bytes"]) for line in lines],
@@ -446,23 +446,23 @@ class Exchange(Place):
             self.assertEqual({line["ranks"] for line in lines}, {3 if ranks == "auto" else 1})
             for line in lines:
                 self.assertGreater(line["seconds_best"], 0)
-        words = ("bench", "exchange", "--device", "cuda", "--rounds", "1", "--sizes", "4KiB")
-        self.assertIn("            exact exchange              exact: never           NCCL all-reduce   MPI all-reduce, on CPUs  ",
+        words = ("bench", "all-reduce", "--device", "cuda", "--rounds", "1", "--sizes", "4KiB")
+        self.assertIn("          exact all-reduce              exact: never           NCCL all-reduce   MPI all-reduce, on CPUs  ",
                       self.run_program(*words).stdout)
         done = self.run_program(*words, code=78, STAND_IN_GPUS="0")
         self.assertIn(f"job.device: expected a GPU on {HOST}, found none", done.stderr)
 
 
     def test_bench_within_and_between_hosts(self):
-        done = self.run_program("bench", "exchange", "--device", "cuda", "--sizes", "64KiB,3MiB", "--rounds", "2", "--log",
-                                "json", "--picture", "exchange.svg", module=CHECKED, prefix=TWO_HOSTS)
+        done = self.run_program("bench", "all-reduce", "--device", "cuda", "--sizes", "64KiB,3MiB", "--rounds", "2", "--log",
+                                "json", "--picture", "all-reduce.svg", module=CHECKED, prefix=TWO_HOSTS)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(line["part"], line["ranks"], line["bytes"], line["way"]) for line in lines],
                          [(part, ranks, size, way) for part, ranks in (("within", 2), ("between", 2), ("all", 4))
                           for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
         for line in lines:
             self.assertGreater(line["seconds_best"], 0)
-        drawn = (self.folder / "exchange.svg").read_text(encoding="utf-8")
+        drawn = (self.folder / "all-reduce.svg").read_text(encoding="utf-8")
         for name in ("NCCL all-reduce", "MPI all-reduce, on CPUs", "exact, within hosts", "exact, between hosts"):
             self.assertIn(f">{name}</text>", drawn)
 
@@ -539,7 +539,7 @@ class Memory(Place):
             r"  parameters and states +[0-9.]+ MiB\n"
             r"  gradient +[0-9.]+ MiB\n"
             r"  optimizer +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
-            r"  exchange of gradients +[0-9.]+ MiB\n"
+            r"  all-reduce of gradients +[0-9.]+ MiB\n"
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  libraries and graphs +0.1 MiB\n$")

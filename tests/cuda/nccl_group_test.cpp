@@ -148,15 +148,15 @@ TEST_F(NcclGroupTest, ALateRankEndsAllAtTheDeadline) {
 TEST_F(NcclGroupTest, AnErrorWhileTheGpuIsWaitedForNamesTheStep) {
   nccl.script(0, "state", {ncclSuccess, ncclInProgress, ncclRemoteError});
   const auto ends = run(1, 60s, [&](Communicator&, NcclGroup& group) {
-    const Operation operation{"exchange", 7, 60s};
+    const Operation operation{"reduce", 7, 60s};
     group.check(operation);  // in progress is no error
     group.enter(7);
     const std::string message = refusal([&] { group.check(operation); });
-    EXPECT_EQ(message, "node7, rank 0, GPU 0, step 7: exchange failed with 6: a remote error (as the script says)");
+    EXPECT_EQ(message, "node7, rank 0, GPU 0, step 7: reduce failed with 6: a remote error (as the script says)");
     group.abort();
     group.abort();
     EXPECT_EQ(refusal([&] { group.check(operation); }),
-              "node7, rank 0, GPU 0, step 7: exchange after the group was aborted");
+              "node7, rank 0, GPU 0, step 7: reduce after the group was aborted");
     float value = 0;
     EXPECT_EQ(refusal([&] { group.all_reduce_sum(&value, 1, {}); }),
               "node7, rank 0, GPU 0, step 7: the all-reduce after the group was aborted");

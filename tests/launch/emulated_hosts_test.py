@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep launch` on several emulated hosts: the exchange between nodes and its bytes, the loss of a node, a silent
-link, hosts that come and go; `lockstep bench exchange` between them."""
+"""`lockstep launch` on several emulated hosts: the all-reduce between nodes and its bytes, the loss of a node, a silent
+link, hosts that come and go; `lockstep bench all-reduce` between them."""
 import json
 import pathlib
 import shutil
@@ -35,7 +35,7 @@ class Hosts(unittest.TestCase):
     def faults(self, launch):
         return [event for event in launch.events("restart") if "reason" in event]
 
-    def test_two_nodes_exchange_what_the_formula_says(self):
+    def test_two_nodes_reduce_what_the_formula_says(self):
         with EmulatedHosts(2) as hosts:
             before = [hosts.bytes_sent(i) for i in range(2)]
             end = self.launch(hosts, "--hosts", hosts.slots(2), "balance=equal").end()
@@ -132,14 +132,14 @@ class Hosts(unittest.TestCase):
         self.assertEqual(steps, list(range(1, 401)), "a step was lost or repeated")
 
 
-class BenchExchange(unittest.TestCase):
+class BenchAllReduce(unittest.TestCase):
     @unittest.skipIf(shutil.which("tc") is None, "tc is not installed")
     def test_the_network_is_timed_apart_from_what_joins_the_ranks_of_a_host(self):
         with EmulatedHosts(2) as hosts:
             hosts.limit("20mbit")
             command = [*hosts.prefix(0), "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent",
                        hosts.agent, "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--host",
-                       hosts.slots(2), PROGRAM, "bench", "exchange", "--log", "json", "--sizes", "2MiB", "--rounds", "3"]
+                       hosts.slots(2), PROGRAM, "bench", "all-reduce", "--log", "json", "--sizes", "2MiB", "--rounds", "3"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]

@@ -6,7 +6,7 @@ namespace lockstep::launch {
 namespace {
 
 Beat beat(std::uint64_t ticks, std::int64_t step, int peer = -1, double median = 0.1) {
-  return {ticks, step, median, peer, "exchange of step 3"};
+  return {ticks, step, median, peer, "reduce of step 3"};
 }
 
 HangWatch watch_of(int ranks) {
@@ -48,7 +48,7 @@ TEST(HangWatch, ASilentRankIsNamed) {
   EXPECT_EQ(hang->rank, 1);
   EXPECT_TRUE(hang->silent);
   const auto states = watch.states(11);
-  EXPECT_EQ(states[0], "rank 0: exchange of step 3");
+  EXPECT_EQ(states[0], "rank 0: reduce of step 3");
   EXPECT_EQ(states[1], "rank 1: no heartbeat for 11.0 s; before: ");
 }
 

@@ -32,20 +32,20 @@ TEST(GpuRows, AStreamIsARow) {
                spans);
   ASSERT_EQ(spans.size(), 3U);
   EXPECT_EQ(spans[0].name, "copy to the GPU");
-  EXPECT_EQ(spans[0].lane, kGpuLane);
+  EXPECT_EQ(spans[0].track, kGpuTrack);
   EXPECT_EQ(spans[0].bytes, 4096);
   EXPECT_NEAR(spans[0].seconds(), 0.5, 1e-6);
   EXPECT_EQ(spans[1].name, "conv");  // in order of time
-  EXPECT_EQ(spans[1].lane, kGpuLane + 1);
+  EXPECT_EQ(spans[1].track, kGpuTrack + 1);
   EXPECT_EQ(spans[1].bytes, -1);
-  EXPECT_EQ(spans[2].lane, kGpuLane + 1);
+  EXPECT_EQ(spans[2].track, kGpuTrack + 1);
 }
 
 TEST(GpuRows, BelongToTheStepThatHadBegun) {
   std::vector<telemetry::TimelineSpan> spans = {
-      {.name = "compute", .lane = kPhaseLane, .step = 5, .start = 101, .end = 102},
-      {.name = "exchange", .lane = kPhaseLane, .step = 5, .start = 102, .end = 103},
-      {.name = "compute", .lane = kPhaseLane, .step = 6, .start = 103, .end = 104}};
+      {.name = "compute", .track = kPhaseTrack, .step = 5, .start = 101, .end = 102},
+      {.name = "reduce", .track = kPhaseTrack, .step = 5, .start = 102, .end = 103},
+      {.name = "compute", .track = kPhaseTrack, .step = 6, .start = 103, .end = 104}};
   add_gpu_rows(recorded({{"early", 1, at(100.5), at(100.6)},
                          {"first", 1, at(101.5), at(101.6)},
                          {"late", 1, at(102.5), at(103.5)},

@@ -185,7 +185,7 @@ events::End end_of_two_ranks() {
           .samples_per_second = 8072.26,
           .loss = 0.0625,
           .metrics = {{"accuracy", 0.975}, {"loss", 0.0825}},
-          .phases = {{"exchange", 6.2}, {"compute", 50.0}, {"update", 0.1}, {"other", 6.0}},
+          .phases = {{"reduce", 6.2}, {"compute", 50.0}, {"update", 0.1}, {"other", 6.0}},
           .parameters_sha256 = "abc123",
           .shards_by_rank = {{0, 5}, {1, 3}},
           .bytes_sent_by_rank = {{0, 2.5e6}, {1, 3e9}},
@@ -202,7 +202,7 @@ TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
   EXPECT_EQ(captured_.take(),
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  validation  loss 0.0825  accuracy 0.9750\n"
-            "  time        1:02: compute 80 %, exchange 10 %, other 10 %\n"
+            "  time        1:02: compute 80 %, reduce 10 %, other 10 %\n"
             "  shards      5, 3\n"
             "  computing   50 s, 1:01\n"
             "  sent        2.5 MB, 3 GB\n"
@@ -223,7 +223,7 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
   EXPECT_EQ(captured_.take(),
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  last step   loss 0.0625\n"
-            "  time        1:02: compute 80 %, exchange 10 %, other 10 %\n"
+            "  time        1:02: compute 80 %, reduce 10 %, other 10 %\n"
             "  read        1 MB\n"
             "  prefetch    depth 4, threads 1\n"
             "  cache       16 kB\n"

@@ -15,8 +15,8 @@ struct Step {
   double data = 0, kernels = 0.05, launch = 0;
 };
 
-/// `steps` alike of each rank: all wait for the last at the exchange, which then takes `exchange`.
-std::vector<RankTrace> traces_of(const std::vector<Step>& ranks, double exchange, double update = 0.001,
+/// `steps` alike of each rank: all wait for the last at the all-reduce, which then takes `reduce`.
+std::vector<RankTrace> traces_of(const std::vector<Step>& ranks, double reduce, double update = 0.001,
                                  std::int64_t steps = 4) {
   std::vector<RankTrace> traces;
   double slowest = 0;
@@ -27,14 +27,14 @@ std::vector<RankTrace> traces_of(const std::vector<Step>& ranks, double exchange
     trace.host += std::to_string(r);
     const auto& [data, kernels, launch] = ranks[r];
     for (std::int64_t i = 0; i < steps; ++i) {
-      const double start = 100 + static_cast<double>(i) * (slowest + exchange + update);
-      const double computed = start + data + kernels + launch, exchanged = start + slowest + exchange;
-      const int lane = worker_lane(0);
-      trace.spans.push_back({"compute", kPhaseLane, i + 1, -1, start, computed});
-      trace.spans.push_back({"data wait", lane, i + 1, 0, start, start + data});
-      trace.spans.push_back({"shard", lane, i + 1, 0, start + data, computed, kernels});
-      trace.spans.push_back({"exchange", kPhaseLane, i + 1, -1, computed, exchanged});
-      trace.spans.push_back({"update", kPhaseLane, i + 1, -1, exchanged, exchanged + update});
+      const double start = 100 + static_cast<double>(i) * (slowest + reduce + update);
+      const double computed = start + data + kernels + launch, reduced = start + slowest + reduce;
+      const int track = worker_track(0);
+      trace.spans.push_back({"compute", kPhaseTrack, i + 1, -1, start, computed});
+      trace.spans.push_back({"data wait", track, i + 1, 0, start, start + data});
+      trace.spans.push_back({"shard", track, i + 1, 0, start + data, computed, kernels});
+      trace.spans.push_back({"reduce", kPhaseTrack, i + 1, -1, computed, reduced});
+      trace.spans.push_back({"update", kPhaseTrack, i + 1, -1, reduced, reduced + update});
     }
     traces.push_back(std::move(trace));
   }
@@ -57,9 +57,9 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
     EXPECT_NEAR(step.compute, 0.04, 1e-9);  // the mean of 20 and 60 ms
     EXPECT_NEAR(step.excess, 0.02, 1e-9);
     EXPECT_NEAR(step.launch, 0.004, 1e-9);
-    EXPECT_NEAR(step.exchange, 0.005, 1e-9);
+    EXPECT_NEAR(step.reduce, 0.005, 1e-9);
     EXPECT_NEAR(step.update, 0.001, 1e-9);
-    const double parts = step.data + step.compute + step.excess + step.launch + step.exchange + step.update;
+    const double parts = step.data + step.compute + step.excess + step.launch + step.reduce + step.update;
     EXPECT_NEAR(parts, step.seconds, 1e-9);
     ASSERT_EQ(step.spans.size(), 4U);
     EXPECT_EQ(step.spans.front().name, "data wait");
@@ -70,8 +70,8 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
 TEST(CriticalPath, EvaluationAndCheckpointAreNoPartOfAStep) {
   auto traces = traces_of({{}}, 0, 0.001, 1);
   const double end = traces[0].spans.back().end;
-  traces[0].spans.push_back({"evaluate", kPhaseLane, 1, -1, end, end + 1});
-  traces[0].spans.push_back({"checkpoint", kPhaseLane, 1, -1, end + 1, end + 1.5});
+  traces[0].spans.push_back({"evaluate", kPhaseTrack, 1, -1, end, end + 1});
+  traces[0].spans.push_back({"checkpoint", kPhaseTrack, 1, -1, end + 1, end + 1.5});
   EXPECT_NEAR(critical_path(traces).front().seconds, 0.051, 1e-9);
 }
 
@@ -79,9 +79,9 @@ TEST(CriticalPath, ThreadsBesideTheStepsAreNoPartOfIt) {
   auto traces = traces_of({{}, {.data = 0.01}}, 0.005);
   const auto before = critical_path(traces);
   for (RankTrace& trace : traces) {
-    trace.spans.push_back({"load", prefetch_lane(1), 2, 0, 100, 200});
-    trace.spans.push_back({"load", prefetch_lane(0), 9, 0, 100, 200});
-    trace.spans.push_back({"write", kCheckpointLane, 1, -1, 100, 300});
+    trace.spans.push_back({"load", prefetch_track(1), 2, 0, 100, 200});
+    trace.spans.push_back({"load", prefetch_track(0), 9, 0, 100, 200});
+    trace.spans.push_back({"write", kCheckpointTrack, 1, -1, 100, 300});
   }
   const auto after = critical_path(traces);
   ASSERT_EQ(after.size(), before.size());
@@ -102,19 +102,19 @@ TEST(CriticalPath, LeavesOutStepsThatARankLacks) {
 
 TEST(CriticalPath, ARankWithoutShardsWaitsOnly) {
   auto traces = traces_of({{}, {}}, 0.01);
-  std::erase_if(traces[0].spans, [](const auto& span) { return span.lane == worker_lane(0); });
+  std::erase_if(traces[0].spans, [](const auto& span) { return span.track == worker_track(0); });
   const auto path = critical_path(traces);
   ASSERT_EQ(path.size(), 4U);
   EXPECT_NEAR(path.front().excess + path.front().compute, path.front().rank == 1 ? 0.05 : 0, 1e-9);
 }
 
 TEST(Diagnosis, NamesTheLargestPartThatIsNotComputing) {
-  const auto bound = [](const std::vector<Step>& ranks, double exchange) {
-    return diagnosis_of(traces_of(ranks, exchange)).bound;
+  const auto bound = [](const std::vector<Step>& ranks, double reduce) {
+    return diagnosis_of(traces_of(ranks, reduce)).bound;
   };
   EXPECT_EQ(bound({{}, {}}, 0.005), Bound::compute);
   EXPECT_EQ(bound({{}, {.data = 0.03}}, 0.005), Bound::input);
-  EXPECT_EQ(bound({{}, {}}, 0.03), Bound::exchange);
+  EXPECT_EQ(bound({{}, {}}, 0.03), Bound::reduce);
   EXPECT_EQ(bound({{}, {.kernels = 0.12}}, 0.005), Bound::imbalance);
   EXPECT_EQ(bound({{.launch = 0.03}, {.launch = 0.03}}, 0.005), Bound::launch);
 }
@@ -134,7 +134,7 @@ TEST(RankTrace, ComesBackFromItsFile) {
   auto traces = traces_of({{.data = 0.25}, {}}, 0.5);
   traces[0].clocks = {{99, 0, 0}};
   traces[1].clocks = {{50, 1.5, 1e-5}, {60, 2.5, 2e-5}};
-  traces[1].spans.push_back({"bucket", kBucketLane, 1, 3, 100.5, 101.25});
+  traces[1].spans.push_back({"bucket", kBucketTrack, 1, 3, 100.5, 101.25});
   for (const auto& trace : traces) EXPECT_EQ(write_trace(folder, trace), "");
   const auto read = read_traces(folder);
   ASSERT_EQ(read.size(), 2U);
@@ -145,7 +145,7 @@ TEST(RankTrace, ComesBackFromItsFile) {
     for (std::size_t i = 0; i < read[r].spans.size(); ++i) {
       const TimelineSpan &found = read[r].spans[i], &written = traces[r].spans[i];
       EXPECT_EQ(found.name, written.name);
-      EXPECT_EQ(found.lane, written.lane);
+      EXPECT_EQ(found.track, written.track);
       EXPECT_EQ(found.step, written.step);
       EXPECT_EQ(found.item, written.item);
       EXPECT_NEAR(found.start, written.start, 1e-9);
@@ -159,7 +159,7 @@ TEST(RankTrace, ComesBackFromItsFile) {
 TEST(RankTrace, TheOffsetOfItsClockRunsInALine) {
   RankTrace trace;
   trace.clocks = {{1000, -900, 0}, {1100, -890, 0}};  // rank 0's clock goes a tenth faster
-  trace.spans = {{"compute", kPhaseLane, 1, -1, 1000, 1050}};
+  trace.spans = {{"compute", kPhaseTrack, 1, -1, 1000, 1050}};
   align(trace);
   EXPECT_NEAR(trace.spans[0].start, 100, 1e-9);
   EXPECT_NEAR(trace.spans[0].end, 155, 1e-9);

@@ -47,7 +47,7 @@ class Merged(unittest.TestCase):
 
     def test_each_step_has_its_phases_and_all_its_shards(self):
         for step in range(FIRST, LAST + 1):
-            for name in ("compute", "exchange", "update"):
+            for name in ("compute", "reduce", "update"):
                 self.assertEqual([span["pid"] for span in self.named(name, step=step)], list(range(RANKS)), name)
             for name in ("shard", "data wait"):
                 shards = sorted(span["args"]["shard"] for span in self.named(name, step=step))
@@ -83,7 +83,7 @@ class Merged(unittest.TestCase):
         begun, ended = collections.Counter(), collections.Counter()
         for event in self.merged["traceEvents"]:
             if event["ph"] in "be":
-                self.assertEqual(event["cat"], "exchange")
+                self.assertEqual(event["cat"], "reduce")
                 (begun if event["ph"] == "b" else ended)[event["pid"], event["id2"]["local"], event["name"]] += 1
         self.assertEqual(begun, ended)
         self.assertEqual(set(begun.values()), {1})
@@ -93,7 +93,7 @@ class Merged(unittest.TestCase):
         handed_over = self.named("hand over")
         self.assertEqual(len(handed_over), SHARDS * (LAST - FIRST + 1) * len(buckets))
         self.assertTrue(all(span["tid"] in WORKERS for span in handed_over))
-        self.assertTrue(all(span["tid"] == REDUCTION for span in self.named("reduce")))
+        self.assertTrue(all(span["tid"] == REDUCTION for span in self.named("add")))
 
     def test_spans_of_a_thread_nest(self):
         """Perfetto throws away what overlaps in part."""
@@ -128,10 +128,10 @@ class Merged(unittest.TestCase):
         self.assertEqual(min(event["ts"] for event in self.merged["traceEvents"] if event["ph"] in "Xb"), 0)
 
     def test_the_ranks_are_on_one_clock(self):
-        """No rank's exchange ends before the other's begins, by more than the clocks may be off."""
+        """No rank's reduction ends before the other's begins, by more than the clocks may be off."""
         limit = int(re.search(r"within (\d+) us", self.lines[0])[1]) + 1
         for step in range(FIRST, LAST + 1):
-            one, other = self.named("exchange", step=step)
+            one, other = self.named("reduce", step=step)
             for first, second in ((one, other), (other, one)):
                 self.assertGreater(first["ts"] + first["dur"], second["ts"] - limit)
         for rank in range(RANKS):
@@ -149,7 +149,7 @@ class Merged(unittest.TestCase):
         for step in range(FIRST, LAST + 1):
             names = [span["name"] for span in path if span["args"]["step"] == step]
             self.assertEqual(len({name.split(" of ")[1] for name in names}), 1)
-            self.assertTrue(names[-2].startswith("exchange of rank"), names)
+            self.assertTrue(names[-2].startswith("reduce of rank"), names)
             self.assertTrue(names[-1].startswith("update of rank"), names)
 
     def test_no_bit_is_another(self):

@@ -60,9 +60,9 @@ class Verdicts(unittest.TestCase):
         self.assertIn("rank 0 on ", sentence)
         self.assertIn("Try data.threads, ", sentence)
 
-    def test_exchange_bound(self):
+    def test_reduce_bound(self):
         """Two hosts (as the ranks believe), a large layer and few samples: gradients as messages."""
-        word, parts, sentence = self.judge("exchange", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
+        word, parts, sentence = self.judge("reduce", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
                                            hosts=True)
         self.assertEqual(word, "communication-bound", sentence)
         self.assertGreaterEqual(parts["exposed communication"], 20, sentence)

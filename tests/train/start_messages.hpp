@@ -18,13 +18,13 @@ namespace lockstep {
 class CountingCommunicator final : public Communicator {
  public:
   explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
-  [[nodiscard]] std::uint64_t messages_but_of_reduce() const { return inner_.traffic().messages - of_exchange_; }
+  [[nodiscard]] std::uint64_t messages_but_of_reduce() const { return inner_.traffic().messages - of_reduce_; }
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
   [[nodiscard]] const Topology& topology() const override { return inner_.topology(); }
   [[nodiscard]] std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
-    if (tag >= comm::kFirstReduceTag && tag <= comm::kScalarTag) ++of_exchange_;
+    if (tag >= comm::kFirstReduceTag && tag <= comm::kScalarTag) ++of_reduce_;
     return inner_.send(bytes, to, tag);
   }
   [[nodiscard]] std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
@@ -50,7 +50,7 @@ class CountingCommunicator final : public Communicator {
 
  private:
   Communicator& inner_;
-  std::atomic<std::uint64_t> of_exchange_{0};
+  std::atomic<std::uint64_t> of_reduce_{0};
 };
 
 /// Asked once in each step, between its all-reduce and whatever else is sent.

@@ -200,10 +200,10 @@ void CpuAllReduce::finish() {
     running_ = false;  // from here on this thread makes the progress
     if (error_) std::rethrow_exception(error_);
   }
-  const ActivityScope activity(recorder_.get(), "exchange", step_);
+  const ActivityScope activity(recorder_.get(), "reduce", step_);
   wait_for_slices();
   const auto start = Clock::now();
-  for (const auto& transfer : sends_) transfer->wait(operation("exchange"));
+  for (const auto& transfer : sends_) transfer->wait(operation("reduce"));
   sends_.clear();
   seconds_waited_ += seconds_since(start);
 }
@@ -227,8 +227,7 @@ void CpuAllReduce::wait_for_slices() {
       const auto [peer, what] = missing();
       recorder_->waits_for(peer, what);
       if (now >= end) {
-        throw_deadline(communicator_.topology(), rank(), peer, operation("exchange"), seconds_since(last_progress),
-                       what);
+        throw_deadline(communicator_.topology(), rank(), peer, operation("reduce"), seconds_since(last_progress), what);
       }
     }
     communicator_.check_peers();

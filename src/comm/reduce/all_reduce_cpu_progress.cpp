@@ -97,7 +97,7 @@ bool CpuAllReduce::reduce_buckets() {
 
 void CpuAllReduce::reduce(int bucket) {
   const auto start = Clock::now();
-  const TraceScope span(trace_, "reduce", step_, kReduceLane, bucket);
+  const TraceScope span(trace_, "add", step_, kReduceTrack, bucket);
   const auto b = static_cast<std::size_t>(bucket);
   const std::int64_t first = plan(bucket).at(plan(bucket).own).first, size = plan(bucket).own_size();
   const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
@@ -157,7 +157,7 @@ bool CpuAllReduce::look_for_slices() {
 void CpuAllReduce::trace_whole_bucket(int bucket) {
   const std::lock_guard lock(published_mutex_);
   trace_->add({.name = "bucket",
-               .lane = kBucketLane,
+               .track = kBucketTrack,
                .step = step_,
                .item = bucket,
                .start = published_at_[static_cast<std::size_t>(bucket)],

@@ -220,7 +220,7 @@ void GpuAllReduce::run_transport_thread() {
 
 void GpuAllReduce::send(int bucket) {
   const auto b = static_cast<std::size_t>(bucket);
-  const TraceScope span(trace_, "messages", step_, kBucketLane, bucket);
+  const TraceScope span(trace_, "messages", step_, kBucketTrack, bucket);
   const std::uint64_t entry =
       recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(rounds_[b].own.count) * sizeof(float));
   recorder_->start(entry);
@@ -275,7 +275,7 @@ void GpuAllReduce::abort() noexcept {
 }
 
 void GpuAllReduce::finish() {
-  const ActivityScope activity(recorder_.get(), "exchange", step_);
+  const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
     for (int b = 0; b < buckets(); ++b) {
       LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
@@ -311,7 +311,7 @@ void GpuAllReduce::wait_until_issued() {
 
 void GpuAllReduce::wait_until_whole() {
   const auto start = Clock::now();
-  const Operation operation = this->operation("exchange");
+  const Operation operation = this->operation("reduce");
   while (!gpu_.done(whole_)) {
     transport_->check(operation);
     communicator_.check_peers();

@@ -38,7 +38,7 @@ class LibraryAllReduce final : public RankReducer {
     const Operation all_reduce = operation("all_reduce_sum");
     const ActivityScope activity(recorder_.get(), all_reduce.name, step_);
     for (int b = 0; b < buckets(); ++b) {
-      const TraceScope span(trace_, "all-reduce", step_, kBucketLane, b);
+      const TraceScope span(trace_, "all-reduce", step_, kBucketTrack, b);
       const auto size = static_cast<std::size_t>(elements(b));
       communicator_.all_reduce_sum(std::span(own_region().partial(0, b), size), all_reduce);
       statistics_.network_bytes += size * sizeof(float);

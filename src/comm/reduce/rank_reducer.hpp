@@ -73,10 +73,10 @@ class RankReducer : public GradientReducer {
   TraceRecorder* trace_ = nullptr;
 };
 
-/// Exact, between ranks: partial sums go to the owners of their slices (tree_exchange.cpp).
+/// Exact, between ranks: partial sums go to the owners of their slices (all_reduce_cpu.cpp).
 [[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, BucketLayout layout,
                                                                    ReducerOptions options);
-/// One rank, or not exact: local sums, then the library's all-reduce (plain_exchange.cpp).
+/// One rank, or not exact: local sums, then the library's all-reduce (library_all_reduce.cpp).
 [[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, BucketLayout layout,
                                                                        ReducerOptions options);
 

@@ -176,7 +176,7 @@ void NcclGroup::put(const char* what, const Calls& calls) {
 
 void NcclGroup::send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) {
   if (sends.empty() && receives.empty()) return;
-  put("the exchange of slices", [&] {
+  put("the all-reduce of slices", [&] {
     for (const Message& send : sends) {
       check_nccl(
           ncclSend(send.memory, static_cast<std::size_t>(send.count), ncclFloat, send.peer, communicator_, at(stream)),

@@ -37,7 +37,7 @@ void allocate(int descriptor, std::size_t bytes) {
   const bool known = fstatvfs(descriptor, &space) == 0;
   const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
   no_shared_memory(fmt::format(
-      "shared memory for the gradient exchange: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
+      "shared memory for the all-reduce of gradients: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
       "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
       mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
 }

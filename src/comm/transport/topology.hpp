@@ -20,7 +20,7 @@ namespace lockstep::comm {
 [[nodiscard]] std::string describe(const Topology& topology, int rank);
 
 /// A wait that ended without what it waited for: "rank 1 on host a: waited 60.0 s for rank 2 (host b) in
-/// 'exchange' of step 17: `missing`. ..." `peer` -1: any of the others.
+/// 'reduce' of step 17: `missing`. ..." `peer` -1: any of the others.
 [[noreturn]] void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation,
                                  double seconds, const std::string& missing = "");
 

@@ -1,4 +1,4 @@
-// What `lockstep bench exchange` does on each rank.
+// What `lockstep bench all-reduce` does on each rank.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep::cli {
 
-struct ExchangeBenchOptions {
+struct AllReduceBenchOptions {
   std::vector<std::uint64_t> sizes;  ///< bytes of the whole gradient; none: 4 KiB to 64 MiB
   int rounds = 30, shards_a_rank = 1;
   std::string picture;  ///< of an SVG drawing; empty: none
@@ -19,6 +19,6 @@ struct ExchangeBenchOptions {
 
 /// Rank 0 prints. Throws Error(cannot_create) where the picture cannot be written, and as choose_device() where there
 /// are no GPUs to be had.
-int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options);
+int bench_all_reduce(Communicator& communicator, const AllReduceBenchOptions& options);
 
 }  // namespace lockstep::cli

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Times `lockstep bench exchange` between emulated hosts that are joined by a network of a given rate, for several numbers
+"""Times `lockstep bench all-reduce` between emulated hosts that are joined by a network of a given rate, for several numbers
 of ranks on each: what several ranks on a host add to the time, and what their network cards send.
 
-    bench/exchange_between_hosts.py build/release/bin/lockstep [ANOTHER_BUILD...] --rate 1gbit --size 8MiB
+    bench/all_reduce_between_hosts.py build/release/bin/lockstep [ANOTHER_BUILD...] --rate 1gbit --size 8MiB
 
 Builds take turns, so that what else the machine does meets all of them. Needs root (namespaces, tc) and Open MPI 4."""
 import argparse
@@ -18,11 +18,11 @@ from emulated_hosts import EmulatedHosts  # noqa: E402  pylint: disable=wrong-im
 
 
 def exact_and_library(hosts, program, ranks, words):
-    """The lines of the exact exchange and of the library's all-reduce."""
+    """The lines of the exact all-reduce and of the library's all-reduce."""
     done = subprocess.run(
         [*hosts.prefix(0), "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", hosts.agent,
          "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--host", hosts.slots(ranks),
-         program, "bench", "exchange", "--log", "json", *words],
+         program, "bench", "all-reduce", "--log", "json", *words],
         capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{program}: {done.stderr}")

@@ -1,4 +1,4 @@
-#include "cli/exchange_bench.hpp"
+#include "cli/all_reduce_bench.hpp"
 
 #include <fmt/format.h>
 
@@ -36,10 +36,10 @@ struct Way {
   std::string title;  ///< for people
 };
 
-/// The exact exchange is the first.
+/// The exact all-reduce is the first.
 std::vector<Way> ways_of(const exec::Device& device) {
   const std::string library = device.all_reduce_library();
-  std::vector<Way> ways = {{Adder::exact, "exact", "exact exchange"},
+  std::vector<Way> ways = {{Adder::exact, "exact", "exact all-reduce"},
                            {Adder::plain, "plain", "exact: never"},
                            {Adder::library, "library", library + " all-reduce"}};
   if (library != "MPI") ways.push_back({Adder::mpi, "mpi", "MPI all-reduce, on CPUs"});
@@ -47,7 +47,7 @@ std::vector<Way> ways_of(const exec::Device& device) {
 }
 
 /// What a way took; as it goes over the wire.
-struct ExchangeRow {
+struct AllReduceRow {
   std::uint64_t bytes = 0;
   std::int64_t ranks = 0;
   double median = 0, best = 0;  ///< seconds
@@ -95,7 +95,7 @@ std::vector<Part> parts_of(Communicator& communicator) {
   return parts;
 }
 
-bench::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& options, const exec::Device& device,
+bench::ReduceTimes time_way(Communicator& ranks, const AllReduceBenchOptions& options, const exec::Device& device,
                             Adder adder, std::int64_t elements) {
   const auto place = device.reduce_device(ranks, bench::kTimeout);
   const bench::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
@@ -109,7 +109,7 @@ bench::ReduceTimes time_way(Communicator& ranks, const ExchangeBenchOptions& opt
   }
 }
 
-ExchangeRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t bytes) {
+AllReduceRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t bytes) {
   const double seconds = median(times.seconds);
   return {.bytes = bytes,
           .ranks = ranks,
@@ -121,20 +121,20 @@ ExchangeRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t byt
 }
 
 /// That of the ranks that took longest, the same on every rank.
-ExchangeRow slowest(Communicator& all, const ExchangeRow& mine) {
-  std::vector<ExchangeRow> rows(static_cast<std::size_t>(all.size()));
+AllReduceRow slowest(Communicator& all, const AllReduceRow& mine) {
+  std::vector<AllReduceRow> rows(static_cast<std::size_t>(all.size()));
   all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(rows)),
                  {"bench", 0, kLongestPart});
   return *std::max_element(rows.begin(), rows.end(),
-                           [](const ExchangeRow& a, const ExchangeRow& b) { return a.median < b.median; });
+                           [](const AllReduceRow& a, const AllReduceRow& b) { return a.median < b.median; });
 }
 
 /// A row a way.
-std::vector<ExchangeRow> measure(Communicator& all, const Part& part, const ExchangeBenchOptions& options,
-                                 const exec::Device& device, std::uint64_t bytes) {
-  std::vector<ExchangeRow> rows;
+std::vector<AllReduceRow> measure(Communicator& all, const Part& part, const AllReduceBenchOptions& options,
+                                  const exec::Device& device, std::uint64_t bytes) {
+  std::vector<AllReduceRow> rows;
   for (const Way& way : ways_of(device)) {
-    ExchangeRow mine;
+    AllReduceRow mine;
     if (part.ranks != nullptr) {
       const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
       mine = row_of(time_way(*part.ranks, options, device, way.adder, elements), part.ranks->size(), bytes);
@@ -144,7 +144,7 @@ std::vector<ExchangeRow> measure(Communicator& all, const Part& part, const Exch
   return rows;
 }
 
-void print_heading(const Communicator& communicator, const ExchangeBenchOptions& options) {
+void print_heading(const Communicator& communicator, const AllReduceBenchOptions& options) {
   const auto& topology = communicator.topology();
   fmt::print("{} rank{} on {} host{}, {} shard{} per rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
              communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
@@ -160,21 +160,21 @@ void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways
   fmt::print("  {:>12}  {:>12}\n", "in memory", "by network");
 }
 
-void print_rows(const std::vector<ExchangeRow>& rows) {
+void print_rows(const std::vector<AllReduceRow>& rows) {
   using telemetry::byte_count;
   fmt::print("{:>10}", size_text(static_cast<double>(rows[0].bytes)));
-  for (const ExchangeRow& row : rows) {
+  for (const AllReduceRow& row : rows) {
     fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.median, byte_count(row.bus_bytes_per_second));
   }
   fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].shared_memory_bytes)),
              byte_count(static_cast<double>(rows[0].network_bytes)));
 }
 
-void print_exchange_json(const Part& part, const std::vector<Way>& ways, const std::vector<ExchangeRow>& rows) {
+void print_all_reduce_json(const Part& part, const std::vector<Way>& ways, const std::vector<AllReduceRow>& rows) {
   for (std::size_t w = 0; w < rows.size(); ++w) {
-    const ExchangeRow& row = rows[w];
+    const AllReduceRow& row = rows[w];
     nlohmann::ordered_json line;
-    line["event"] = "exchange";
+    line["event"] = "all_reduce";
     line["part"] = part.name;
     line["way"] = ways[w].name;
     line["ranks"] = row.ranks;
@@ -189,7 +189,7 @@ void print_exchange_json(const Part& part, const std::vector<Way>& ways, const s
 }
 
 /// Of one way, over the sizes.
-Series series_of(const std::string& name, const std::vector<std::vector<ExchangeRow>>& sizes, std::size_t way) {
+Series series_of(const std::string& name, const std::vector<std::vector<AllReduceRow>>& sizes, std::size_t way) {
   Series series{name, {}};
   for (const auto& rows : sizes) {
     series.points.emplace_back(static_cast<double>(rows[way].bytes), rows[way].bus_bytes_per_second / 1e9);
@@ -197,8 +197,8 @@ Series series_of(const std::string& name, const std::vector<std::vector<Exchange
   return series;
 }
 
-/// `parts`: rows by part, size and way. All ways of all ranks, and the exact exchange of the other parts.
-void draw(const std::vector<std::vector<std::vector<ExchangeRow>>>& parts, const std::vector<Way>& ways,
+/// `parts`: rows by part, size and way. All ways of all ranks, and the exact all-reduce of the other parts.
+void draw(const std::vector<std::vector<std::vector<AllReduceRow>>>& parts, const std::vector<Way>& ways,
           const std::string& path) {
   std::vector<Series> series;
   for (std::size_t w = 0; w < ways.size(); ++w) series.push_back(series_of(ways[w].title, parts.back(), w));
@@ -213,7 +213,7 @@ void draw(const std::vector<std::vector<std::vector<ExchangeRow>>>& parts, const
 
 }  // namespace
 
-int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& options) {
+int bench_all_reduce(Communicator& communicator, const AllReduceBenchOptions& options) {
   const bool leads = communicator.rank() == 0, people = options.log == "people";
   Job job;
   job.device = value_of<DeviceChoice>(options.device);
@@ -222,14 +222,14 @@ int bench_exchange(Communicator& communicator, const ExchangeBenchOptions& optio
   const std::vector<Way> ways = ways_of(device);
   const std::vector<Part> parts = parts_of(communicator);
   if (leads && people) print_heading(communicator, options);
-  std::vector<std::vector<std::vector<ExchangeRow>>> all;  // by part, size and way
+  std::vector<std::vector<std::vector<AllReduceRow>>> all;  // by part, size and way
   for (const Part& part : parts) {
     all.emplace_back();
     if (leads && people) print_columns(part, parts.size() == 1, ways);
     for (const std::uint64_t bytes : options.sizes.empty() ? kSizes : options.sizes) {
       const auto& rows = all.back().emplace_back(measure(communicator, part, options, device, bytes));
       if (!leads) continue;
-      people ? print_rows(rows) : print_exchange_json(part, ways, rows);
+      people ? print_rows(rows) : print_all_reduce_json(part, ways, rows);
       (void)std::fflush(stdout);
     }
   }
