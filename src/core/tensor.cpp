@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -66,7 +67,7 @@ std::string to_string(const Shape& shape) {
 }
 
 AlignedBytes::AlignedBytes(std::size_t bytes) : size_(bytes) {
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
   auto* pointer = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   if (pointer == nullptr) throw std::bad_alloc();
   data_.reset(pointer);

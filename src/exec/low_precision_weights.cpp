@@ -1,5 +1,7 @@
 #include "exec/low_precision_weights.hpp"
 
+#include "core/round_up.hpp"
+
 namespace lockstep::exec {
 
 namespace {
@@ -11,7 +13,7 @@ std::size_t lay_out(const TensorBlock& parameters, const std::vector<DType>& typ
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     starts.push_back(at);
     if (types.at(i) == DType::f32) continue;
-    at += (parameters.at(i).size() * size_of(types[i]) + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
+    at += round_up(parameters.at(i).size() * size_of(types[i]), kCopyAlignment);
   }
   return at;
 }

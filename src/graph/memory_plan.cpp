@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/round_up.hpp"
+
 namespace lockstep {
 
 namespace {
 constexpr std::int64_t kAlignment = 256;  // cuBLASLt wants its workspaces so
-std::int64_t align(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 }  // namespace
 
 std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
@@ -26,10 +25,10 @@ std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
       const Lifetime& other = tensors[other_index];
       if (other.last < tensor.first || tensor.last < other.first) continue;
       if (offset + tensor.bytes <= other.offset) break;
-      offset = std::max(offset, other.offset + align(other.bytes));
+      offset = std::max(offset, other.offset + round_up(other.bytes, kAlignment));
     }
     tensor.offset = offset;
-    arena = std::max(arena, offset + align(tensor.bytes));
+    arena = std::max(arena, offset + round_up(tensor.bytes, kAlignment));
     const auto by_offset = [&](std::size_t a, std::size_t b) { return tensors[a].offset < tensors[b].offset; };
     placed.insert(std::upper_bound(placed.begin(), placed.end(), index, by_offset), index);
   }

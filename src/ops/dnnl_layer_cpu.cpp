@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/low_precision.hpp"
+#include "core/round_up.hpp"
 #include "device/cpu/cpu_info.hpp"
 #include "device/cpu/dnnl_call.hpp"
 #include "device/gpu/layer_algorithms.hpp"
@@ -20,7 +21,7 @@ using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
 constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
+  return round_up<std::size_t>(bytes, 64);
 }
 
 Type type_of(DType dtype) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "core/round_up.hpp"
 #include "device/gpu/element_kernels.hpp"
 #include "lockstep/error.hpp"
 #include "ops/element_grid.hpp"
@@ -45,8 +46,7 @@ class LayerProducts {
 
 /// A multiple of what libraries want operands and workspaces aligned to.
 constexpr std::size_t aligned_for_libraries(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 256;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up<std::size_t>(bytes, 256);
 }
 
 /// A tensor as an operand.

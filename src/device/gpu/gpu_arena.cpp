@@ -1,5 +1,8 @@
 #include "device/gpu/gpu_arena.hpp"
 
+#include <algorithm>
+
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device {
@@ -20,9 +23,9 @@ GpuArena::~GpuArena() {
 std::byte* GpuArena::reserve(std::size_t bytes) {
   if (bytes <= bytes_ && block_ != nullptr) return block_;
   release();  // before the new block, so that both need not fit together
-  const std::size_t wanted = (bytes + kStep - 1) / kStep * kStep;
-  block_ = gpu_.allocate(wanted == 0 ? kStep : wanted);
-  bytes_ = wanted == 0 ? kStep : wanted;
+  const std::size_t wanted = std::max(round_up(bytes, kStep), kStep);
+  block_ = gpu_.allocate(wanted);
+  bytes_ = wanted;
   return block_;
 }
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "device/gpu/gpu.hpp"
 
 namespace lockstep::device {
@@ -20,7 +21,7 @@ namespace lockstep::device {
 class InputStage {
  public:
   static constexpr std::size_t kPart = 256;
-  static constexpr std::size_t up_to_part(std::size_t bytes) { return (bytes + kPart - 1) / kPart * kPart; }
+  static constexpr std::size_t up_to_part(std::size_t bytes) { return round_up(bytes, kPart); }
 
   /// `bytes`: the most of a batch. The Gpu must outlive the stage.
   InputStage(Gpu& gpu, Gpu::Stream compute, std::size_t bytes, std::size_t depth = 2);
