@@ -1,5 +1,7 @@
 #include "exec/gradient_layout.hpp"
 
+#include "core/round_up.hpp"
+
 namespace lockstep::exec {
 
 namespace {
@@ -22,7 +24,7 @@ GradientLayout make_gradient_layout(const Program& program, std::int64_t bucket_
     layout.slots.push_back({static_cast<std::int32_t>(layout.buckets.size() - 1), bucket.elements});
     const std::int64_t elements = program.slots[i].elements;
     for (std::int64_t at = 0; at < elements; at += kChunk) bucket.cuts.push_back(bucket.elements + at);
-    bucket.elements += (elements + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    bucket.elements += round_up(elements, kSlotAlignment);
     bucket.last_slot = static_cast<std::int32_t>(i + 1);
   }
   return layout;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::exec {
@@ -36,12 +37,12 @@ class KernelTimer {
 };
 
 std::int64_t aligned(std::int64_t elements) {
-  return (elements + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  return round_up(elements, kScratchAlignment);
 }
 
 /// Scratch gradients are behind the program's own memory, on a cache line of their own.
 std::size_t scratch_offset(const Program& program) {
-  return (static_cast<std::size_t>(program.arena_bytes) + 63) / 64 * 64;
+  return round_up<std::size_t>(static_cast<std::size_t>(program.arena_bytes), 64);
 }
 
 /// At most all slots of one instruction.

@@ -1,6 +1,5 @@
 #include "telemetry/nvml.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -13,13 +12,13 @@ namespace {
 
 /// The first of these names that the library has: newer drivers keep old names, old ones lack new names.
 template <class Function>
-void find(void* library, Function& function, std::initializer_list<const char*> names) {
+void find(const SharedLibrary& library, Function*& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (function == nullptr) function = reinterpret_cast<Function>(dlsym(library, name));
+    if (function == nullptr) function = library.find<Function>(name);
   }
 }
 
-void find_device(void* library, Functions& f) {
+void find_device(const SharedLibrary& library, Functions& f) {
   find(library, f.device_by_index, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
   find(library, f.device_by_pci, {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"});
   find(library, f.name, {"nvmlDeviceGetName"});
@@ -38,7 +37,7 @@ void find_device(void* library, Functions& f) {
   find(library, f.fields, {"nvmlDeviceGetFieldValues"});
 }
 
-Functions find_all(void* library) {
+Functions find_all(const SharedLibrary& library) {
   Functions f;
   find(library, f.init, {"nvmlInit_v2", "nvmlInit"});
   find(library, f.shutdown, {"nvmlShutdown"});
@@ -54,21 +53,16 @@ Functions find_all(void* library) {
 
 }  // namespace
 
-Library::Library(void* handle) : handle_(handle), functions_(find_all(handle)) {}
+Library::Library(const SharedLibrary& library) : functions_(find_all(library)) {}
 
 Library::~Library() {
   if (initialised_ && functions_.shutdown != nullptr) (void)functions_.shutdown();
-  dlclose(handle_);
 }
 
 std::shared_ptr<const Library> Library::load(const std::string& path, std::string& problem) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* why = dlerror();
-    problem = why == nullptr ? path + ": cannot be loaded" : why;
-    return nullptr;
-  }
-  const std::shared_ptr<Library> library(new Library(handle));
+  const auto opened = SharedLibrary::open(path, problem);
+  if (!opened) return nullptr;
+  const std::shared_ptr<Library> library(new Library(opened));
   if (library->functions_.init == nullptr) {
     problem = path + ": is not NVML: it has no nvmlInit";
     return nullptr;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "core/shared_library.hpp"
+
 namespace lockstep::telemetry::nvml {
 
 using Device = void*;
@@ -102,8 +104,7 @@ class Library {
   [[nodiscard]] std::string error_text(int result) const;
 
  private:
-  explicit Library(void* handle);
-  void* handle_;
+  explicit Library(const SharedLibrary& library);
   bool initialised_ = false;
   Functions functions_;
 };

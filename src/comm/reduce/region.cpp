@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::comm {
 
 namespace {
@@ -10,7 +12,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::int64_t kLineFloats = 16;
 
 std::size_t rounded(std::size_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
+  return round_up(bytes, kLine);
 }
 
 static_assert(Flag::is_always_lock_free, "flags are shared between processes");
@@ -23,7 +25,7 @@ Region::Places Region::places(const RegionShape& shape) {
   const std::size_t count = shape.bucket_elements.size();
   for (const std::int64_t elements : shape.bucket_elements) {
     p.bucket_start.push_back(p.partial_elements);
-    p.partial_elements += (elements + kLineFloats - 1) / kLineFloats * kLineFloats;
+    p.partial_elements += round_up(elements, kLineFloats);
   }
   std::size_t slices = 0;
   for (const int in_bucket : shape.slices) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/round_up.hpp"
 #include "data/archive.hpp"
 #include "lockstep/error.hpp"
 
@@ -95,7 +96,7 @@ class PlainTar : public FileTree {
       next_name_.clear();
       next_size_ = kUnset;
     }
-    return data + (size + kTarBlock - 1) / kTarBlock * kTarBlock;
+    return data + round_up(size, kTarBlock);
   }
 
   static std::string plain_name(const Header& header) {

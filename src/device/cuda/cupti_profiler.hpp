@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/shared_library.hpp"
 #include "device/gpu/gpu_profiler.hpp"
-#include "device/gpu/shared_library.hpp"
 
 namespace lockstep::device {
 

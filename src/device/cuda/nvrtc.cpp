@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "core/shared_library.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device {
@@ -22,10 +23,11 @@ void open_beside_nvrtc(const std::string& name) {
   if (dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &nvrtc) != 0) {
     folder = std::filesystem::path(nvrtc.dli_fname).parent_path().string();
   }
-  if (dlopen((folder + "/" + name).c_str(), RTLD_NOW) != nullptr || dlopen(name.c_str(), RTLD_NOW) != nullptr) return;
+  std::string why;
+  if (SharedLibrary::open(folder + "/" + name, why) || SharedLibrary::open(name, why)) return;
   throw Error(ExitCode::configuration, fmt::format("expected {} beside libnvrtc in {}, found: {}; install NVRTC whole: "
                                                    "cuDNN compiles kernels with it",
-                                                   name, folder, dlerror()));
+                                                   name, folder, why));
 }
 
 }  // namespace lockstep::device

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/shared_library.hpp"
 #include "device/gpu/gpu.hpp"
 #include "device/gpu/gpu_place.hpp"
 #include "device/gpu/gpu_profiler.hpp"
-#include "device/gpu/shared_library.hpp"
 
 namespace lockstep::device {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <tuple>
 
-#include "device/gpu/shared_library.hpp"
+#include "core/shared_library.hpp"
 
 namespace lockstep::device {
 

@@ -1,11 +1,11 @@
-// A library opened at run time: the CUDA module, the driver.
+// A library opened at run time: the CUDA module, the driver, NVML.
 #pragma once
 
 #include <string>
 
-namespace lockstep::device {
+namespace lockstep {
 
-/// Never closed again: CUDA's libraries leave threads and exit handlers behind, which must not lose their code.
+/// Never closed again: NVIDIA's libraries leave threads and exit handlers behind, which must not lose their code.
 class SharedLibrary {
  public:
   SharedLibrary() = default;
@@ -24,4 +24,4 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-}  // namespace lockstep::device
+}  // namespace lockstep

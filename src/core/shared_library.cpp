@@ -1,8 +1,8 @@
-#include "device/gpu/shared_library.hpp"
+#include "core/shared_library.hpp"
 
 #include <dlfcn.h>
 
-namespace lockstep::device {
+namespace lockstep {
 
 SharedLibrary SharedLibrary::open(const std::string& path, std::string& why) {
   SharedLibrary library;
@@ -19,4 +19,4 @@ void* SharedLibrary::address(const char* name) const {
   return handle_ == nullptr ? nullptr : dlsym(handle_, name);
 }
 
-}  // namespace lockstep::device
+}  // namespace lockstep
