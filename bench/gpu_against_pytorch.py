@@ -5,13 +5,13 @@
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
 PYTHON has PyTorch 2.11; $LOCKSTEP is the program, else that of build/release. `gpt2` is GPT-2 124M with a context of
-1,024, `resnet50` images of 224 x 224: throughput, on made-up data. Both are also told as a share of the card's own rate
+1,024, `resnet50` images of 224 x 224: throughput, on made-up data. Both are also shown as a share of the card's own rate
 of bf16 products. `shards` trains with ever smaller shards: from which size on the card starves. Machines are noisy, so
 only the ratios mean something.
 
 `cifar10` is the whole way to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's 50,000 images
 and evaluated once, on its 10,000 for testing. DIR holds the official binary files (data_batch_1.bin to
-data_batch_5.bin, test_batch.bin). Told are the seconds of the whole process, those of training as the side itself says
+data_batch_5.bin, test_batch.bin). Shown are the seconds of the whole process, those of training as the side itself says
 them (neither start nor evaluation), the accuracy, and ratios of times: below 1 lockstep is the quicker. Each pair has
 a seed of its own. Batch norm is over a shard of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The
 first compiled run may find PyTorch's cache of compiled code empty.
@@ -124,7 +124,7 @@ def spread(values):
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def told(run):
+def text_of(run):
     return f"{run[0]:.1f} s whole, {run[1]:.1f} s training, {run[2]:.2%}"
 
 
@@ -232,7 +232,7 @@ class Cifar10:
                 self.seed += 1
                 ours, theirs = self.lockstep(), self.pytorch(kind == "compiled")
                 found.append((ours, theirs))
-                print(f"cifar10   lockstep {told(ours)}  PyTorch {kind} {told(theirs)}  "
+                print(f"cifar10   lockstep {text_of(ours)}  PyTorch {kind} {text_of(theirs)}  "
                       f"ratio {ours[0] / theirs[0]:.2f} whole, {ours[1] / theirs[1]:.2f} training", flush=True)
         for kind, found in pairs.items():
             whole, training = ([ours[i] / theirs[i] for ours, theirs in found] for i in range(2))

@@ -108,7 +108,7 @@ def measure(process, port, seconds):
           f"{100 * serving / passed:.4f} % of the time, {100 * serving / everything:.4f} % of the run's processor time")
 
 
-def told(name, pairs):
+def text_of(name, pairs):
     """Of (without, with)."""
     more = [100 * (b / a - 1) for a, b in pairs]
     low, middle, high = statistics.quantiles(more, n=4)
@@ -126,8 +126,8 @@ def main():
     for i in range(pairs):
         first = i % 2 == 0  # whoever goes first has no advantage
         runs.append({metrics: run(steps, metrics) for metrics in (not first, first)})
-    print(told("a step", [(pair[False][0], pair[True][0]) for pair in runs]))
-    print(told("its processor time", [(pair[False][1], pair[True][1]) for pair in runs]))
+    print(text_of("a step", [(pair[False][0], pair[True][0]) for pair in runs]))
+    print(text_of("its processor time", [(pair[False][1], pair[True][1]) for pair in runs]))
     print(f"{pairs} pairs of {steps} steps, {sum(pair[True][2] for pair in runs)} scrapes")
 
 

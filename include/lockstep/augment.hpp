@@ -83,8 +83,8 @@ struct PixelMove {
   PixelRectangle hole;
 };
 
-/// A step that moves pixels or blackens them, and computes none. What it draws is told before it is done, so that a GPU
-/// can do it (docs/augmentation.md).
+/// A step that moves pixels or blackens them, and computes none. What it draws is known before it is done, so that a
+/// GPU can do it (docs/augmentation.md).
 class MoveStep : public AugmentStep {
  public:
   /// What becomes of an image of this size. Called by several threads at once.

@@ -35,7 +35,7 @@ struct DataSetInfo {
   std::vector<std::string> token_text;     ///< text of characters: what each token stands for, by number
   std::vector<double> mean, stddev;        ///< of images, by channel, 0...1, where the source knows them; else empty
   std::vector<std::string> skipped;        ///< "train/cat/7.jpg: truncated JPEG", bad when the set was indexed
-  std::vector<std::string> warnings;       ///< what is allowed, but rarely meant; told at the start of a run
+  std::vector<std::string> warnings;       ///< what is allowed, but rarely meant; shown at the start of a run
   std::string digest;  ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
   /// Whether the digest covers every byte of the samples. Where it does not, training hashes them in the background and
   /// compares the hosts before the first checkpoint.

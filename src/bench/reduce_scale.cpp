@@ -126,7 +126,7 @@ class SampledRank {
 };
 
 /// Of each figure the larger one.
-ReduceScale most_of(const ReduceScale& a, const ReduceScale& b) {
+ReduceScale max_of(const ReduceScale& a, const ReduceScale& b) {
   return {.messages = std::max(a.messages, b.messages),
           .scalar_messages = std::max(a.scalar_messages, b.scalar_messages),
           .network_bytes = std::max(a.network_bytes, b.network_bytes),
@@ -169,7 +169,7 @@ ReduceScale measure_reduce_scale(const ScaleLoad& load) {
     rank.unmoved_step(found);
     communicator.barrier(kMeasuring);
     const std::lock_guard lock(mutex);
-    most = most_of(most, found);
+    most = max_of(most, found);
   });
   return most;
 }

@@ -48,12 +48,12 @@ std::vector<std::string> CheckpointReader::read(const Checkpoint& checkpoint) {
   });
   std::vector<std::string> faults;
   for (std::size_t rank = 0; rank < damaged.size() && faults.size() < kMaxFaults; ++rank) {
-    if (damaged[rank]) faults.push_back(told_by(static_cast<int>(rank), fault, operation(checkpoint)));
+    if (damaged[rank]) faults.push_back(reported_by(static_cast<int>(rank), fault, operation(checkpoint)));
   }
   return faults;
 }
 
-std::string CheckpointReader::told_by(int rank, std::string text, const Operation& operation) const {
+std::string CheckpointReader::reported_by(int rank, std::string text, const Operation& operation) const {
   std::uint64_t size = text.size();
   communicator_.broadcast(std::as_writable_bytes(std::span(&size, 1)), rank, operation);
   text.resize(size);

@@ -38,7 +38,7 @@ class CheckpointReader {
 
  private:
   [[nodiscard]] Operation operation(const Checkpoint& checkpoint) const;
-  [[nodiscard]] std::string told_by(int rank, std::string text, const Operation& operation) const;
+  [[nodiscard]] std::string reported_by(int rank, std::string text, const Operation& operation) const;
   void hand_out(std::string& bytes, int from, const Operation& operation) const;
 
   Communicator& communicator_;

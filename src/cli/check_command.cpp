@@ -23,10 +23,10 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   fmt::print("batch_size {} in {} of {}: at most {}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
              counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
              step_of(job.shards));
-  const auto told = config::explain_shards(job, catalogue);
-  if (!told.empty()) fmt::print("{}\n", told);
-  const bool told_of_finer = !told.empty() && job.shards == 1;
-  if (const auto finer = config::finer_batch(job, catalogue); finer && !told_of_finer) {
+  const auto explanation = config::explain_shards(job, catalogue);
+  if (!explanation.empty()) fmt::print("{}\n", explanation);
+  const bool says_so = !explanation.empty() && job.shards == 1;
+  if (const auto finer = config::finer_batch(job, catalogue); finer && !says_so) {
     fmt::print("batch_size {} can be {} shards of {} samples: steps of {:.1f} %\n", finer->batch_size, finer->shards,
                finer->batch_size / finer->shards, step_of(finer->shards));
   }

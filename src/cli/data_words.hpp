@@ -1,4 +1,4 @@
-// What the `data` commands are told: a job file with overrides, or a bare source (`images=/data/c10.tar.zst`).
+// What the `data` commands take: a job file with overrides, or a bare source (`images=/data/c10.tar.zst`).
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   launch::LaunchOptions& options = arguments.options;
   check_options(options);
-  (void)profile_steps(options.profile);  // a mistake is told before any rank starts
+  (void)profile_steps(options.profile);  // a mistake is reported before any rank starts
   (void)launch::listening_for({}, options.listen);
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);  // a mistake there comes before those of the job
   const config::Catalogue catalogue = train::catalogue_of(Registries::built_in());

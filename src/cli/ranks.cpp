@@ -71,7 +71,7 @@ int run_on_ranks(const RankOptions& options, const std::function<int(Communicato
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
   const Registries registries = Registries::built_in();
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
-    (void)rank_count(options.ranks, 1);  // a mistake there is told before those of the job
+    (void)rank_count(options.ranks, 1);  // a mistake there is reported before those of the job
     const JobFile job = load(options, argument, registries);
     const int ranks = rank_count(options.ranks, automatic_ranks(job));
     check_job(options, job, ranks);

@@ -20,7 +20,7 @@ struct RankOptions {
   void add_to(CLI::App& command);
 };
 
-/// What the commands of several ranks are told alike: the job, --ranks, --expect-world-size and --log.
+/// What all commands of several ranks take: the job, --ranks, --expect-world-size and --log.
 struct RunArguments {
   JobArgument job;
   RankOptions ranks;

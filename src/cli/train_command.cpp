@@ -48,7 +48,7 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
                           from_path ? "--resume" : "--stop-at"));
 }
 
-// What is told on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
+// What is reported on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
 // does both.
 std::unique_ptr<events::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
   if (agent != nullptr) return agent->make_sink();
@@ -87,7 +87,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
 
 int train(TrainArguments& arguments) {
   arguments.ranks.limited_by_shards = true;
-  (void)profile_steps(arguments.profile);  // a mistake is told before any rank starts
+  (void)profile_steps(arguments.profile);  // a mistake is reported before any rank starts
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };
   return run_on_ranks(arguments.ranks, arguments.job,

@@ -90,11 +90,11 @@ class Supervisor {
   // no host has answered for as long as they are waited for, or a signal came.
   bool await_hosts() {
     const auto start = Clock::now();
-    auto told_at = start - kTellAgain;
+    auto sent_at = start - kTellAgain;
     while (pool_.usable().empty()) {
       if (signals_.count() > 0 || seconds_since(start) >= options_.await_hosts_seconds) return false;
-      if (Clock::now() - told_at >= kTellAgain) {
-        told_at = Clock::now();
+      if (Clock::now() - sent_at >= kTellAgain) {
+        sent_at = Clock::now();
         record_.warn(fmt::format("no host answers: waiting for one, {:.0f} s of at most {:.0f} s so far",
                                  seconds_since(start), options_.await_hosts_seconds));
       }

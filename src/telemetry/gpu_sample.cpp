@@ -101,10 +101,10 @@ void GpuSample::sample_clocks(RankMetrics& metrics) {
   metrics.set(Metric::gpu_sm_clock, clock(nvml::kClockOfProcessors));
   metrics.set(Metric::gpu_memory_clock, clock(nvml::kClockOfMemory));
   unsigned long long reasons = 0;
-  const bool told = nvml_.throttle_reasons != nullptr && gave(nvml_.throttle_reasons(device_, &reasons));
+  const bool known = nvml_.throttle_reasons != nullptr && gave(nvml_.throttle_reasons(device_, &reasons));
   for (std::size_t i = 0; i < kThrottleBits.size(); ++i) {
     const double held = (reasons & kThrottleBits.at(i)) != 0 ? 1 : 0;
-    metrics.set(Metric::gpu_throttled, told ? held : kAbsent, i);
+    metrics.set(Metric::gpu_throttled, known ? held : kAbsent, i);
   }
   for (std::size_t i = 0; i < kViolationPolicies.size(); ++i) {
     nvml::ViolationTime time;

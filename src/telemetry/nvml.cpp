@@ -84,8 +84,8 @@ std::string Library::error_text(int result) const {
 std::string driver_version(const Library& library) {
   std::array<char, 80> text{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
   const auto ask = library.functions().driver_version;
-  const bool told = ask != nullptr && ask(text.data(), static_cast<unsigned>(text.size() - 1)) == success;
-  return told ? text.data() : "";
+  const bool known = ask != nullptr && ask(text.data(), static_cast<unsigned>(text.size() - 1)) == success;
+  return known ? text.data() : "";
 }
 
 Device find_gpu(const Library& library, const std::string& device, std::string& problem) {

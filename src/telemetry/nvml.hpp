@@ -112,7 +112,7 @@ class Library {
 /// "580.65.06", the driver's own version; empty: it does not say.
 [[nodiscard]] std::string driver_version(const Library& library);
 
-/// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA tells it. Null where there is no such GPU;
+/// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA reports it. Null where there is no such GPU;
 /// `problem` says why.
 [[nodiscard]] Device find_gpu(const Library& library, const std::string& device, std::string& problem);
 

@@ -12,7 +12,7 @@ namespace lockstep::cli {
 namespace {
 
 /// The code, and what stands on stderr.
-std::pair<int, std::string> told(const std::exception& error) {
+std::pair<int, std::string> reported(const std::exception& error) {
   testing::internal::CaptureStderr();
   const int code = report(error);
   return {code, testing::internal::GetCapturedStderr()};
@@ -20,7 +20,7 @@ std::pair<int, std::string> told(const std::exception& error) {
 
 TEST(ReportError, TheCodeIsTheErrors) {
   for (const int code : {1, 64, 65, 70, 73, 76, 78}) {
-    EXPECT_EQ(told(Error(static_cast<ExitCode>(code), "why")), std::pair(code, std::string("lockstep: why\n")));
+    EXPECT_EQ(reported(Error(static_cast<ExitCode>(code), "why")), std::pair(code, std::string("lockstep: why\n")));
   }
 }
 
@@ -29,7 +29,7 @@ TEST(ReportError, AnInvariantThatDoesNotHoldIs70) {
     LOCKSTEP_CHECK(1 + 1 == 3, "arithmetic");
     FAIL();
   } catch (const Error& error) {
-    const auto [code, text] = told(error);
+    const auto [code, text] = reported(error);
     EXPECT_EQ(code, 70);
     EXPECT_NE(text.find("arithmetic: this must hold: 1 + 1 == 3. This is a bug in lockstep; please report it.\n"),
               std::string::npos)
@@ -38,11 +38,11 @@ TEST(ReportError, AnInvariantThatDoesNotHoldIs70) {
 }
 
 TEST(ReportError, WhatNobodyThoughtOfIs70) {
-  EXPECT_EQ(told(std::runtime_error("odd")), std::pair(70, std::string("lockstep: odd\n")));
+  EXPECT_EQ(reported(std::runtime_error("odd")), std::pair(70, std::string("lockstep: odd\n")));
 }
 
 TEST(ReportError, NoMemoryIsTheMachines) {
-  EXPECT_EQ(told(std::bad_alloc()),
+  EXPECT_EQ(reported(std::bad_alloc()),
             std::pair(1, std::string("lockstep: not enough memory on this machine; make batch_size or "
                                      "data.cache.memory.budget smaller, or use more shards\n")));
 }

@@ -57,7 +57,7 @@ class FakeSide {
     return sums;
   }
   void have_read() { reducer_.release(reader_); }
-  [[nodiscard]] std::size_t most_bytes() const { return gpu_.most_bytes(); }
+  [[nodiscard]] std::size_t max_bytes() const { return gpu_.max_bytes(); }
 
  private:
   FakeGpu gpu_;
@@ -234,7 +234,7 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
           side.reducer().finish();
           (void)side.read(0);
           side.have_read();
-          EXPECT_LE(side.most_bytes(), GpuAllReduce::bytes(c.layout, static_cast<int>(most), ranks, workers))
+          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.layout, static_cast<int>(most), ranks, workers))
               << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
         }
       });

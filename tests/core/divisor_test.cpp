@@ -13,11 +13,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 62;
+constexpr std::int64_t kMax = std::int64_t{1} << 62;
 
 /// Small ones, those around powers of two, the largest divisor, and drawn ones.
 std::vector<std::int64_t> numbers() {
-  std::vector<std::int64_t> found = {0, 1, 2, 3, 5, 6, 7, 10, 50'257, kMost};
+  std::vector<std::int64_t> found = {0, 1, 2, 3, 5, 6, 7, 10, 50'257, kMax};
   for (int bits = 2; bits < 62; ++bits) {
     for (const int by : {-1, 0, 1}) found.push_back((std::int64_t{1} << bits) + by);
   }

@@ -173,7 +173,7 @@ class CudnnFusions : public testing::TestWithParam<std::tuple<device::DescribedG
                                            {"first", ""},
                                            fusion.name,
                                            is_low_precision(dtype),
-                                           device::CudnnConvolution::kMostWorkspace},
+                                           device::CudnnConvolution::kMaxWorkspace},
                                           [&](graphs::Graph& graph) {
                                             Operations operations(graph, dtype, kernel_, form);
                                             fusion.put(operations);

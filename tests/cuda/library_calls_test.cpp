@@ -126,7 +126,7 @@ class ScriptedProducts : public LibraryCalls {
 TEST_F(ScriptedProducts, TakesTheFirstAlgorithmThatAddsInOneOrder) {
   scripted_cuda().proposed = {{.id = 1, .split_k = 2},
                               {.id = 2, .reduction = CUBLASLT_REDUCTION_SCHEME_INPLACE},
-                              {.id = 3, .workspace = LtProduct::kMostWorkspace + 1},
+                              {.id = 3, .workspace = LtProduct::kMaxWorkspace + 1},
                               {.id = 4, .taken = false},
                               {.id = 5},
                               {.id = 6}};

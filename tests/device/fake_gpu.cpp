@@ -170,7 +170,7 @@ std::byte* FakeGpu::add_block(std::size_t bytes, bool pinned) {
   std::fill_n(block.bytes.get(), bytes, kJunk);
   block.size = bytes;
   block.pinned = pinned;
-  if (!pinned) most_bytes_ = std::max(most_bytes_, bytes_ += bytes);
+  if (!pinned) max_bytes_ = std::max(max_bytes_, bytes_ += bytes);
   std::byte* memory = block.bytes.get();
   blocks_.emplace(number(memory), std::move(block));
   return memory;

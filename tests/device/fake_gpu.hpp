@@ -90,7 +90,7 @@ class FakeGpu final : public Gpu {
 
   [[nodiscard]] std::size_t blocks_alive() const { return blocks_.size(); }
   /// The most that allocate() had given at a time.
-  [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
+  [[nodiscard]] std::size_t max_bytes() const { return max_bytes_; }
 
  private:
   using Clock = std::vector<std::uint64_t>;  ///< by timeline: the host is 0, stream s is s + 1
@@ -135,7 +135,7 @@ class FakeGpu final : public Gpu {
 
   std::recursive_mutex mutex_;
   std::size_t free_memory_ = std::size_t{1} << 40;
-  std::size_t bytes_ = 0, most_bytes_ = 0;
+  std::size_t bytes_ = 0, max_bytes_ = 0;
   std::string entered_;
   Stalls stalls_;
   std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now

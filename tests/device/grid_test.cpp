@@ -100,10 +100,10 @@ TEST(Grid, RowsBeyond32Bits) {
 TEST(Grid, NoMoreBlocksThanALaunchTakes) {
   const auto blocks = [](std::int64_t n) { return blocks_of_elements<void (*)(std::int64_t)>(n); };
   EXPECT_EQ(grid_size(blocks(1)), 1U);
-  EXPECT_EQ(grid_size(blocks(kMostBlocks * kBlockThreads)), 0x7fffffffU);
-  EXPECT_THROW(grid_size(blocks(kMostBlocks * kBlockThreads + 1)), Error);
-  EXPECT_EQ(grid_size(blocks_of_rows(kMostBlocks * kBlockGroups)), 0x7fffffffU);
-  EXPECT_THROW(grid_size(blocks_of_rows(kMostBlocks * kBlockGroups + 1)), Error);
+  EXPECT_EQ(grid_size(blocks(kMaxBlocks * kBlockThreads)), 0x7fffffffU);
+  EXPECT_THROW(grid_size(blocks(kMaxBlocks * kBlockThreads + 1)), Error);
+  EXPECT_EQ(grid_size(blocks_of_rows(kMaxBlocks * kBlockGroups)), 0x7fffffffU);
+  EXPECT_THROW(grid_size(blocks_of_rows(kMaxBlocks * kBlockGroups + 1)), Error);
   EXPECT_THROW(grid_size(0), Error) << "nothing is launched for nothing";
 }
 

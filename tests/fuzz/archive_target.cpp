@@ -5,10 +5,10 @@
 using namespace lockstep;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::uint64_t kMostUnpacked = std::uint64_t{32} << 20;
+  constexpr std::uint64_t kMaxUnpacked = std::uint64_t{32} << 20;
   static const fuzz::Folder folder;
   const std::string path = folder.put("archive", fuzz::text_of(data, size));
-  const data::UnpackLimits limits{.held = kMostUnpacked, .held_without_copy = kMostUnpacked, .cache_directory = ""};
+  const data::UnpackLimits limits{.held = kMaxUnpacked, .held_without_copy = kMaxUnpacked, .cache_directory = ""};
   std::unique_ptr<data::FileTree> tree;
   if (!fuzz::accepts([&] { tree = data::open_tree(path, data::make_byte_counter(), nullptr, limits); })) return 0;
   fuzz::insist("a member can be read", [&] {

@@ -10,7 +10,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::int64_t kMostElements = 1 << 16;  ///< loaded of a tensor: its shape may say anything
+constexpr std::int64_t kMaxElements = 1 << 16;  ///< loaded of a tensor: its shape may say anything
 
 /// Room for the tensors of the manifest, with guards behind it that a sanitizer watches.
 struct Room {
@@ -20,7 +20,7 @@ struct Room {
   explicit Room(const checkpoint::Manifest& manifest) {
     for (const auto& tensor : manifest.tensors) {
       const auto count = checked_elements(tensor.shape);
-      if (!count || *count > kMostElements) continue;
+      if (!count || *count > kMaxElements) continue;
       values.emplace_back(static_cast<std::size_t>(*count));
       targets[tensor.name] = {tensor.shape, values.back()};
     }

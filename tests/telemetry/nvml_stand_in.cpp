@@ -19,14 +19,14 @@ namespace {
 
 enum Result { success = 0, not_supported = 3, driver_not_loaded = 9, timeout = 10, not_found = 6, lost = 15 };
 
-bool told(const char* word) {
+bool says(const char* word) {
   const char* words = std::getenv("NVML_STAND_IN");
   return words != nullptr && ("," + std::string(words) + ",").find("," + std::string(word) + ",") != std::string::npos;
 }
 
 // A device is its number plus one.
 bool is_lost(void* device) {
-  return told("lost") && device == reinterpret_cast<void*>(1);
+  return says("lost") && device == reinterpret_cast<void*>(1);
 }
 
 // Those of tests/cuda/stand_in_driver.cpp, in NVML's own order.
@@ -102,7 +102,7 @@ int nvmlDeviceGetUUID(void* device, char* to, unsigned size) {
 }
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* to) {
   to->memory = 20;
-  return give(device, &to->gpu, told("busy") ? 97 : 4);
+  return give(device, &to->gpu, says("busy") ? 97 : 4);
 }
 int nvmlDeviceGetMemoryInfo(void* device, Memory* to) {
   *to = {80ULL << 30, 60ULL << 30, 20ULL << 30};
@@ -119,21 +119,21 @@ int nvmlDeviceGetClockInfo(void* device, int which, unsigned* to) {
 }
 int nvmlDeviceGetTotalEccErrors(void* device, int kind, int, unsigned long long* to) {
   *to = kind == 0 ? 5 : 1;
-  return is_lost(device) ? lost : told("unsupported") ? not_supported : success;
+  return is_lost(device) ? lost : says("unsupported") ? not_supported : success;
 }
 int nvmlDeviceGetViolationStatus(void* device, int policy, Violation* to) {
   *to = {0, policy == 0 ? 1'500'000'000ULL : 0};
   return is_lost(device) ? lost : success;
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* to) {
-  *to = told("busy") ? 0x40 : 0x1;
+  *to = says("busy") ? 0x40 : 0x1;
   return is_lost(device) ? lost : success;
 }
 
 #ifdef OLD_DRIVER
 
 int nvmlInit() {
-  return told("no_driver") ? driver_not_loaded : success;
+  return says("no_driver") ? driver_not_loaded : success;
 }
 int nvmlDeviceGetHandleByIndex(unsigned index, void** to) {
   *to = reinterpret_cast<void*>(index + 1UL);
@@ -142,10 +142,10 @@ int nvmlDeviceGetHandleByIndex(unsigned index, void** to) {
 
 #else
 
-static int xids_told = 0;
+static int xids_sent = 0;
 
 int nvmlInit_v2() {
-  return told("no_driver") ? driver_not_loaded : success;
+  return says("no_driver") ? driver_not_loaded : success;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** to) {
   *to = reinterpret_cast<void*>(index + 1UL);
@@ -168,19 +168,19 @@ int nvmlDeviceGetPciInfo_v3(void* device, Pci* to) {
 int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* to) {
   static unsigned long long drawn = 12'345'678;
   *to = drawn;
-  if (told("drawing")) drawn += 1'000'000;
-  return is_lost(device) ? lost : told("unsupported") ? not_supported : success;
+  if (says("drawing")) drawn += 1'000'000;
+  return is_lost(device) ? lost : says("unsupported") ? not_supported : success;
 }
 int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
   for (int i = 0; i < count; ++i) {
     const bool nvlink = fields[i].id == 138 || fields[i].id == 139;
-    fields[i].result = nvlink && told("unsupported") ? not_supported : success;
+    fields[i].result = nvlink && says("unsupported") ? not_supported : success;
     fields[i].value = nvlink && fields[i].scope == ~0U ? 3 : fields[i].id * 1000;
   }
   return is_lost(device) ? lost : success;
 }
 int nvmlEventSetCreate(void** set) {
-  *set = &xids_told;
+  *set = &xids_sent;
   return success;
 }
 int nvmlEventSetFree(void*) {
@@ -190,8 +190,8 @@ int nvmlDeviceRegisterEvents(void*, unsigned long long types, void*) {
   return types == 8 ? success : not_supported;
 }
 int nvmlEventSetWait_v2(void*, Event* event, unsigned) {
-  if (!told("busy") || xids_told > 0) return timeout;
-  ++xids_told;
+  if (!says("busy") || xids_sent > 0) return timeout;
+  ++xids_sent;
   *event = {nullptr, 8, 79, 0, 0};
   return success;
 }

@@ -81,7 +81,7 @@ spec:
 {{- toYaml (mergeOverwrite $notes .group.podAnnotations) -}}
 {{- end -}}
 
-{{/* What `lockstep pod` is told. On its node's network a pod has the node's name, so it is told its own. */}}
+{{/* The environment of `lockstep pod`. On its node's network a pod has the node's name, so its own is set here. */}}
 {{- define "lockstep.arguments" -}}
 {{- $v := .root.Values -}}
 {{- $words := .words | default (include "lockstep.launchWords" .root | fromJsonArray) -}}

@@ -17,13 +17,13 @@ namespace lockstep::device {
 [[nodiscard]] std::string what_is(cublasStatus_t code);
 [[nodiscard]] std::string what_is(cudnnStatus_t code);
 
-/// CUDA keeps a thread's last error until somebody takes it. What is told is taken: else the next launch would be
+/// CUDA keeps a thread's last error until somebody takes it. What is reported is taken: else the next launch would be
 /// blamed for it.
-inline void forget(cudaError_t /*told*/) noexcept {
+inline void forget(cudaError_t /*reported*/) noexcept {
   (void)cudaGetLastError();
 }
-inline void forget(cublasStatus_t /*told*/) noexcept {}
-inline void forget(cudnnStatus_t /*told*/) noexcept {}
+inline void forget(cublasStatus_t /*reported*/) noexcept {}
+inline void forget(cudnnStatus_t /*reported*/) noexcept {}
 
 /// Success is 0 in all of them.
 template <class Code>
@@ -33,7 +33,7 @@ void check_gpu(Code code, const char* call, const GpuPlace& place) {
   throw gpu_error(place, call, static_cast<int>(code), what_is(code));
 }
 
-/// For destructors: a failure is told on stderr, unless CUDA itself is already leaving.
+/// For destructors: a failure is reported on stderr, unless CUDA itself is already leaving.
 void report_gpu(cudaError_t code, const char* call) noexcept;
 void report_gpu(cublasStatus_t code, const char* call) noexcept;
 void report_gpu(cudnnStatus_t code, const char* call) noexcept;

@@ -60,7 +60,7 @@ std::string in_words(CudnnAttention::Direction direction, const AttentionLayout&
 std::optional<CudnnAttention> CudnnAttention::make(const CudnnTarget& target, const GpuPlace& place,
                                                    Direction direction, const AttentionLayout& layout,
                                                    bool with_log_sums, const WantedAlgorithm& wanted) {
-  auto plan = CudnnPlan::make({target, place, wanted, in_words(direction, layout, with_log_sums), true, kMostWorkspace},
+  auto plan = CudnnPlan::make({target, place, wanted, in_words(direction, layout, with_log_sums), true, kMaxWorkspace},
                               [&](graphs::Graph& graph) {
                                 set_cudnn_types(graph, layout.dtype);
                                 if (direction == Direction::output) {

@@ -22,7 +22,7 @@ class CudnnAttention {
     void *dq = nullptr, *dk = nullptr, *dv = nullptr;
   };
   /// Grows with the square of the positions: 8 samples of 12 heads of 1,024 positions and 64 channels want 201 MB.
-  static constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;  ///< bytes
+  static constexpr std::int64_t kMaxWorkspace = std::int64_t{1} << 30;  ///< bytes
 
   /// `with_log_sums`: the output's direction leaves what gradients need. None where cuDNN has no such plan. Throws
   /// Error(usage) where it does not propose the one that is wanted.

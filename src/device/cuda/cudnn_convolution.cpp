@@ -92,7 +92,7 @@ std::optional<CudnnConvolution> CudnnConvolution::make(const CudnnTarget& target
                                                        const Kind& kind, const ConvolutionLayout& layout,
                                                        const WantedAlgorithm& wanted) {
   const bool tensor_cores = kind.types.factors != DType::f32 || kind.types.tf32;
-  auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMostWorkspace},
+  auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMaxWorkspace},
                               [&](graphs::Graph& graph) { describe(graph, kind, layout); });
   if (plan == nullptr) return std::nullopt;
   return CudnnConvolution(std::move(plan));

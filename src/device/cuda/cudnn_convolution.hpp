@@ -29,7 +29,7 @@ class CudnnConvolution {
     const float* bias = nullptr;                     ///< [filters]; of an output with a bias only
     void* result = nullptr;
   };
-  static constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;  ///< bytes
+  static constexpr std::int64_t kMaxWorkspace = std::int64_t{256} << 20;  ///< bytes
 
   /// None where cuDNN has no such plan. Throws Error(usage) where it does not propose the one that is wanted.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,

@@ -35,7 +35,7 @@ void strike_unwanted(Graph& graph, const CudnnPlan::Request& request) {
                                            NumericalNote_t::WINOGRAD_TILE_13x13};
   if (!request.tensor_cores) unwanted.push_back(NumericalNote_t::TENSOR_CORE);
   graph.deselect_numeric_notes(unwanted);
-  graph.deselect_workspace_greater_than(request.most_workspace);
+  graph.deselect_workspace_greater_than(request.max_workspace);
 }
 
 /// The proposed plan of this name.

@@ -31,9 +31,9 @@ class CudnnPlan {
     CudnnTarget target;
     const GpuPlace& place;  ///< that errors name
     WantedAlgorithm wanted;
-    std::string operations;           ///< in words, with all sizes and types: equal ones share a plan
-    bool tensor_cores = false;        ///< whether their engines may be taken; with operands in fp32 they mean TF32
-    std::int64_t most_workspace = 0;  ///< bytes
+    std::string operations;          ///< in words, with all sizes and types: equal ones share a plan
+    bool tensor_cores = false;       ///< whether their engines may be taken; with operands in fp32 they mean TF32
+    std::int64_t max_workspace = 0;  ///< bytes
   };
 
   /// `describe` puts the operations into an empty graph. Null where cuDNN has no plan for them. Throws Error(usage)

@@ -84,7 +84,7 @@ LtPreference make_preference(const GpuPlace& place) {
   cublasLtMatmulPreference_t raw = nullptr;
   LOCKSTEP_GPU(place, cublasLtMatmulPreferenceCreate(&raw));
   LtPreference preference(raw);
-  set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LtProduct::kMostWorkspace, place);
+  set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LtProduct::kMaxWorkspace, place);
   // Only algorithms that don't cut k into pieces: of those that do, the order of additions is the library's affair.
   set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, place);
   constexpr auto kBytes = static_cast<std::uint32_t>(LtProduct::kAlignment);
@@ -169,7 +169,7 @@ bool LtProduct::choose(const GpuStream& stream, const std::string& wanted) {
   LOCKSTEP_GPU(place, status);
   for (int i = 0; i < count; ++i) {
     const auto& one = proposed[static_cast<std::size_t>(i)];
-    if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMostWorkspace) continue;
+    if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMaxWorkspace) continue;
     if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
     if (of_algorithm<std::uint32_t>(one.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, place) !=
         CUBLASLT_REDUCTION_SCHEME_NONE) {
@@ -189,7 +189,7 @@ bool LtProduct::takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algor
   cublasLtMatmulHeuristicResult_t checked{};
   return cublasLtMatmulAlgoCheck(stream.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(), &algorithm,
                                  &checked) == CUBLAS_STATUS_SUCCESS &&
-         checked.state == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= kMostWorkspace;
+         checked.state == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= kMaxWorkspace;
 }
 
 void LtProduct::point(const ProductOperands& operands, const GpuPlace& place) {

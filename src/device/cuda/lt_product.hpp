@@ -25,15 +25,15 @@ struct LtLayoutTraits {
   }
 };
 
-/// What cuBLASLt is told of a product in this form, but for the matrices' layouts; pointers only say how what they will
+/// What cuBLASLt knows of a product in this form, but for the matrices' layouts; pointers only say how what they will
 /// point to is aligned. Needs no GPU.
 [[nodiscard]] Handle<LtMatmulDescTraits> make_product_desc(const ColumnProduct& product, const ProductForm& form,
                                                            const GpuPlace& place);
 
 class LtProduct {
  public:
-  static constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  ///< bytes
-  static constexpr std::size_t kAlignment = 16;                         ///< bytes, of every operand
+  static constexpr std::size_t kMaxWorkspace = std::size_t{32} << 20;  ///< bytes
+  static constexpr std::size_t kAlignment = 16;                        ///< bytes, of every operand
   static constexpr std::size_t kWorkspaceAlignment = 256;
 
   /// `forms`: the best first. None where the library has an algorithm for no form, or a size is 0. Throws Error(usage)

@@ -10,11 +10,11 @@ namespace lockstep::device {
 
 /// The most that a GPU takes in a grid's first dimension, the only one that our grids have: 5.5e11 elements, or 3.4e10
 /// rows.
-inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
+inline constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();
 
 /// `blocks` as a launch wants them. Throws lockstep::Error where they are more than a GPU takes.
 inline std::uint32_t grid_size(std::int64_t blocks) {
-  LOCKSTEP_CHECK(blocks > 0 && blocks <= kMostBlocks, "blocks of a grid on a GPU");
+  LOCKSTEP_CHECK(blocks > 0 && blocks <= kMaxBlocks, "blocks of a grid on a GPU");
   return static_cast<std::uint32_t>(blocks);
 }
 

@@ -1,4 +1,4 @@
-// What a library is told of a product's numbers. Sums are always in fp32, and the result is rounded once.
+// How a library computes a product's numbers. Sums are always in fp32, and the result is rounded once.
 #pragma once
 
 #include "lockstep/tensor.hpp"
