@@ -2,13 +2,167 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "cli/balance_report.hpp"
 #include "cli/commands.hpp"
+#include "core/median.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/event_json.hpp"
+#include "telemetry/text.hpp"
 
 namespace lockstep::cli {
+
+namespace {
+
+using events::ByRank;
+
+constexpr std::int64_t kSettling = 2;  // steps after a move that do not count for its measured time
+
+struct Attempt {
+  std::optional<events::Start> start;
+  std::optional<events::End> end;
+  std::vector<events::Balance> moves;
+  std::vector<events::Step> steps;
+};
+
+// A prediction is for both assignments, or there is none.
+void check_prediction(const events::Event& event, std::string& damage) {
+  const auto* move = std::get_if<events::Balance>(&event);
+  if (move == nullptr || move->predicted_seconds.has_value() == move->predicted_before_seconds.has_value()) return;
+  damage = "expected 'predicted_before_seconds' with 'predicted_seconds'";
+}
+
+// The newest attempt: what came after the last `start`, and the first assignment, which are reported just before it.
+Attempt read_attempt(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(ExitCode::usage,
+                fmt::format("{}: expected the events of a run, found no such file; name a run directory "
+                            "of a run that has started",
+                            path));
+  }
+  Attempt attempt;
+  std::vector<events::Balance> early;  // moves since the last step or end
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    auto read = telemetry::read_event(line);
+    if (read.event) check_prediction(*read.event, read.damage);
+    if (!read.damage.empty()) {
+      throw Error(ExitCode::data, fmt::format("{}:{}: the event '{}' is damaged: {}; delete the line", path, number,
+                                              read.name, read.damage));
+    }
+    if (!read.event) continue;  // torn, of a run that was killed; or of another program
+    if (auto* start = std::get_if<events::Start>(&*read.event)) {
+      attempt = {.start = std::move(*start), .end = std::nullopt, .moves = std::move(early), .steps = {}};
+      early = {};
+    } else if (auto* move = std::get_if<events::Balance>(&*read.event)) {
+      attempt.moves.push_back(*move);
+      early.push_back(std::move(*move));
+    } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
+      attempt.steps.push_back(std::move(*step));
+      early.clear();
+    } else if (auto* end = std::get_if<events::End>(&*read.event)) {
+      attempt.end = std::move(*end);
+      early.clear();
+    }
+  }
+  if (!attempt.start || attempt.start->ranks < 2) {
+    throw Error(ExitCode::usage,
+                fmt::format("{}: expected a run on several ranks, found {}; one rank has nothing to balance", path,
+                            attempt.start ? "one rank" : "no run"));
+  }
+  return attempt;
+}
+
+std::string numbers(const ByRank& values) {
+  telemetry::Line line(" ");
+  for (const auto& [rank, value] : values) line.add(telemetry::short_number(value));
+  return line.text();
+}
+
+// Median seconds of the steps between two moves.
+double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t end) {
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < attempt.steps.size(); ++i) {
+    const auto& step = attempt.steps[i];
+    if (step.step <= from + kSettling || step.step > end) continue;
+    const double taken = step.seconds - attempt.steps[i - 1].seconds;
+    if (std::isfinite(taken)) seconds.push_back(taken);
+  }
+  return median(std::move(seconds));
+}
+
+std::string head(const std::string& run_directory, const Attempt& attempt) {
+  std::string text = fmt::format("{}: {} on {} ranks, {} shards", run_directory, attempt.start->job,
+                                 attempt.start->ranks, attempt.start->shards);
+  if (!attempt.end) return text + "; it has not ended\n";
+  return text + fmt::format("; {} steps in {}\n", telemetry::grouped(attempt.end->steps),
+                            telemetry::duration(attempt.end->seconds));
+}
+
+std::string table(const Attempt& attempt) {
+  if (!attempt.end || !attempt.end->waited_seconds_by_rank) return "";
+  const events::End& end = *attempt.end;
+  struct Column {
+    const char* title;
+    const std::optional<ByRank>& seconds;
+  };
+  const std::vector<Column> columns = {
+      {"computed", end.busy_seconds_by_rank},        {"waited: data", end.data_wait_seconds_by_rank},
+      {"waited: ranks", end.waited_seconds_by_rank}, {"others waited for it", end.held_up_seconds_by_rank},
+      {"reduce", end.reduce_seconds_by_rank},        {"update", end.update_seconds_by_rank}};
+  std::string text = "\nrank  shards";
+  for (const auto& column : columns) text += fmt::format("  {}", column.title);
+  text += "\n";
+  for (const auto& [rank, shards] : end.shards_by_rank) {
+    text += fmt::format("{:>4}  {:>6}", rank, shards);
+    for (const auto& [title, seconds] : columns) {
+      const bool known = seconds && seconds->contains(rank);
+      text +=
+          fmt::format("  {:>{}}", known ? telemetry::duration(seconds->at(rank)) : "-", std::string_view(title).size());
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string move_text(const Attempt& attempt, std::size_t index) {
+  const events::Balance& move = attempt.moves[index];
+  std::string text = fmt::format("\nafter step {}: {}\n  shards {}; moved {}\n", telemetry::grouped(move.step),
+                                 move.reason, numbers(move.shares_by_rank), move.shards_moved);
+  if (move.predicted_seconds) {
+    text += fmt::format("  seconds per shard {}\n", numbers(move.shard_seconds_by_rank.value_or(ByRank{})));
+    text += fmt::format("  a step: predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
+                        telemetry::duration(*move.predicted_seconds));
+  } else {
+    text += "  a step:";
+  }
+  if (move.measured_seconds) text += fmt::format("; measured {} before", telemetry::duration(*move.measured_seconds));
+  const bool last = index + 1 == attempt.moves.size();
+  const auto end = last ? std::numeric_limits<std::int64_t>::max() : attempt.moves[index + 1].step;
+  const double after = measured_seconds(attempt, move.step, end);
+  return text + (after > 0 ? fmt::format("; measured {} after\n", telemetry::duration(after)) : "\n");
+}
+
+/// Of the newest attempt in `run_directory`/events.jsonl: who computed and who waited, and each move of shares with its
+/// reason, its evidence, what was predicted and what was measured. Throws Error(usage) where there is no such file, or
+/// no run of several ranks in it.
+std::string balance_report(const std::string& run_directory) {
+  const Attempt attempt = read_attempt(run_directory + "/events.jsonl");
+  std::string text = head(run_directory, attempt) + table(attempt);
+  if (attempt.moves.empty()) text += "\nno shards were moved\n";
+  for (std::size_t i = 0; i < attempt.moves.size(); ++i) text += move_text(attempt, i);
+  return text;
+}
+
+}  // namespace
 
 void add_balance(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("balance", "Show how a run's work was divided among its ranks.");

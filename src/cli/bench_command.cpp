@@ -14,7 +14,6 @@
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
 #include "cli/scale_bench.hpp"
-#include "cli/self_launch.hpp"
 #include "cli/validators.hpp"
 
 namespace lockstep::cli {

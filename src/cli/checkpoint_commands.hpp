@@ -1,4 +1,4 @@
-// The subcommands of `lockstep checkpoint`, and the places that they take.
+// What the subcommands of `lockstep checkpoint` share: the places that they take.
 #pragma once
 
 #include <string>
@@ -8,10 +8,7 @@
 
 namespace lockstep::cli {
 
-void add_checkpoint_list(CLI::App& checkpoint, Action& run);
-void add_checkpoint_verify(CLI::App& checkpoint, Action& run);
 void add_checkpoint_diff(CLI::App& checkpoint, Action& run);
-void add_checkpoint_export(CLI::App& checkpoint, Action& run);
 
 inline constexpr const char* kCheckpointPlaceHelp =
     "a checkpoint's directory, a run directory (its newest), or a run directory's checkpoints/best";

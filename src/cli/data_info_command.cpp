@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/data_commands.hpp"
 #include "cli/data_words.hpp"
 #include "data/contact_sheet.hpp"
 #include "data/statistics.hpp"

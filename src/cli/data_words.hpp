@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/trainer.hpp"
 
 namespace lockstep::cli {
+
+void add_data_info(CLI::App& data, Action& run);
 
 struct DataWords {
   JobFile job;

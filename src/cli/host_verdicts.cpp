@@ -1,4 +1,4 @@
-#include "cli/host_verdicts.hpp"
+#include "cli/host_report.hpp"
 
 #include <fmt/format.h>
 

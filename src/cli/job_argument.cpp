@@ -1,8 +1,9 @@
 #include "cli/job_argument.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 
 #include "checkpoint/saved_model.hpp"
@@ -45,6 +46,20 @@ JobFile JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
 
 bool JobArgument::is_saved() const {
   return fs::is_directory(file);
+}
+
+ProfileSteps profile_steps(const std::string& text) {
+  if (text.empty()) return {};
+  ProfileSteps steps;
+  const char* const end = text.data() + text.size();
+  auto read = std::from_chars(text.data(), end, steps.first);
+  steps.last = steps.first;
+  if (read.ec == std::errc{} && read.ptr != end && *read.ptr == '-') {
+    read = std::from_chars(read.ptr + 1, end, steps.last);
+  }
+  const bool whole = read.ec == std::errc{} && read.ptr == end;
+  if (whole && steps.first >= 1 && steps.last >= steps.first) return steps;
+  throw Error(ExitCode::usage, fmt::format("--profile: expected steps, as in 11-60, counted from 1, found '{}'", text));
 }
 
 }  // namespace lockstep::cli

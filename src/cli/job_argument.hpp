@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "lockstep/run_watcher.hpp"
 #include "train/catalogue.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): another library's
@@ -32,5 +33,10 @@ struct JobArgument {
   /// After load(): a run's directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
 };
+
+inline constexpr const char* kProfileHelp = "trace these steps of every rank, as in 11-60, for `lockstep trace merge`";
+
+/// "11-60", or one step, counted from 1; empty: none. Throws Error(usage).
+[[nodiscard]] ProfileSteps profile_steps(const std::string& text);
 
 }  // namespace lockstep::cli

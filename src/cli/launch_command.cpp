@@ -6,8 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "cli/profile_steps.hpp"
-#include "cli/self_launch.hpp"
+#include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 #include "launch/listening.hpp"
 #include "launch/supervisor.hpp"

@@ -3,7 +3,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/report_error.hpp"
-#include "cli/usage_error.hpp"
 
 namespace {
 

@@ -3,17 +3,114 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/predict.hpp"
-#include "cli/token_codec.hpp"
+#include "lockstep/data_set.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep::cli {
 
 namespace {
+
+/// Three ways: characters (DataSetInfo::token_text), bytes, or, where the set knows neither, the numbers themselves
+/// separated by spaces.
+class TokenCodec {
+ public:
+  explicit TokenCodec(const DataSetInfo& info);
+
+  /// Throws Error(usage) that names the first character or number that is no token.
+  [[nodiscard]] std::vector<std::int32_t> encode(const std::string& text) const;
+  /// What `token` adds to a text that ends with `text`: numbers are kept apart by one space.
+  [[nodiscard]] std::string decode_after(const std::string& text, std::int32_t token) const;
+
+ private:
+  enum class Kind { characters, bytes, numbers };
+  [[nodiscard]] std::vector<std::int32_t> encode_characters(const std::string& text) const;
+  [[nodiscard]] std::vector<std::int32_t> encode_numbers(const std::string& text) const;
+
+  Kind kind_;
+  std::int64_t vocabulary_;
+  std::vector<std::string> text_;
+  std::map<std::string, std::int32_t> number_;
+};
+
+// Length in bytes of the UTF-8 character that begins with `c`; 1 for what cannot begin one.
+std::size_t character_bytes(unsigned char c) {
+  if (c >= 0xF0) return 4;
+  if (c >= 0xE0) return 3;
+  return c >= 0xC0 ? 2 : 1;
+}
+
+TokenCodec::TokenCodec(const DataSetInfo& info)
+    : kind_(Kind::numbers), vocabulary_(info.vocabulary), text_(info.token_text) {
+  if (!text_.empty()) {
+    kind_ = Kind::characters;
+  } else if (info.format == "text, bytes") {
+    kind_ = Kind::bytes;
+  }
+  for (std::size_t i = 0; i < text_.size(); ++i) number_[text_[i]] = static_cast<std::int32_t>(i);
+}
+
+std::vector<std::int32_t> TokenCodec::encode(const std::string& text) const {
+  if (kind_ == Kind::characters) return encode_characters(text);
+  if (kind_ == Kind::numbers) return encode_numbers(text);
+  std::vector<std::int32_t> tokens;
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  return tokens;
+}
+
+std::vector<std::int32_t> TokenCodec::encode_characters(const std::string& text) const {
+  std::vector<std::int32_t> tokens;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string character = text.substr(at, character_bytes(static_cast<unsigned char>(text[at])));
+    const auto found = number_.find(character);
+    if (found == number_.end()) {
+      throw Error(ExitCode::usage, fmt::format("--prompt: expected characters of the training text ({} of them), found "
+                                               "'{}', which is not there; remove it",
+                                               text_.size(), character));
+    }
+    tokens.push_back(found->second);
+    at += character.size();
+  }
+  return tokens;
+}
+
+std::vector<std::int32_t> TokenCodec::encode_numbers(const std::string& text) const {
+  std::vector<std::int32_t> tokens;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    std::int32_t token = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
+    const bool below = vocabulary_ == 0 || token < vocabulary_;
+    if (error != std::errc{} || end != word.data() + word.size() || token < 0 || !below) {
+      throw Error(ExitCode::usage, fmt::format("--prompt: the data are token files without text: expected numbers of "
+                                               "tokens below {}, found '{}'",
+                                               vocabulary_ == 0 ? 65536 : vocabulary_, word));
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+std::string TokenCodec::decode_after(const std::string& text, std::int32_t token) const {
+  if (kind_ == Kind::numbers) {
+    const bool apart = text.empty() || std::isspace(static_cast<unsigned char>(text.back())) != 0;
+    return fmt::format("{}{}", apart ? "" : " ", token);
+  }
+  if (kind_ == Kind::bytes) return std::string(1, static_cast<char>(token));
+  const auto index = static_cast<std::size_t>(token);
+  return index < text_.size() ? text_[index] : "?";
+}
 
 /// One sample: a window of tokens.
 class Window final : public DataSet {

@@ -1,21 +1,291 @@
 // lockstep report: a run as one HTML page.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
+#include "checkpoint/checkpoint.hpp"
 #include "cli/commands.hpp"
-#include "cli/report_page.hpp"
+#include "cli/report_style.hpp"
 #include "cli/run_events.hpp"
+#include "cli/svg_chart.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "telemetry/diagnosis.hpp"
+#include "telemetry/event_schema.hpp"
+#include "telemetry/event_text.hpp"
+#include "telemetry/text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
+
+constexpr double kHour = 3600;
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// A curve of what `value` is of each event. Runs of other versions may lack the field: then there is none.
+template <class Event, class Value>
+Series series_of(const std::string& name, const std::vector<Event>& events, Value value) {
+  Series series{name, {}};
+  for (const Event& event : events) {
+    const std::optional<double> y = value(event);
+    if (y) series.points.emplace_back(static_cast<double>(event.step), *y);
+  }
+  const auto is_number = [](const auto& point) { return std::isfinite(point.second); };
+  if (std::none_of(series.points.begin(), series.points.end(), is_number)) series.points.clear();
+  return series;
+}
+
+/// A curve for each name or rank of `values`. `prefix` goes before it.
+template <class Event, class Values>
+std::vector<Series> all_series(const std::string& prefix, const std::vector<Event>& events, Values values) {
+  std::map<typename std::remove_cvref_t<decltype(values(events.front()))>::key_type, Points> all;
+  for (const Event& event : events) {
+    for (const auto& [key, value] : values(event)) all[key].emplace_back(static_cast<double>(event.step), value);
+  }
+  std::vector<Series> list;
+  for (auto& [key, points] : all) list.push_back({prefix + telemetry::spaced(fmt::format("{}", key)), points});
+  return list;
+}
+
+std::string tile(const std::string& value, const std::string& name) {
+  return value.empty() ? "" : fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), name);
+}
+
+std::string number_tile(double value, const std::string& name) {
+  return tile(telemetry::fixed_number(value), name);
+}
+
+std::string evaluation_tiles(const events::Evaluation& eval) {
+  std::string text = number_tile(eval.loss, "validation loss");
+  for (const auto& [name, value] : eval.metrics) {
+    text += number_tile(value, "validation " + escaped(telemetry::spaced(name)));
+  }
+  return text;
+}
+
+/// Of a run in fp16: how many of its steps changed nothing, since gradients overflowed.
+std::string skipped_tile(const RunEvents& run) {
+  if (run.steps.empty() || !run.steps.back().loss_scale) return "";
+  const auto skipped = std::count_if(run.steps.begin(), run.steps.end(),
+                                     [](const events::Step& step) { return step.skipped.value_or(false); });
+  return tile(telemetry::grouped(skipped), "skipped updates, whose gradient overflowed");
+}
+
+std::int64_t last_step(const RunEvents& run) {
+  return run.steps.empty() ? 0 : run.steps.back().step;
+}
+
+std::string tiles(const RunEvents& run) {
+  std::string steps = telemetry::grouped(last_step(run));
+  if (run.start.steps > 0) steps += " / " + telemetry::grouped(run.start.steps);
+  std::string text = tile(steps, "steps");
+  if (!run.steps.empty()) text += number_tile(run.steps.back().loss, "loss of the last step");
+  text += skipped_tile(run);
+  if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
+  if (!run.steps.empty()) text += tile(telemetry::short_number(run.steps.back().samples_per_second), "samples/s");
+  text += tile(telemetry::grouped(run.start.ranks), "ranks");
+  text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
+  if (!run.metered.empty()) text += tile(fmt::format("{:.3g}", run.joules / kHour), "Wh, used by GPUs");
+  return "<div class=\"tiles\">" + text + "</div>\n";
+}
+
+std::string curves(const RunEvents& run) {
+  using events::Evaluation, events::Step;
+  const auto of_steps = [&](const std::string& name, auto field) { return series_of(name, run.steps, field); };
+  auto metrics = all_series("training ", run.steps, [](const Step& step) { return step.metrics; });
+  for (auto& one : all_series("validation ", run.evals, [](const Evaluation& eval) { return eval.metrics; })) {
+    metrics.push_back(std::move(one));
+  }
+  std::string text = line_chart("Loss", "step",
+                                {of_steps("training", [](const Step& step) { return step.loss; }),
+                                 series_of("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
+  text += line_chart("Metrics", "step", std::move(metrics));
+  text += line_chart("Learning rate", "step",
+                     {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});
+  text +=
+      line_chart("Loss scale (fp16)", "step", {of_steps("scale", [](const Step& step) { return step.loss_scale; })});
+  text += line_chart("Samples per second, since the start", "step",
+                     {of_steps("samples/s", [](const Step& step) { return step.samples_per_second; })});
+  text += line_chart("Waiting for input, seconds per step", "step",
+                     {of_steps("rank 0", [](const Step& step) { return step.data_wait_seconds; })});
+  return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
+}
+
+/// A column for each field by rank, a row for each rank.
+std::string rank_table(const events::End& end) {
+  constexpr std::string_view kByRank = "_by_rank";
+  std::string head = "<th>rank</th>";
+  std::map<int, std::string> rows;
+  telemetry::for_each_field(end, [&](std::string_view name, const auto& field, events::Unit unit) {
+    const auto add = [&](const events::ByRank& values) {
+      const std::string title(name.substr(0, name.size() - kByRank.size()));
+      head += fmt::format("<th class=\"n\">{}</th>", telemetry::spaced(title));
+      for (const auto& [rank, value] : values) {
+        rows[rank] += fmt::format("<td class=\"n\">{}</td>", telemetry::to_text(value, unit));
+      }
+    };
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, events::ByRank>) add(field);
+    if constexpr (std::is_same_v<Field, std::optional<events::ByRank>>) {
+      if (field) add(*field);
+    }
+  });
+  std::string body;
+  for (const auto& [rank, cells] : rows) body += fmt::format("<tr><td>{}</td>{}</tr>", rank, cells);
+  return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
+}
+
+/// Each value stands until the next one, and the last until `end`.
+Points stairs(const Points& points, double end) {
+  Points all;
+  for (const auto& [at, value] : points) {
+    if (!all.empty()) all.emplace_back(at, all.back().second);
+    all.emplace_back(at, value);
+  }
+  if (!all.empty()) all.emplace_back(std::max(end, all.back().first), all.back().second);
+  return all;
+}
+
+std::string ranks(const RunEvents& run) {
+  std::vector<events::Balance> moves;
+  for (const auto& other : run.others) {
+    if (const auto* move = std::get_if<events::Balance>(&*other.event)) moves.push_back(*move);
+  }
+  const auto seconds = all_series(
+      "rank ", run.steps, [](const events::Step& step) { return step.shard_seconds.value_or(events::ByRank{}); });
+  std::string charts = line_chart("Seconds per shard", "step", seconds);
+  auto shards = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
+  for (Series& series : shards) series.points = stairs(series.points, static_cast<double>(last_step(run)));
+  charts += line_chart("Shards of each rank, since the first move", "step", std::move(shards));
+  if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
+  const std::string table = run.end ? rank_table(*run.end) : "";
+  return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
+}
+
+std::string phases(const events::End& end) {
+  if (end.phases.empty()) return "";
+  std::vector<std::pair<double, std::string>> sorted;
+  double total = 0;
+  for (const auto& [name, seconds] : end.phases) {
+    sorted.emplace_back(seconds, name);
+    total += seconds;
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::string bar, keys;
+  for (std::size_t i = 0; i < sorted.size() && total > 0; ++i) {
+    const auto& [seconds, name] = sorted[i];
+    bar += fmt::format("<i class=\"s{}\" style=\"width:{:.2f}%\"></i>", i % 8, 100 * seconds / total);
+    keys += fmt::format("<span class=\"key\"><i class=\"s{}\"></i>{} {}</span> ", i % 8, telemetry::spaced(name),
+                        telemetry::duration(seconds));
+  }
+  return fmt::format(
+      "<h2>Time of rank 0</h2>\n<div class=\"card\"><div class=\"bar\">{}</div><figcaption>{}"
+      "</figcaption></div>\n",
+      bar, keys);
+}
+
+std::string event_table(const RunEvents& run) {
+  std::string rows;
+  const double began = run.others.empty() ? 0 : run.others.front().time;
+  for (const auto& other : run.others) {
+    if (std::holds_alternative<events::Start>(*other.event)) continue;
+    rows += fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td><pre>{}</pre></td></tr>",
+                        telemetry::clock_time(other.time - began), other.name,
+                        escaped(telemetry::event_text(*other.event, {})));
+  }
+  if (rows.empty()) return "";
+  return "<h2>Events</h2>\n<div class=\"card\"><table><tr><th class=\"n\">after</th><th>event</th><th></th></tr>" +
+         rows + "</table></div>\n";
+}
+
+/// "12.3 Wh, of the GPUs of ranks 0, 1"
+std::string energy(const RunEvents& run) {
+  if (run.metered.empty()) return "not measured";
+  return fmt::format("{:.3g} Wh, of the GPU{} of rank{} {}", run.joules / kHour, run.metered.size() == 1 ? "" : "s",
+                     run.metered.size() == 1 ? "" : "s", fmt::join(run.metered, ", "));
+}
+
+std::string environment(const RunEvents& run) {
+  std::string rows;
+  const auto row = [&](const char* name, const auto& value) {
+    rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>", name, escaped(fmt::format("{}", value)));
+  };
+  const events::Start& start = run.start;
+  row("device", start.device);
+  row("ranks", start.ranks);
+  row("hosts", start.hosts);
+  row("threads", start.threads);
+  row("shards", start.shards);
+  row("batch size", start.batch_size);
+  row("parameters", start.parameters);
+  row("samples", start.samples);
+  row("validation samples", start.validation_samples);
+  row("exactness", start.exactness);
+  row("fingerprint", start.fingerprint);
+  row("version", start.version);
+  row("energy", energy(run));
+  return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
+}
+
+/// Of `launch` it is in the run directory; else in the checkpoints, of which the newest is as good as any.
+std::optional<std::string> stored_job(const std::string& run_directory) {
+  if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
+  std::string ignored;
+  for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
+    if (const auto job = checkpoint::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
+      const auto json = nlohmann::ordered_json::parse(*job, nullptr, false);
+      return json.is_discarded() ? *job : json.dump(2);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string configuration(const std::string& run_directory) {
+  const auto job = stored_job(run_directory);
+  if (!job) return "";
+  return "<h2>Configuration</h2>\n<div class=\"card\"><details><summary>the whole job, with every "
+         "default</summary><pre>" +
+         escaped(*job) + "</pre></details></div>\n";
+}
+
+/// What `lockstep trace merge` said of some steps.
+std::string timeline(const std::string& run_directory) {
+  const std::string folder = run_directory + "/trace";
+  const auto verdict = read_whole_file(telemetry::diagnosis_path(folder));
+  if (!verdict) return "";
+  return fmt::format(
+      "<h2>What the steps waited for</h2>\n<div class=\"card\">{}<p class=\"about\">The timeline is {}/merged.json; "
+      "Perfetto opens it.</p></div>\n",
+      escaped(*verdict), escaped(folder));
+}
+
+std::string report_page(const std::string& run_directory, const RunEvents& run) {
+  const std::string& title = run.start.job;
+  const std::string outcome = run.end ? run.end->outcome : "still running, or died";
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
+      "<p class=\"about\">{2}; {3}</p>\n",
+      escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
+  page += tiles(run) + curves(run) + ranks(run) + (run.end ? phases(*run.end) : "") + timeline(run_directory) +
+          event_table(run) + environment(run) + configuration(run_directory);
+  if (run.end) page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);
+  return page + "</body></html>\n";
+}
 
 int report(const std::string& run_directory, const std::string& output) {
   const std::string path = output.empty() ? run_directory + "/report.html" : output;

@@ -1,18 +1,85 @@
 #include "cli/report_error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
+#include "core/nearest.hpp"
+#include "lockstep/error.hpp"
 #include "lockstep/exit_code.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
+/// The subcommand that was being parsed: the deepest one named on the command line, or the program.
+const CLI::App& named_command(const CLI::App& program) {
+  const CLI::App* at = &program;
+  for (auto named = at->get_subcommands(); !named.empty(); named = at->get_subcommands()) at = named.front();
+  return *at;
+}
+
+/// "lockstep data fetch"
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : fmt::format("{} {}", full_name(*parent), command.get_name());
+}
+
+/// Long and short names of a command's options, with their dashes.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
 bool is_no_memory(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// What is said of a command that is not there: its new name, if an earlier version had it.
+std::string instead_of(const std::string& word, const std::vector<std::string>& commands) {
+  const bool had_it = word == "exchange" && std::find(commands.begin(), commands.end(), "all-reduce") != commands.end();
+  return had_it ? ", the old name of 'all-reduce'" : did_you_mean(word, commands);
+}
+
+std::string unknown(const CLI::App& command, const std::string& word) {
+  const bool is_option = word.starts_with('-');
+  if (is_option) {
+    const std::string name = word.substr(0, word.find('='));
+    return fmt::format("{}: unknown option '{}'{}", full_name(command), name,
+                       did_you_mean(name, option_names(command)));
+  }
+  const auto commands = command_names(command);
+  if (commands.empty()) return fmt::format("{}: unexpected argument '{}'", full_name(command), word);
+  return fmt::format("{}: unknown command '{}'{}", full_name(command), word, instead_of(word, commands));
+}
+
+std::string what_is_wrong(const CLI::App& program, const CLI::App& command, const CLI::ParseError& error) {
+  // Before complaints of something missing: a word that nothing took is the likelier cause.
+  for (const CLI::App* app : {&command, &program}) {
+    if (const auto words = app->remaining(); !words.empty()) return unknown(*app, words.front());
+  }
+  if (const auto commands = command_names(command); !commands.empty()) {
+    return fmt::format("{}: expected a command: {}", full_name(command), fmt::join(commands, ", "));
+  }
+  std::string text = error.what();
+  while (text.ends_with('\n') || text.ends_with(' ')) text.pop_back();
+  return fmt::format("{}: {}", full_name(command), text);
 }
 
 }  // namespace
@@ -23,6 +90,17 @@ int report(const std::exception& error) {
                                    "smaller, or use more shards"
                                  : error.what());
   return exit_code(error);
+}
+
+int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& command = named_command(program);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    const CLI::App* parent = command.get_parent();
+    fmt::print("{}", command.help(parent == nullptr ? "" : full_name(*parent)));
+    return 0;
+  }
+  fmt::print(stderr, "{}\nTry: {} --help\n", what_is_wrong(program, command, error), full_name(command));
+  return static_cast<int>(ExitCode::usage);
 }
 
 }  // namespace lockstep::cli

@@ -1,11 +1,20 @@
-// From an exception to one message on stderr and an exit code.
+// From an exception, or a mistake on the command line, to one message on stderr and an exit code.
 #pragma once
 
 #include <exception>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): another library's
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace lockstep::cli {
 
 /// Prints "lockstep: <message>" and returns exit_code() of the error.
 int report(const std::exception& error);
+
+/// Prints help where it was asked for and returns 0; else prints what is wrong with which command and what to try, and
+/// returns 64.
+int report_parse_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace lockstep::cli

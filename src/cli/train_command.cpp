@@ -8,7 +8,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "cli/profile_steps.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 #include "comm/transport/recorded.hpp"

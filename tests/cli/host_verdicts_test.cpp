@@ -1,5 +1,5 @@
 // What is wrong with hosts: each rule, with its text and code.
-#include "cli/host_verdicts.hpp"
+#include "cli/host_report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,5 +7,5 @@ lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.p
 # What no command line can test.
 add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp)
-target_link_libraries(cli_test PRIVATE lockstep_core lockstep_flags fmt::fmt GTest::gtest_main)
+target_link_libraries(cli_test PRIVATE lockstep_core lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)
