@@ -36,6 +36,18 @@ std::string sample_shape(const TensorSpec& spec) {
   return spec.shape.empty() ? "[]" : to_string(Shape(spec.shape.begin() + 1, spec.shape.end()));
 }
 
+/// 1234567 -> "1.23 M", 41000000000 -> "41.0 G"
+std::string with_unit(double value) {
+  static constexpr std::array<const char*, 5> kUnits{"", " k", " M", " G", " T"};
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  const int digits = unit == 0 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f}{}", value, digits, kUnits.at(unit));
+}
+
 std::string flops(double value) {
   return value > 0 ? with_unit(value) : "";
 }
@@ -75,18 +87,6 @@ std::string fill_of(const OpDef& op) {
   if (op.kind == OpKind::loss) return "#f4cccc";
   if (op.kind == OpKind::metric) return "#d9ead3";
   return "#dbe8f6";
-}
-
-/// 1234567 -> "1.23 M", 41000000000 -> "41.0 G"
-std::string with_unit(double value) {
-  static constexpr std::array<const char*, 5> kUnits{"", " k", " M", " G", " T"};
-  std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  const int digits = unit == 0 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f}{}", value, digits, kUnits.at(unit));
 }
 
 /// One line a node; shapes and FLOPs are per sample. `batch`: samples of the graph's shard.

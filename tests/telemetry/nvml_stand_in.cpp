@@ -180,6 +180,7 @@ int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
   return is_lost(device) ? lost : success;
 }
 int nvmlEventSetCreate(void** set) {
+  xids_sent = 0;
   *set = &xids_sent;
   return success;
 }
