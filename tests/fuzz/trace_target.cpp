@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!fuzz::accepts([&] { traces = telemetry::read_traces(folder.path()); })) return 0;
   fuzz::insist("timelines can be judged and written", [&] {
     for (const auto& trace : traces) {
-      for (const auto& span : trace.spans) fuzz::require(span.lane >= 0, "a span stands in a lane");
+      for (const auto& span : trace.spans) fuzz::require(span.track >= 0, "a span stands in a track");
     }
     check_rewritten(traces.back(), other);
     for (auto& trace : traces) telemetry::align(trace);
