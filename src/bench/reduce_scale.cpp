@@ -29,8 +29,8 @@ class SampledRank {
       : communicator_(communicator),
         topology_(communicator.topology()),
         load_(load),
-        layout_(layout_of(load.reduce, communicator.size())),
-        reducer_(communicator, layout_,
+        buckets_(buckets_of(load.reduce, communicator.size())),
+        reducer_(communicator, buckets_,
                  {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
         assignment_(comm::place_shards(load.counts, {}, topology_.host_of)) {}
 
@@ -74,14 +74,14 @@ class SampledRank {
   [[nodiscard]] const std::vector<int>& own_shards() const {
     return assignment_.shards_of_rank[static_cast<std::size_t>(communicator_.rank())];
   }
-  [[nodiscard]] int buckets() const { return static_cast<int>(layout_.bucket_elements.size()); }
+  [[nodiscard]] int bucket_count() const { return buckets_.count(); }
 
   // Every gradient is 1.
   void compute() {
     for (const int shard : own_shards()) {
-      for (int b = 0; b < buckets(); ++b) {
+      for (int b = 0; b < bucket_count(); ++b) {
         const comm::GradientBuffer buffer = reducer_.buffer(shard, b);
-        const std::int64_t elements = layout_.bucket_elements[static_cast<std::size_t>(b)];
+        const std::int64_t elements = buckets_.at(b).elements;
         write_ones(buffer, elements);
         reducer_.ready(shard, b);
       }
@@ -91,7 +91,7 @@ class SampledRank {
   void gather_scalars() {
     const std::vector<double> values(own_shards().size() * static_cast<std::size_t>(load_.scalars_per_shard), 1.0);
     const std::vector<double> rank_values(static_cast<std::size_t>(load_.scalars_per_rank), 1.0);
-    (void)reducer_.scalars(values, load_.scalars_per_shard, 0, rank_values);
+    (void)reducer_.scalars({values, load_.scalars_per_shard, rank_values});
   }
 
   void finish_step() {
@@ -106,9 +106,9 @@ class SampledRank {
     float shards = 0;
     for (const int rank : communicator_.beside())
       shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       const auto sums = reducer_.reduced(b);
-      for (const comm::Slice& slice : comm::slices_of(layout_, b, communicator_.size())) {
+      for (const comm::Slice& slice : comm::slices_of(buckets_, b, communicator_.size())) {
         const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
         const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
         expect_sum(part, wanted);
@@ -119,7 +119,7 @@ class SampledRank {
   SampledCommunicator& communicator_;
   Topology topology_;  ///< as every process has one: it is counted with the others' memory
   const ScaleLoad& load_;
-  comm::BucketLayout layout_;
+  comm::GradientBuckets buckets_;
   comm::CpuAllReduce reducer_;
   comm::ShardAssignment assignment_;
   std::uint64_t step_ = 0;
@@ -139,10 +139,10 @@ ReduceScale max_of(const ReduceScale& a, const ReduceScale& b) {
 
 int busiest_host(const ScaleLoad& load) {
   const int ranks = static_cast<int>(load.topology.host_of.size());
-  const comm::BucketLayout layout = layout_of(load.reduce, ranks);
+  const comm::GradientBuckets buckets = buckets_of(load.reduce, ranks);
   std::vector<std::int64_t> owned(load.topology.host_of.size());
-  for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
-    for (const comm::Slice& slice : comm::slices_of(layout, b, ranks))
+  for (int b = 0; b < buckets.count(); ++b) {
+    for (const comm::Slice& slice : comm::slices_of(buckets, b, ranks))
       owned[static_cast<std::size_t>(slice.owner)] += slice.size;
   }
   const auto most = std::max_element(owned.begin(), owned.end());

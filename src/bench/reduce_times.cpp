@@ -35,8 +35,8 @@ class BenchSide {
 
 class HostSide final : public BenchSide {
  public:
-  HostSide(Communicator& communicator, const comm::BucketLayout& layout, bool exact)
-      : reducer_(comm::make_reducer(communicator, layout, {.exact = exact})) {}
+  HostSide(Communicator& communicator, const comm::GradientBuckets& buckets, bool exact)
+      : reducer_(comm::make_reducer(communicator, buckets, {.exact = exact})) {}
   comm::GradientReducer& reducer() override { return *reducer_; }
   void fill(const comm::GradientBuffer& buffer, std::int64_t elements) override { write_ones(buffer, elements); }
   std::vector<float> sums(int bucket) override {
@@ -82,10 +82,10 @@ std::unique_ptr<comm::GpuTransport> transport_of(Communicator& communicator, con
 
 class GpuSide final : public BenchSide {
  public:
-  GpuSide(Communicator& communicator, const comm::BucketLayout& layout, bool exact, const comm::ReduceDevice& place)
+  GpuSide(Communicator& communicator, const comm::GradientBuckets& buckets, bool exact, const comm::ReduceDevice& place)
       : gpu_(*place.gpu),
-        reducer_(communicator, layout, {.exact = exact}, gpu_, transport_of(communicator, place)),
-        ones_(gpu_, *std::max_element(layout.bucket_elements.begin(), layout.bucket_elements.end())) {}
+        reducer_(communicator, buckets, {.exact = exact}, gpu_, transport_of(communicator, place)),
+        ones_(gpu_, buckets.max_elements()) {}
   comm::GradientReducer& reducer() override { return reducer_; }
   void fill(const comm::GradientBuffer& buffer, std::int64_t elements) override {
     gpu_.wait(ones_.stream(), buffer.free);
@@ -105,10 +105,10 @@ class GpuSide final : public BenchSide {
   Ones ones_;
 };
 
-std::unique_ptr<BenchSide> make_side(Communicator& communicator, const comm::BucketLayout& layout, bool exact,
+std::unique_ptr<BenchSide> make_side(Communicator& communicator, const comm::GradientBuckets& buckets, bool exact,
                                      const comm::ReduceDevice& place) {
-  if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, layout, exact);
-  return std::make_unique<GpuSide>(communicator, layout, exact, place);
+  if (place.gpu == nullptr) return std::make_unique<HostSide>(communicator, buckets, exact);
+  return std::make_unique<GpuSide>(communicator, buckets, exact, place);
 }
 
 /// The longest of all ranks, by round.
@@ -172,16 +172,15 @@ ReduceTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t ele
 
 }  // namespace
 
-comm::BucketLayout layout_of(const ReduceLoad& load, int ranks) {
-  comm::BucketLayout layout;
-  layout.shards = load.shards_a_rank * ranks;
-  layout.spread_owners = true;
+comm::GradientBuckets buckets_of(const ReduceLoad& load, int ranks) {
+  comm::GradientBuckets all;
+  all.shards = load.shards_a_rank * ranks;
+  all.spread_owners = true;
   for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
     const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
-    layout.bucket_elements.push_back(size);
-    layout.cuts.push_back(comm::chunk_cuts(std::vector<std::int64_t>{size}));
+    all.buckets.emplace_back().append(size);
   }
-  return layout;
+  return all;
 }
 
 void write_ones(const comm::GradientBuffer& buffer, std::int64_t elements) {
@@ -197,12 +196,12 @@ void expect_sum(std::span<const float> found, float wanted) {
 
 ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool exact, int rounds,
                         const comm::ReduceDevice& place) {
-  const comm::BucketLayout layout = layout_of(load, communicator.size());
-  const auto side = make_side(communicator, layout, exact, place);
+  const comm::GradientBuckets all = buckets_of(load, communicator.size());
+  const auto side = make_side(communicator, all, exact, place);
   const comm::ShardAssignment assignment =
-      comm::place_shards(comm::equal_counts(layout.shards, communicator.size()), {}, communicator.topology().host_of);
+      comm::place_shards(comm::equal_counts(all.shards, communicator.size()), {}, communicator.topology().host_of);
   const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
-  const int buckets = static_cast<int>(layout.bucket_elements.size());
+  const int buckets = all.count();
   const auto ready = [&](int shard) {
     for (int b = 0; b < buckets; ++b) side->reducer().ready(shard, b);
   };
@@ -210,7 +209,7 @@ ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool
     side->reducer().begin_step(static_cast<std::uint64_t>(round), assignment);
     for (const int shard : mine) {
       for (int b = 0; b < buckets; ++b) {
-        side->fill(side->reducer().buffer(shard, b), layout.bucket_elements[static_cast<std::size_t>(b)]);
+        side->fill(side->reducer().buffer(shard, b), all.at(b).elements);
       }
       if (shard != mine.back()) ready(shard);
     }
@@ -220,7 +219,7 @@ ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool
     ready(mine.back());
     side->finish();
   });
-  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(layout.shards));
+  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(all.shards));
   const auto sent = side->reducer().statistics();
   const auto all_rounds = static_cast<std::uint64_t>(rounds + kWarmUp);
   times.shared_memory_bytes = sum_over_ranks(communicator, sent.shared_memory_bytes) / all_rounds;

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
-#include "comm/reduce/slices.hpp"
 #include "comm/transport/gpu_transport.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -20,7 +20,7 @@ struct ReduceLoad {
 };
 
 /// Of one tensor in buckets of this size.
-[[nodiscard]] comm::BucketLayout layout_of(const ReduceLoad& load, int ranks);
+[[nodiscard]] comm::GradientBuckets buckets_of(const ReduceLoad& load, int ranks);
 
 /// A gradient whose every element is 1, so that every sum is the number of shards, in any association.
 void write_ones(const comm::GradientBuffer& buffer, std::int64_t elements);

@@ -6,13 +6,13 @@
 #include <numeric>
 
 #include "checkpoint/safetensors.hpp"
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/transport/hosts.hpp"
 
 namespace lockstep::checkpoint {
 
 namespace {
 
-constexpr std::int64_t kChunk = 4096;  ///< elements
 constexpr std::int64_t kMaxParts = 256;
 constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
 
@@ -31,7 +31,8 @@ std::int64_t size(const TensorSource& tensor) {
 class Cutter {
  public:
   explicit Cutter(std::int64_t max_bytes)
-      : max_elements_(std::max<std::int64_t>(max_bytes / kElementBytes / kChunk, 1) * kChunk) {}
+      : max_elements_(std::max<std::int64_t>(max_bytes / kElementBytes / comm::kChunkElements, 1) *
+                      comm::kChunkElements) {}
 
   void add(std::size_t tensor, std::int64_t elements) {
     if (parts_.empty() || (filled_ > 0 && filled_ + elements > max_elements_)) next();
@@ -56,7 +57,7 @@ class Cutter {
 std::vector<Part> cut(const std::vector<TensorSource>& tensors, bool optimizer, std::int64_t part_bytes) {
   std::int64_t total = 0;
   for (const auto& tensor : tensors) total += tensor.optimizer == optimizer ? size(tensor) * kElementBytes : 0;
-  Cutter cutter(std::max(part_bytes, total / kMaxParts + kChunk * kElementBytes));
+  Cutter cutter(std::max(part_bytes, total / kMaxParts + comm::kChunkElements * kElementBytes));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].optimizer == optimizer) cutter.add(i, size(tensors[i]));
   }

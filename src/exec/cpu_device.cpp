@@ -7,11 +7,11 @@
 #include "comm/transport/gpu_transport.hpp"
 #include "core/low_precision.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/add.hpp"
 #include "device/peak_flops.hpp"
 #include "exec/worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
-#include "ops/vectors.hpp"
 
 namespace lockstep::exec {
 
@@ -29,7 +29,7 @@ class CpuStream final : public WorkerStream {
   }
   void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) override {
     if (dtype == DType::f32) {
-      ops::add(static_cast<const float*>(left), static_cast<const float*>(right), static_cast<float*>(sum), n);
+      device::add(static_cast<const float*>(left), static_cast<const float*>(right), static_cast<float*>(sum), n);
     } else {
       add_low_precision(dtype, static_cast<const std::uint16_t*>(left), static_cast<const std::uint16_t*>(right),
                         static_cast<std::uint16_t*>(sum), n);
@@ -78,9 +78,10 @@ std::shared_ptr<const ModelView> CpuDevice::place_model(const ProgramSetup& /*se
   return view_of(parameters, states);
 }
 
-std::unique_ptr<comm::GradientReducer> CpuDevice::make_reducer(Communicator& communicator, comm::BucketLayout layout,
+std::unique_ptr<comm::GradientReducer> CpuDevice::make_reducer(Communicator& communicator,
+                                                               comm::GradientBuckets buckets,
                                                                comm::ReducerOptions options) const {
-  return comm::make_reducer(communicator, std::move(layout), options);
+  return comm::make_reducer(communicator, std::move(buckets), options);
 }
 
 ScratchBuffer CpuDevice::make_scratch(std::int64_t elements) const {

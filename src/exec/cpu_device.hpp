@@ -18,7 +18,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
                                                              const TensorBlock& states) const override;
   [[nodiscard]] std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
-                                                                    comm::BucketLayout layout,
+                                                                    comm::GradientBuckets buckets,
                                                                     comm::ReducerOptions options) const override;
   [[nodiscard]] ScratchBuffer make_scratch(std::int64_t elements) const override;
   [[nodiscard]] std::string name() const override { return info_.model + ", " + info_.isa; }

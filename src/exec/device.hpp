@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "device/device.hpp"
-#include "exec/gradient_layout.hpp"
 #include "exec/parameters.hpp"
 #include "graph/program.hpp"
 #include "lockstep/communicator.hpp"
@@ -85,7 +85,7 @@ class Device {
 
   /// Of gradients that workers of this device write. The communicator outlives it.
   [[nodiscard]] virtual std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
-                                                                            comm::BucketLayout layout,
+                                                                            comm::GradientBuckets buckets,
                                                                             comm::ReducerOptions options) const = 0;
   /// Memory for gradients that nobody reads.
   [[nodiscard]] virtual ScratchBuffer make_scratch(std::int64_t elements) const = 0;
@@ -104,7 +104,7 @@ class Device {
   [[nodiscard]] virtual bool chooses_algorithms() const { return false; }
   /// Whether there is memory for more than the run: that of GPUs is planned to the last MiB.
   [[nodiscard]] virtual bool has_memory_to_spare() const { return true; }
-  /// Whether make_reducer() wants BucketLayout::spread_owners.
+  /// Whether make_reducer() wants GradientBuckets::spread_owners.
   [[nodiscard]] virtual bool spreads_owners() const { return true; }
   /// Of a GPU: "0000:3b:00.0".
   [[nodiscard]] virtual std::string pci_bus() const { return ""; }

@@ -21,9 +21,9 @@ double sum_in_order(const float* values, std::int64_t n) {
 /// Takes the gradients of one worker and forgets them.
 class ScratchGradients final : public comm::GradientSink {
  public:
-  ScratchGradients(const Device& device, const GradientLayout& layout) {
+  ScratchGradients(const Device& device, const comm::GradientBuckets& buckets) {
     std::int64_t elements = 0;
-    for (const Bucket& bucket : layout.buckets) {
+    for (const comm::GradientBuckets::Bucket& bucket : buckets.buckets) {
       starts_.push_back(elements);
       elements += bucket.elements;
     }
@@ -42,6 +42,32 @@ class ScratchGradients final : public comm::GradientSink {
 };
 
 }  // namespace
+
+std::vector<double> scalars_of(const std::vector<ShardScalars>& shards) {
+  std::vector<double> scalars;
+  for (const ShardScalars& shard : shards) {
+    scalars.insert(scalars.end(), {shard.loss, shard.count});
+    for (const auto& [value, count] : shard.metrics) scalars.insert(scalars.end(), {value, count});
+  }
+  return scalars;
+}
+
+StepSums sums_of(comm::Scalars gathered, std::size_t metrics) {
+  const auto columns = static_cast<std::size_t>(scalars_per_shard(metrics));
+  StepSums sums;
+  sums.metrics.resize(metrics);
+  for (std::size_t row = 0; row + columns <= gathered.values.size(); row += columns) {
+    sums.loss += gathered.values[row];
+    sums.count += gathered.values[row + 1];
+    for (std::size_t m = 0; m < metrics; ++m) {
+      sums.metrics[m].first += gathered.values[row + 2 + 2 * m];
+      sums.metrics[m].second += gathered.values[row + 3 + 2 * m];
+    }
+  }
+  sums.flags = gathered.flags;
+  sums.rank_values = std::move(gathered.rank_values);
+  return sums;
+}
 
 Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
                    const ExecutorOptions& options)
@@ -93,13 +119,13 @@ void Executor::add_up(const Seat& seat, ShardScalars& sums) const {
 }
 
 const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSource& source,
-                                                 const GradientLayout& layout, comm::GradientReducer& reducer) {
+                                                 const comm::GradientBuckets& buckets, comm::GradientReducer& reducer) {
   results_.resize(step.shards.size());
   shard_seconds_.resize(step.shards.size());
   ++version_;
   pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
     const auto i = static_cast<std::size_t>(task);
-    train_shard(worker, step, source, {reducer, layout, step.shards[i], step.loss_scale}, results_[i],
+    train_shard(worker, step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
                 shard_seconds_[i]);
   });
   for (Seat& seat : seats_) {
@@ -137,7 +163,7 @@ void Executor::train_shard(int worker, const TrainStep& step, InputSource& sourc
   source.release(step.number, target.shard);
 }
 
-std::vector<double> Executor::try_shards(int count, const GradientLayout& layout) {
+std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets& buckets) {
   ++version_;
   std::vector<AlignedBytes> zeros;
   ShardInputs inputs;
@@ -148,10 +174,10 @@ std::vector<double> Executor::try_shards(int count, const GradientLayout& layout
     inputs.tensors.push_back(tensor.data());
   }
   std::deque<ScratchGradients> gradients;  // by worker
-  for (int worker = 0; worker < pool_.size(); ++worker) gradients.emplace_back(device_, layout);
+  for (int worker = 0; worker < pool_.size(); ++worker) gradients.emplace_back(device_, buckets);
   std::vector<double> seconds(static_cast<std::size_t>(count));
   pool_.run(count, [&](int worker, int task) {
-    const GradientTarget target{gradients[static_cast<std::size_t>(worker)], layout};
+    const GradientTarget target{gradients[static_cast<std::size_t>(worker)], buckets};
     const auto start = Clock::now();
     seats_[static_cast<std::size_t>(worker)].worker->run(
         {.inputs = inputs, .model = *model_, .context = context(0, 0), .gradients = &target});

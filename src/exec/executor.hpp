@@ -2,6 +2,7 @@
 // gradients is handed to the reducer while later layers and shards still compute.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
-#include "exec/gradient_layout.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
 #include "exec/worker.hpp"
@@ -28,6 +29,23 @@ struct ShardScalars {
   double loss = 0, count = 0;
   std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
 };
+
+/// What shards give to the reducer: of each the loss and each metric, with their counts.
+[[nodiscard]] constexpr int scalars_per_shard(std::size_t metrics) {
+  return 2 + 2 * static_cast<int>(metrics);
+}
+[[nodiscard]] std::vector<double> scalars_of(const std::vector<ShardScalars>& shards);
+
+/// The numbers of a step that every rank needs: sums of loss and metrics over all shards, and what the ranks ask for.
+struct StepSums {
+  double loss = 0, count = 0;
+  std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
+  std::uint32_t flags = 0;
+  std::vector<double> rank_values;  ///< as many of each rank, rank by rank
+};
+
+/// Adds what the reducer gathered, in the order of the shards.
+[[nodiscard]] StepSums sums_of(comm::Scalars gathered, std::size_t metrics);
 
 /// A rank's part of a step.
 struct TrainStep {
@@ -83,15 +101,15 @@ class Executor {
 
   /// Training: computes the shards; results[i] belongs to step.shards[i]. The reducer's step has begun. The result
   /// stands until the next call.
-  const std::vector<ShardScalars>& train(const TrainStep& step, InputSource& source, const GradientLayout& layout,
-                                         comm::GradientReducer& reducer);
+  const std::vector<ShardScalars>& train(const TrainStep& step, InputSource& source,
+                                         const comm::GradientBuckets& buckets, comm::GradientReducer& reducer);
   /// Seconds of each shard of the last train(), in its order: kernels and handing over, not the inputs.
   [[nodiscard]] const std::vector<double>& shard_seconds() const { return shard_seconds_; }
   [[nodiscard]] const ShardTimes& times() const { return times_; }
 
   /// Computes `count` shards of zeros for nobody and returns the seconds of each. Training; use() has come before. It
   /// changes nothing: no reduction, no statistics.
-  [[nodiscard]] std::vector<double> try_shards(int count, const GradientLayout& layout);
+  [[nodiscard]] std::vector<double> try_shards(int count, const comm::GradientBuckets& buckets);
 
   /// Inference: `sink` is called for each shard, by several workers at once. `number`: what the source takes for the
   /// step; one more each time, so that a source that loads ahead has the next inputs there.

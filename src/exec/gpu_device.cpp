@@ -67,14 +67,15 @@ std::shared_ptr<const ModelView> GpuDevice::place_model(const ProgramSetup& setu
   return GpuParameters::view(std::make_shared<GpuParameters>(gpu(), setup.graph, parameters, states));
 }
 
-std::unique_ptr<comm::GpuAllReduce> GpuDevice::make_gpu_reducer(Communicator& communicator, comm::BucketLayout layout,
+std::unique_ptr<comm::GpuAllReduce> GpuDevice::make_gpu_reducer(Communicator& communicator,
+                                                                comm::GradientBuckets buckets,
                                                                 const comm::ReducerOptions& options) const {
   gpu().make_current();
   std::unique_ptr<comm::GpuTransport> transport;
   if (communicator.size() > 1) {
     transport = comm::make_gpu_transport(*setup_.module, communicator, gpu(), setup_.place, options.timeout);
   }
-  return std::make_unique<comm::GpuAllReduce>(communicator, std::move(layout), options, gpu(), std::move(transport));
+  return std::make_unique<comm::GpuAllReduce>(communicator, std::move(buckets), options, gpu(), std::move(transport));
 }
 
 comm::ReduceDevice GpuDevice::reduce_device(Communicator& communicator, std::chrono::milliseconds timeout) const {

@@ -13,8 +13,8 @@
 #include "device/gpu/gpu_place.hpp"
 #include "device/gpu/gpu_profiler.hpp"
 #include "exec/device.hpp"
+#include "exec/kernel_set.hpp"
 #include "exec/memory_needs.hpp"
-#include "exec/worker_stream.hpp"
 
 namespace lockstep::exec {
 
@@ -71,12 +71,12 @@ class GpuDevice final : public Device {
                                                              const TensorBlock& states) const override;
   /// Every rank calls it: with several, NCCL is started.
   [[nodiscard]] std::unique_ptr<comm::GpuAllReduce> make_gpu_reducer(Communicator& communicator,
-                                                                     comm::BucketLayout layout,
+                                                                     comm::GradientBuckets buckets,
                                                                      const comm::ReducerOptions& options) const;
   [[nodiscard]] std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
-                                                                    comm::BucketLayout layout,
+                                                                    comm::GradientBuckets buckets,
                                                                     comm::ReducerOptions options) const override {
-    return make_gpu_reducer(communicator, std::move(layout), options);
+    return make_gpu_reducer(communicator, std::move(buckets), options);
   }
   [[nodiscard]] ScratchBuffer make_scratch(std::int64_t elements) const override;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "graph/precision.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 using device::Gpu;
 
+constexpr std::size_t kCopyAlignment = 256;  // as Gpu::allocate() gives it, for libraries
 constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
 std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts) {
@@ -19,6 +21,17 @@ std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts
   for (std::size_t i = 0; i < block.size(); ++i) {
     starts.push_back(at);
     at += GpuTensors::parts_of(static_cast<std::int64_t>(block.at(i).size())) * GpuTensors::kPart;
+  }
+  return at;
+}
+
+std::size_t lay_out_copies(const TensorBlock& parameters, const std::vector<DType>& types,
+                           std::vector<std::size_t>& starts) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    starts.push_back(at);
+    if (types.at(i) == DType::f32) continue;
+    at += round_up(parameters.at(i).size() * size_of(types[i]), kCopyAlignment);
   }
   return at;
 }
@@ -101,6 +114,22 @@ void GpuTensors::download(TensorBlock& block) {
     });
     if (!differs) continue;
     for (std::size_t e = 0; e < tensor.size(); ++e) tensor[in_model(i, e)] = ordered[e];
+  }
+}
+
+std::size_t LowPrecisionWeights::bytes(const TensorBlock& parameters, const std::vector<DType>& types) {
+  std::vector<std::size_t> starts;
+  return lay_out_copies(parameters, types, starts);
+}
+
+LowPrecisionWeights::LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& parameters,
+                                         const std::vector<DType>& types)
+    : gpu_(gpu), types_(types), device_(gpu, lay_out_copies(parameters, types, starts_)) {}
+
+void LowPrecisionWeights::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
+                               std::int64_t elements) const {
+  if (std::byte* const copy = at(parameter); copy != nullptr) {
+    gpu_.cast(stream, device::Cast::downcast, type(parameter), from, copy, elements);
   }
 }
 

@@ -43,6 +43,21 @@ std::size_t GpuWorker::input_bytes(const Graph& graph) {
   return block_bytes(staged_bytes(graph, nullptr));
 }
 
+void GpuGraphs::begin(std::vector<const void*> addresses) {
+  if (addresses == addresses_) return;
+  recorded_.clear();
+  addresses_ = std::move(addresses);
+}
+
+GpuGraphs::Recorded& GpuGraphs::at(std::size_t part, std::span<const comm::GradientBuffer> buffers) {
+  key_.assign(1, part);
+  for (const comm::GradientBuffer& buffer : buffers) {
+    key_.push_back(reinterpret_cast<std::uintptr_t>(buffer.memory));
+    key_.push_back(buffer.add ? 1 : 0);
+  }
+  return recorded_[key_];
+}
+
 GpuWorker::GpuWorker(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream> stream, KernelSet kernels, bool graphs,
                      std::shared_ptr<const InputFiller> filler)
     : program_(setup.program),

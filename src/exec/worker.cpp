@@ -22,24 +22,24 @@ std::size_t ShardGradients::end_of_part(std::size_t first) const {
 
 bool ShardGradients::next_begins_with(std::size_t instruction) const {
   if (call_->gradients == nullptr) return false;
-  const auto& buckets = call_->gradients->layout.buckets;
+  const auto& buckets = call_->gradients->buckets.buckets;
   const std::size_t next = buffers_.size();
   return next < buckets.size() && buckets[next].first_slot < program_.instructions[instruction].slots_done;
 }
 
 bool ShardGradients::next_ends_with(std::size_t instruction) const {
   if (call_->gradients == nullptr) return false;
-  const auto& buckets = call_->gradients->layout.buckets;
+  const auto& buckets = call_->gradients->buckets.buckets;
   return closed_ < buckets.size() && buckets[closed_].last_slot <= program_.instructions[instruction].slots_done;
 }
 
 const comm::GradientBuffer& ShardGradients::open() {
-  const auto& [sink, layout, shard, loss_scale] = *call_->gradients;
-  const Bucket& bucket = layout.buckets[buffers_.size()];
+  const auto& [sink, buckets, shard, loss_scale] = *call_->gradients;
+  const comm::GradientBuckets::Bucket& bucket = buckets.buckets[buffers_.size()];
   const comm::GradientBuffer& buffer = buffers_.emplace_back(sink.buffer(shard, static_cast<int>(buffers_.size())));
   for (auto slot = static_cast<std::size_t>(bucket.first_slot); slot < static_cast<std::size_t>(bucket.last_slot);
        ++slot) {
-    slots_[slot] = {buffer.memory + layout.slots[slot].offset, buffer.add};
+    slots_[slot] = {buffer.memory + buckets.slots[slot].offset, buffer.add};
   }
   return buffer;
 }
@@ -50,6 +50,12 @@ void ShardGradients::hand_over() {
   const auto start = Clock::now();
   call_->gradients->sink.ready(call_->gradients->shard, bucket);
   seconds_ += seconds_since(start);
+}
+
+comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards) {
+  std::vector<std::int64_t> elements;
+  for (const Slot& slot : program.slots) elements.push_back(slot.elements);
+  return comm::GradientBuckets::of_slots(elements, bucket_bytes, static_cast<int>(shards));
 }
 
 double CpuWorker::run(const ShardCall& call) {

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
-#include "exec/gradient_layout.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "graph/program.hpp"
@@ -20,7 +21,7 @@ namespace lockstep::exec {
 /// Who takes the gradients of a shard that is trained.
 struct GradientTarget {
   comm::GradientSink& sink;
-  const GradientLayout& layout;
+  const comm::GradientBuckets& buckets;
   int shard = 0;
   float loss_scale = 1;  ///< a power of two; see TrainStep
 };
@@ -94,6 +95,10 @@ class ShardGradients {
   std::size_t closed_ = 0;
   double seconds_ = 0;
 };
+
+/// The buckets of a program's slots.
+[[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
+                                                     std::int64_t shards);
 
 /// Kernels write gradients where the reducer wants them, and are done when they return.
 class CpuWorker final : public Worker {

@@ -1,13 +1,18 @@
-// The workers of a CPU rank: threads that take whole tasks (shards, chunks) from a list.
+// The workers of a CPU rank, threads that take whole tasks (shards, chunks) from a list, and how many threads a rank
+// has.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "exec/device.hpp"
+#include "lockstep/communicator.hpp"
 
 namespace lockstep::exec {
 
@@ -49,5 +54,12 @@ class WorkerPool {
   Call call_ = nullptr;
   std::exception_ptr error_;
 };
+
+/// `threads` of the job, or, where they are 0, the device's default for this rank's part of its host's cores; never
+/// more than its shards.
+[[nodiscard]] int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t shards);
+
+/// Background threads that may read and decode for this rank: its part of this host's cores but one.
+[[nodiscard]] int max_loader_threads(const Communicator& communicator);
 
 }  // namespace lockstep::exec

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 
@@ -126,7 +126,7 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
   kept.left = free - exec::bytes_of(needs);
   kept.summary = summary_of(all);
   const auto kernels = make_gather_kernels(*device.setup().module);
-  const int threads = job.data.threads > 0 ? job.data.threads : exec::most_loader_threads(communicator);
+  const int threads = job.data.threads > 0 ? job.data.threads : exec::max_loader_threads(communicator);
   exec::WorkerPool readers(threads);
   for (const Candidate& of : all) {
     if (!of.obstacle.empty()) continue;

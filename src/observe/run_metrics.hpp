@@ -20,7 +20,7 @@
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
-#include "exec/step_scalars.hpp"
+#include "exec/executor.hpp"
 #include "lockstep/graph.hpp"
 #include "observe/metrics_events.hpp"
 #include "observe/rank_context.hpp"

@@ -5,8 +5,6 @@
 
 namespace lockstep::ops {
 
-/// y = a + b
-void add(const float* a, const float* b, float* y, std::int64_t n);
 /// y = a * b
 void multiply(const float* a, const float* b, float* y, std::int64_t n);
 /// dx = dy where relu's output y is positive, else 0

@@ -64,7 +64,7 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
   float* out = gradient_.at(chunk.parameter).data() + chunk.first;
   bool first = true;
   for (const std::size_t slot : uses_[chunk.parameter]) {
-    const exec::SlotPlace& place = layout_.slots[slot];
+    const comm::GradientBuckets::Slot& place = buckets_.slots[slot];
     const float* sum = reducer_.reduced(place.bucket).data() + place.offset + chunk.first;
     if (first) {
       std::copy_n(sum, chunk.elements, out);
@@ -134,7 +134,7 @@ void CpuUpdater::update_states(Model& model) const {
   for (std::size_t i = 0; i < program_.slots.size(); ++i) {
     const Slot& slot = program_.slots[i];
     if (slot.kind != Slot::Kind::statistic) continue;
-    const exec::SlotPlace& place = layout_.slots[i];
+    const comm::GradientBuckets::Slot& place = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
     blend(model.states.at(target).data(), reducer_.reduced(place.bucket).data() + place.offset,
           static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);

@@ -99,7 +99,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
       }
       for (const std::size_t slot : uses_[p]) {
-        const exec::SlotPlace& place = layout_.slots[slot];
+        const comm::GradientBuckets::Slot& place = buckets_.slots[slot];
         uses.push_back(reducer_.reduced(place.bucket).data() + place.offset + at);
       }
     });
@@ -113,7 +113,7 @@ std::vector<StatePart> GpuUpdater::state_parts() const {
   for (std::size_t i = 0; i < program_.slots.size(); ++i) {
     const Slot& slot = program_.slots[i];
     if (slot.kind != Slot::Kind::statistic) continue;
-    const exec::SlotPlace& place = layout_.slots[i];
+    const comm::GradientBuckets::Slot& place = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
     for_parts(parts, block, target, slot.elements, [&](StatePart& part, auto at) {
       part.sum = reducer_.reduced(place.bucket).data() + place.offset + at;

@@ -9,7 +9,7 @@ namespace lockstep::optim {
 Updater::Updater(const UpdaterSetup& setup)
     : graph_(setup.graph),
       program_(setup.program),
-      layout_(setup.layout),
+      buckets_(setup.buckets),
       optimizer_(setup.optimizers.at(setup.options.kind)),
       settings_(complete(optimizer_.attributes, setup.options.attributes, "optimizer '" + optimizer_.name + "'",
                          optimizer_.checks)),
@@ -28,8 +28,8 @@ Updater::Updater(const UpdaterSetup& setup)
   for (std::size_t p = 0; p < uses_.size(); ++p) {
     if (uses_[p].empty()) continue;  // frozen
     const auto elements = static_cast<std::int64_t>(gradient_.at(p).size());
-    for (std::int64_t at = 0; at < elements; at += exec::kChunk) {
-      chunks_.push_back({p, at, std::min(exec::kChunk, elements - at)});
+    for (std::int64_t at = 0; at < elements; at += comm::kChunkElements) {
+      chunks_.push_back({p, at, std::min(comm::kChunkElements, elements - at)});
     }
   }
 }

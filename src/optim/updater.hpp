@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "exec/executor.hpp"
-#include "exec/gradient_layout.hpp"
 #include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
 #include "lockstep/graph.hpp"
@@ -39,7 +39,7 @@ struct Model {
 struct UpdaterSetup {
   const Graph& graph;  ///< of the executor, as is the program
   const Program& program;
-  const exec::GradientLayout& layout;
+  const comm::GradientBuckets& buckets;
   const OptimizerRegistry& optimizers;
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
@@ -90,7 +90,7 @@ class Updater {
 
   const Graph& graph_;
   const Program& program_;
-  const exec::GradientLayout& layout_;
+  const comm::GradientBuckets& buckets_;
   const OptimizerDef& optimizer_;
   Attributes settings_;  // of the optimizer
   bool decay_all_;

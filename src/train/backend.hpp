@@ -28,7 +28,7 @@ struct RunMemory {
   const exec::Executor& executor;
   const optim::Updater& updater;
   const optim::Model& model;
-  const comm::BucketLayout& layout;
+  const comm::GradientBuckets& buckets;
   int shards = 0;          ///< of this rank
   bool evaluates = false;  ///< while it trains
 };
@@ -50,7 +50,8 @@ class Backend {
   [[nodiscard]] virtual const exec::Device& device() const = 0;
   /// Every rank calls it. What `setup` and the pool refer to outlives the result.
   [[nodiscard]] virtual ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
-                                                  const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                                  const comm::GradientBuckets& buckets,
+                                                  const comm::ReducerOptions& options,
                                                   exec::WorkerPool& pool) const = 0;
   /// Every rank calls it. Throws Error(configuration) where the run does not fit into the device's memory.
   [[nodiscard]] virtual PlacedData place_data(const RunContext& run, const input::PreparedData& data,
@@ -63,7 +64,7 @@ class CpuBackend final : public Backend {
  public:
   [[nodiscard]] const exec::Device& device() const override { return device_; }
   [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
-                                          const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                          const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                           exec::WorkerPool& pool) const override;
   [[nodiscard]] PlacedData place_data(const RunContext& /*run*/, const input::PreparedData& /*data*/,
                                       const Graph& /*graph*/, const RunMemory& /*memory*/) const override {

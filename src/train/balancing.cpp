@@ -16,7 +16,7 @@
 #include "core/spans.hpp"
 #include "device/device.hpp"
 #include "device/threads.hpp"
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 #include "lockstep/error.hpp"
 #include "train/known_speeds.hpp"
 
@@ -104,9 +104,9 @@ std::vector<int> Balancing::first_counts() {
   return comm::counts_by_weights(shards, weights_);
 }
 
-int Balancing::max_host_shards(const exec::GradientLayout& layout) const {
+int Balancing::max_host_shards(const comm::GradientBuckets& buckets) const {
   std::int64_t elements = 0;
-  for (const auto& bucket : layout.buckets) elements += bucket.elements;
+  for (const auto& bucket : buckets.buckets) elements += bucket.elements;
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
   const auto part = [&](std::int64_t free) {
     return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
@@ -119,23 +119,23 @@ int Balancing::max_host_shards(const exec::GradientLayout& layout) const {
 }
 
 // Seconds of a shard: the median of some, so that one that was disturbed does not count.
-double Balancing::probe(exec::Executor& executor, const exec::GradientLayout& layout) const {
-  (void)executor.try_shards(workers_, layout);  // the first ones make kernels and touch memory
+double Balancing::probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const {
+  (void)executor.try_shards(workers_, buckets);  // the first ones make kernels and touch memory
   std::vector<double> seconds;
   const auto start = Clock::now();
   for (int round = 0; round < kProbeRounds && (round == 0 || seconds_since(start) < kProbeSeconds); ++round) {
-    const auto some = executor.try_shards(workers_, layout);
+    const auto some = executor.try_shards(workers_, buckets);
     seconds.insert(seconds.end(), some.begin(), some.end());
   }
   return median(std::move(seconds));
 }
 
-void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
+void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buckets, const std::string& workload,
                       const balance::Record& record, std::int64_t step) {
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
-                 .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(layout)),
+                 .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(buckets)),
                  .seconds_per_shard = 0};
   const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
   KnownSpeeds speeds;
@@ -147,7 +147,7 @@ void Balancing::start(exec::Executor& executor, const exec::GradientLayout& layo
   evidence_ = known ? speeds.evidence : "a probe at the start";
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
   if (!known) {
-    mine.seconds_per_shard = probe(executor, layout);
+    mine.seconds_per_shard = probe(executor, buckets);
   }
   std::vector<RankFacts> facts(static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);
@@ -199,8 +199,8 @@ bool Balancing::try_idle() {
   return idle_steps_ % kLongestIdlePause == 0 || doubled;
 }
 
-void Balancing::computed(exec::Executor& executor, const exec::GradientLayout& layout) {
-  const std::vector<double> seconds = try_idle() ? executor.try_shards(1, layout) : executor.shard_seconds();
+void Balancing::computed(exec::Executor& executor, const comm::GradientBuckets& buckets) {
+  const std::vector<double> seconds = try_idle() ? executor.try_shards(1, buckets) : executor.shard_seconds();
   measure_.shards = static_cast<double>(seconds.size());
   measure_.compute = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   measure_.typical = median(seconds);

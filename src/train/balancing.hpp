@@ -19,7 +19,6 @@
 #include "comm/reduce/shard_assignment.hpp"
 #include "core/gpu_cause.hpp"
 #include "exec/executor.hpp"
-#include "exec/step_scalars.hpp"
 #include "train/run_context.hpp"
 #include "train/step_flags.hpp"
 
@@ -48,10 +47,10 @@ class Balancing {
   /// With `auto`: a better first assignment, from the record of a checkpoint of the same ranks, from earlier runs as a
   /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
   /// `workload`: workload_of() of the graph.
-  void start(exec::Executor& executor, const exec::GradientLayout& layout, const std::string& workload,
+  void start(exec::Executor& executor, const comm::GradientBuckets& buckets, const std::string& workload,
              const balance::Record& record, std::int64_t step);
 
-  void computed(exec::Executor& executor, const exec::GradientLayout& layout);
+  void computed(exec::Executor& executor, const comm::GradientBuckets& buckets);
   /// What this rank reports of the step to all others.
   [[nodiscard]] balance::MeasureValues measured(const StepMeasure& step);
   /// Seconds that this rank has waited for input since the start: its workers' waits for a shard's inputs, added up and
@@ -84,8 +83,8 @@ class Balancing {
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts();
   /// Whose partial sums the host's memory can hold.
-  [[nodiscard]] int max_host_shards(const exec::GradientLayout& layout) const;
-  [[nodiscard]] double probe(exec::Executor& executor, const exec::GradientLayout& layout) const;
+  [[nodiscard]] int max_host_shards(const comm::GradientBuckets& buckets) const;
+  [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
   void make_balancer(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
   bool try_idle();

@@ -4,8 +4,7 @@
 
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/transport/recorded.hpp"
-#include "exec/step_scalars.hpp"
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "train/agreed_algorithms.hpp"
 
@@ -26,12 +25,11 @@ exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& alg
 
 void Engine::make_model() {
   const JobFile& job = run.job;
-  layout = exec::make_gradient_layout(executor->program(), job.bucket_bytes);
-  bucket_layout = exec::bucket_layout(layout, job.shards);
-  bucket_layout.spread_owners = run.context.device.spreads_owners();
+  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards);
+  buckets.spread_owners = run.context.device.spreads_owners();
   const optim::UpdaterSetup setup{executor->graph(),
                                   executor->program(),
-                                  layout,
+                                  buckets,
                                   run.context.registries.optimizers,
                                   job.optimizer,
                                   job.clip_norm,
@@ -40,7 +38,7 @@ void Engine::make_model() {
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size())};
-  auto step = run.backend->make_step(run.context, setup, bucket_layout, options, pool);
+  auto step = run.backend->make_step(run.context, setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
   model = updater->make_model(job.seed);
@@ -51,7 +49,7 @@ void Engine::place_model(int shards, bool evaluates) {
                                         {.executor = *executor,
                                          .updater = *updater,
                                          .model = model,
-                                         .layout = bucket_layout,
+                                         .buckets = buckets,
                                          .shards = shards,
                                          .evaluates = evaluates});
   executor->fill_inputs(placed_data.train);
@@ -70,7 +68,7 @@ void Engine::make_loader(std::int64_t first_step) {
   options.cache_bytes = job.data.cache == SampleCache::memory ? job.data.cache_bytes : 0;
   options.threads = job.data.threads;
   options.depth = job.data.depth;
-  options.max_threads = exec::most_loader_threads(run.communicator);
+  options.max_threads = exec::max_loader_threads(run.communicator);
   options.drawn = placed_data.train != nullptr;
   options.inputs = input_names(run.graph);
   options.recorder = comm::recorder_of(run.communicator);
@@ -80,7 +78,7 @@ void Engine::make_loader(std::int64_t first_step) {
 double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
   const comm::Hosts hosts(run.communicator.topology());
   const comm::PlannedBytes bytes =
-      comm::bytes_of(comm::reduce_plan(assignment, hosts, bucket_layout, run.communicator.rank()), hosts);
+      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, run.communicator.rank()), hosts);
   return static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 

@@ -12,7 +12,6 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
-#include "exec/gradient_layout.hpp"
 #include "exec/worker_pool.hpp"
 #include "optim/updater.hpp"
 #include "train/backend.hpp"
@@ -38,8 +37,7 @@ struct Engine {
   const Run& run;
   exec::WorkerPool pool;
   std::unique_ptr<exec::Executor> executor;
-  exec::GradientLayout layout;
-  comm::BucketLayout bucket_layout;
+  comm::GradientBuckets buckets;
   std::unique_ptr<comm::GradientReducer> reducer;
   std::unique_ptr<optim::Updater> updater;
   optim::Model model;

@@ -7,7 +7,7 @@
 
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/transport/recorded.hpp"
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
@@ -23,7 +23,7 @@ data::LoaderOptions loader_options(const Graph& graph, int shards, const Evaluat
   loader.shards = shards;
   loader.last_step = options.once ? 1 : std::uint64_t{1} << 40;
   loader.cache_bytes = options.cache_bytes;
-  loader.max_threads = exec::most_loader_threads(communicator);
+  loader.max_threads = exec::max_loader_threads(communicator);
   loader.training = false;
   loader.drawn = options.filler != nullptr;
   loader.inputs = input_names(graph);

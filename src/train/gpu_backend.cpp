@@ -22,21 +22,21 @@ std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::Cu
   return std::unique_ptr<const optim::UpdateKernels>(make());
 }
 
-/// Of how many of the layout's shards the GPU can hold the partial sums, where those of `own` were counted and `left`
+/// Of how many of the gradient's shards the GPU can hold the partial sums, where those of `own` were counted and `left`
 /// bytes are needed for nothing. At least `own`.
-int max_gpu_shards(const comm::BucketLayout& layout, int own, int ranks, int workers, std::size_t left) {
-  const std::size_t room = comm::GpuAllReduce::bytes(layout, own, ranks, workers) + left;
+int max_gpu_shards(const comm::GradientBuckets& buckets, int own, int ranks, int workers, std::size_t left) {
+  const std::size_t room = comm::GpuAllReduce::bytes(buckets, own, ranks, workers) + left;
   int max = own;
-  while (max < layout.shards && comm::GpuAllReduce::bytes(layout, max + 1, ranks, workers) <= room) ++max;
+  while (max < buckets.shards && comm::GpuAllReduce::bytes(buckets, max + 1, ranks, workers) <= room) ++max;
   return max;
 }
 
 }  // namespace
 
 ReduceAndUpdate GpuBackend::make_step(const RunContext& run, const optim::UpdaterSetup& setup,
-                                      const comm::BucketLayout& layout, const comm::ReducerOptions& options,
+                                      const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                       exec::WorkerPool& /*pool*/) const {
-  auto reducer = device_.make_gpu_reducer(run.communicator, layout, options);
+  auto reducer = device_.make_gpu_reducer(run.communicator, buckets, options);
   reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
   auto updater =
       std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer, make_update_kernels(*device_.setup().module));
@@ -50,7 +50,7 @@ std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Gra
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.gpu_needs(memory.model);
   needs.push_back({"all-reduce of gradients",
-                   comm::GpuAllReduce::bytes(memory.layout, memory.shards, run.communicator.size(), program.workers)});
+                   comm::GpuAllReduce::bytes(memory.buckets, memory.shards, run.communicator.size(), program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
@@ -68,7 +68,7 @@ PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedDa
   return {.train = kept.train,
           .validation = kept.validation,
           .report = kept.summary,
-          .max_shards = max_gpu_shards(memory.layout, memory.shards, ranks, workers, kept.left)};
+          .max_shards = max_gpu_shards(memory.buckets, memory.shards, ranks, workers, kept.left)};
 }
 
 void GpuBackend::emit_devices(const RunContext& run) const {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/input_source.hpp"
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"

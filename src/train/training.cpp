@@ -58,21 +58,25 @@ exec::TrainStep Training::feed() {
 // Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
 const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
-  const auto& losses = engine_.executor->train(work, *engine_.loader, engine_.layout, *engine_.reducer);
-  balancing_.computed(*engine_.executor, engine_.layout);
+  const auto& losses = engine_.executor->train(work, *engine_.loader, engine_.buckets, *engine_.reducer);
+  balancing_.computed(*engine_.executor, engine_.buckets);
   return losses;
 }
 
 // Waits until every bucket is summed over all shards, and gathers what else all ranks need to know.
 exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
   const auto phase = step.enter(observe::StepPhase::reduce);
-  engine_.reducer->finish();
-  const balance::MeasureValues mine = balancing_.measured({.reduce = phase.seconds(),
-                                                           .last_update = last_.update_seconds,
-                                                           .gpu = observers_.gpu_cause(),
-                                                           .joules = observers_.energy()});
-  const std::uint32_t flags = stop_requests() | balancing_.flags() | bad_samples_.flags();
-  exec::StepSums sums = exec::gather_scalars(*engine_.reducer, losses, run_.graph.metrics.size(), flags, mine);
+  const std::vector<double> of_shards = exec::scalars_of(losses);
+  balance::MeasureValues mine;
+  comm::Scalars gathered = engine_.reducer->finish([&] {
+    mine = balancing_.measured({.reduce = phase.seconds(),
+                                .last_update = last_.update_seconds,
+                                .gpu = observers_.gpu_cause(),
+                                .joules = observers_.energy()});
+    const std::uint32_t flags = stop_requests() | balancing_.flags() | bad_samples_.flags();
+    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph.metrics.size()), mine, flags};
+  });
+  exec::StepSums sums = exec::sums_of(std::move(gathered), run_.graph.metrics.size());
   last_.loss = checked_loss(sums);
   return sums;
 }

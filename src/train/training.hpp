@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/spans.hpp"
-#include "exec/step_scalars.hpp"
+#include "exec/executor.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
 #include "train/bad_samples.hpp"

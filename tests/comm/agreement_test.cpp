@@ -69,7 +69,7 @@ TEST(Agreement, OfSeveralFailuresAllRanksNameOne) {
 
 TEST(Agreement, ALongStoryIsCut) {
   const auto found = ends(2, [](int) { return std::string(5000, 'x'); });
-  EXPECT_EQ(found, std::vector<std::string>(2, "rank 0: " + std::string(kMostOfAFailure, 'x')));
+  EXPECT_EQ(found, std::vector<std::string>(2, "rank 0: " + std::string(kMaxFailureText, 'x')));
 }
 
 TEST(Agreement, ARankThatEndsBeforeItSaysAnythingEndsTheWait) {

@@ -38,7 +38,7 @@ class FakeSide {
  public:
   FakeSide(Communicator& communicator, const Case& c, ReducerOptions options,
            const std::shared_ptr<TransportFault>& fault = nullptr)
-      : reducer_(communicator, c.layout, options, gpu_, checked_transport(communicator, gpu_, fault)),
+      : reducer_(communicator, c.buckets, options, gpu_, checked_transport(communicator, gpu_, fault)),
         reader_(gpu_.make_stream()) {
     for (int w = 0; w < c.workers; ++w) streams_.push_back(gpu_.make_stream());
   }
@@ -76,7 +76,7 @@ TEST(GpuAllReduce, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
 
 TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
   Case c;
-  c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 4};
+  c.buckets = buckets_of({5000, 70}, 4);
   c.ranks = 3;
   c.workers = 2;
   const ShardAssignment assignment = place_shards(std::vector<int>{0, 3, 1});  // a rank without shards gives zeros
@@ -87,7 +87,7 @@ TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
       compute(side, c, step, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       side.reducer().finish();
       for (int b = 0; b < 2; ++b) {
-        const auto expected = tree_sum(step, 4, b, c.layout.bucket_elements[static_cast<std::size_t>(b)]);
+        const auto expected = tree_sum(step, 4, b, c.buckets.at(b).elements);
         const auto found = side.read(b);
         ASSERT_EQ(found.size(), expected.size());
         for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4);
@@ -99,7 +99,7 @@ TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
 
 TEST(GpuAllReduce, EndsWhenAPeerIsGone) {
   Case c;
-  c.layout = {{5000}, {chunk_cuts(std::vector<std::int64_t>{5000})}, 2};
+  c.buckets = buckets_of({5000}, 2);
   c.ranks = 2;
   const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
   bool ended = false;
@@ -131,7 +131,7 @@ struct FaultyStep {
 
   void run(std::chrono::milliseconds timeout, bool peer_goes) {
     Case c;
-    c.layout = {{5000, 70}, {chunk_cuts(std::vector<std::int64_t>{5000}), {}}, 2};
+    c.buckets = buckets_of({5000, 70}, 2);
     const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
     fault->step = 5;
     const auto body = [&](Communicator& communicator) {
@@ -212,7 +212,7 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
     for (const int workers : {1, 2, 3}) {
       Case c;
       constexpr std::size_t kBuckets = 100;  // what is received of one counts little beside the sums
-      c.layout = {std::vector<std::int64_t>(kBuckets, 60), std::vector<std::vector<std::int64_t>>(kBuckets), 32};
+      c.buckets = buckets_of(std::vector<std::int64_t>(kBuckets, 60), 32);
       c.ranks = ranks;
       c.workers = workers;
       std::vector<std::vector<int>> all = {comm::equal_counts(32, ranks)};
@@ -234,7 +234,7 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
           side.reducer().finish();
           (void)side.read(0);
           side.have_read();
-          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.layout, static_cast<int>(most), ranks, workers))
+          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.buckets, static_cast<int>(most), ranks, workers))
               << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
         }
       });
@@ -243,9 +243,9 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
 }
 
 TEST(GpuAllReduce, NeedsMemoryForRootsShardsAndWaitingSums) {
-  EXPECT_EQ(GpuAllReduce::bytes({{100, 28}, {}, 1}, 1, 1, 2), 128U * 4);                  // the root alone
-  EXPECT_EQ(GpuAllReduce::bytes({{100, 28}, {}, 2}, 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
-  EXPECT_EQ(GpuAllReduce::bytes({{128}, {}, 8}, 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 1), 1, 1, 2), 128U * 4);                  // the root alone
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 2), 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({128}, 8), 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
 }
 
 }  // namespace

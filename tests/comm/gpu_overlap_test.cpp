@@ -60,17 +60,17 @@ class NotingTransport final : public GpuTransport {
 };
 
 TEST(GpuAllReduce, ABucketDoesNotWaitForLaterKernels) {
-  const BucketLayout layout{{5000, 70, 900}, {{}, {}, {}}, 4};
+  const GradientBuckets buckets = buckets_of({5000, 70, 900}, 4);
   const ShardAssignment assignment = place_shards(std::vector<int>{2, 2});
   run_in_threads(2, [&](Communicator& ranks) {
     FakeGpu gpu;
     const auto worker = gpu.make_stream();
     auto transport = std::make_unique<NotingTransport>(ranks, gpu);
     NotingTransport& noting = *transport;
-    GpuAllReduce reducer(ranks, layout, {.timeout = 60s}, gpu, std::move(transport));
+    GpuAllReduce reducer(ranks, buckets, {.timeout = 60s}, gpu, std::move(transport));
     const auto compute = [&](std::uint64_t step, int bucket) {
       for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(ranks.rank())]) {
-        const auto values = gradient(step, shard, bucket, layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        const auto values = gradient(step, shard, bucket, buckets.at(bucket).elements);
         const GradientBuffer buffer = reducer.buffer(shard, bucket);
         gpu.wait(worker, buffer.free);
         gpu.kernel_writes(worker, device::bytes_of(buffer.memory), values.size() * sizeof(float));

@@ -29,19 +29,19 @@ TEST(GradientReducer, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
   std::mt19937 random(2);
   for (const bool several_hosts : {false, true}) {
     Case c;
-    c.layout = {{700, 0, 9000}, {{}, {}, {0, 4096, 8192}}, 12};
+    c.buckets = buckets_of({700, 0, 9000}, 12);
     c.ranks = 4;
     c.workers = 2;
     c.sleeps = true;
     c.hosts = several_hosts ? std::vector{0, 1, 0, 1} : std::vector{0, 0, 0, 0};
-    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
+    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.buckets.shards, c.hosts));
     EXPECT_EQ(wrong(c, expected_of(c), {.timeout = 60s}), "");
   }
 }
 
 TEST(GradientReducer, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
   run_in_threads(1, [](Communicator& communicator) {
-    const auto reducer = make_reducer(communicator, {{3}, {{}}, 3});
+    const auto reducer = make_reducer(communicator, buckets_of({3}, 3));
     reducer->begin_step(1, place_shards(equal_counts(3, 1)));
     const GradientBuffer left = reducer->buffer(0, 0);
     EXPECT_FALSE(left.add);
@@ -63,10 +63,9 @@ TEST(GradientReducer, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
 
 TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
   run_in_threads(4, [](Communicator& communicator) {
-    const BucketLayout layout{{16384}, {chunk_cuts(std::vector<std::int64_t>{16384})}, 8};
-    const auto reducer = make_reducer(communicator, layout);
     Case c;
-    c.layout = layout;
+    c.buckets = buckets_of({16384}, 8);
+    const auto reducer = make_reducer(communicator, c.buckets);
     const ShardAssignment assignment = place_shards(equal_counts(8, 4));
     reducer->begin_step(1, assignment);
     compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
@@ -79,10 +78,10 @@ TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
 TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
   const ShardAssignment assignment = place_shards(equal_counts(8, 3));
   Case c;
-  c.layout = {{5000}, {}, 8};
+  c.buckets = buckets_of({5000}, 8);
   std::vector<std::vector<float>> found(3);
   run_in_threads(3, [&](Communicator& communicator) {
-    const auto reducer = make_reducer(communicator, c.layout, {.exact = false});
+    const auto reducer = make_reducer(communicator, c.buckets, {.exact = false});
     const auto mine = static_cast<std::size_t>(communicator.rank());
     reducer->begin_step(1, assignment);
     compute(*reducer, c, 1, assignment.shards_of_rank[mine], 1);
@@ -98,8 +97,8 @@ TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
 TEST(GradientReducer, PlainAllReduceWithARankWithoutShards) {
   run_in_threads(2, [&](Communicator& communicator) {
     Case c;
-    c.layout = {{100}, {}, 2};
-    const auto reducer = make_reducer(communicator, c.layout, {.exact = false});
+    c.buckets = buckets_of({100}, 2);
+    const auto reducer = make_reducer(communicator, c.buckets, {.exact = false});
     const ShardAssignment assignment{{{}, {0, 1}}};
     reducer->begin_step(1, assignment);
     compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
@@ -111,10 +110,10 @@ TEST(GradientReducer, PlainAllReduceWithARankWithoutShards) {
 TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
   const int steps = 300;
   Case c;
-  c.layout = {{16, 16}, {}, 4};
+  c.buckets = buckets_of({16, 16}, 4);
   const ShardAssignment assignment = place_shards(equal_counts(4, 2));
   run_in_threads(2, [&](Communicator& communicator) {
-    const auto reducer = make_reducer(communicator, c.layout);
+    const auto reducer = make_reducer(communicator, c.buckets);
     TraceRecorder recorder;
     reducer->trace(&recorder);
     for (int step = 0; step < steps; ++step) {
@@ -123,12 +122,12 @@ TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
               assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       reducer->finish();
     }
-    std::map<std::pair<std::uint64_t, int>, int> told;
+    std::map<std::pair<std::uint64_t, int>, int> seen;
     for (const TraceSpan& span : recorder.take()) {
-      if (span.track == kBucketTrack) ++told[{span.step, span.item}];
+      if (span.track == kBucketTrack) ++seen[{span.step, span.item}];
     }
-    EXPECT_EQ(told.size(), 2U * steps);
-    for (const auto& [bucket, times] : told) {
+    EXPECT_EQ(seen.size(), 2U * steps);
+    for (const auto& [bucket, times] : seen) {
       EXPECT_EQ(times, 1) << "step " << bucket.first << " bucket " << bucket.second;
     }
   });
@@ -139,8 +138,8 @@ TEST(GradientReducer, FewGradientsAreAliveAtOnce) {
     run_in_threads(1, [&](Communicator& communicator) {
       Case c;
       c.workers = workers;
-      c.layout = {{1000, 3000}, {}, 64};
-      const auto reducer = make_reducer(communicator, c.layout);
+      c.buckets = buckets_of({1000, 3000}, 64);
+      const auto reducer = make_reducer(communicator, c.buckets);
       const ShardAssignment assignment = place_shards(equal_counts(64, 1));
       for (std::uint64_t step = 1; step <= 3; ++step) {
         reducer->begin_step(step, assignment);
@@ -165,9 +164,9 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
       3,
       [&](Communicator& communicator) {
         Case c;
-        c.layout = {{30000}, {chunk_cuts(std::vector<std::int64_t>{30000})}, 3};
+        c.buckets = buckets_of({30000}, 3);
         const ShardAssignment assignment = place_shards(equal_counts(3, 3));
-        const auto reducer = make_reducer(communicator, c.layout, {.timeout = 300ms});
+        const auto reducer = make_reducer(communicator, c.buckets, {.timeout = 300ms});
         const auto& shards = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
         for (std::uint64_t step = 16; step <= 17; ++step) {
           if (communicator.rank() == 2 && step == 17) {
@@ -176,7 +175,8 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
           }
           reducer->begin_step(step, assignment);
           if (in_scalars && step == 17) {
-            const std::string found = error_of([&] { (void)reducer->scalars(scalars_of(1, shards), 3, 0); });
+            const std::vector<double> own = scalars_of(1, shards);
+            const std::string found = error_of([&] { (void)reducer->scalars({own, 3}); });
             if (communicator.rank() == 1) message = found;
             return;
           }

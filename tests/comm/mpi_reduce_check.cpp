@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 
 constexpr int kShards = 13;
 
-BucketLayout layout() {
+GradientBuckets gradient_buckets() {
   const std::vector<std::int64_t> first = {50'000, 7, 0, 9'999}, second = {3}, third = {70'000};
-  return {{60'006, 0, 3, 70'000}, {chunk_cuts(first), {}, chunk_cuts(second), chunk_cuts(third)}, kShards};
+  return {{bucket_of(first), {}, bucket_of(second), bucket_of(third)}, kShards};
 }
 
 void require(bool holds, const std::string& what) {
@@ -36,7 +36,7 @@ void compute(GradientReducer& reducer, std::uint64_t step, const std::vector<int
   const auto work = [&](std::size_t first) {
     for (std::size_t i = first; i < shards.size(); i += 2) {
       for (int b = 3; b >= 0; --b) {
-        const auto values = gradient(step, shards[i], b, layout().bucket_elements[static_cast<std::size_t>(b)]);
+        const auto values = gradient(step, shards[i], b, gradient_buckets().at(b).elements);
         fill(reducer.buffer(shards[i], b), values);
         reducer.ready(shards[i], b);
       }
@@ -48,7 +48,7 @@ void compute(GradientReducer& reducer, std::uint64_t step, const std::vector<int
 }
 
 void check_reduce(Communicator& c) {
-  const auto reducer = make_reducer(c, layout());
+  const auto reducer = make_reducer(c, gradient_buckets());
   std::mt19937 random(7);
   TrafficFormula formula;
   Sha256 hash;
@@ -60,15 +60,16 @@ void check_reduce(Communicator& c) {
     reducer->finish();
     for (int b = 0; b < 4; ++b) {
       const auto found = reducer->reduced(b);
-      const auto expected = tree_sum(step, kShards, b, layout().bucket_elements[static_cast<std::size_t>(b)]);
+      const auto expected = tree_sum(step, kShards, b, gradient_buckets().at(b).elements);
       require(std::equal(found.begin(), found.end(), expected.begin(), expected.end()), "bits differ from the tree's");
       hash.add(std::as_bytes(found));
     }
     std::vector<int> all(kShards);
     std::iota(all.begin(), all.end(), 0);
-    const Scalars scalars = reducer->scalars(scalars_of(step, mine), 3, c.rank() == 0 ? 4U : 0U);
+    const std::vector<double> own = scalars_of(step, mine);
+    const Scalars scalars = reducer->scalars({own, 3, {}, c.rank() == 0 ? 4U : 0U});
     require(scalars.values == scalars_of(step, all) && scalars.flags == 4U, "scalars differ");
-    formula.add(c, layout(), assignment);
+    formula.add(c, gradient_buckets(), assignment);
   }
   require(reducer->statistics().shared_memory_bytes == formula.shared_memory_bytes, "bytes in shared memory");
   require(reducer->statistics().network_bytes == formula.network_bytes, "bytes by messages");
@@ -93,7 +94,7 @@ void check_collectives(Communicator& c) {
 }
 
 void check_missing(Communicator& c) {
-  const auto reducer = make_reducer(c, layout(), {.timeout = 500ms});
+  const auto reducer = make_reducer(c, gradient_buckets(), {.timeout = 500ms});
   const ShardAssignment assignment = place_shards(equal_counts(kShards, c.size()));
   if (c.rank() == 1) {
     reducer->begin_step(17, assignment);

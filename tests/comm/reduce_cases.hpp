@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/shard_assignment.hpp"
-#include "comm/reduce/slices.hpp"
 #include "comm/reduce/tree.hpp"
 #include "core/philox.hpp"
 #include "lockstep/communicator.hpp"
@@ -58,21 +58,26 @@ inline std::vector<double> scalars_of(std::uint64_t step, const std::vector<int>
   return values;
 }
 
+/// Buckets of one tensor each.
+inline GradientBuckets buckets_of(const std::vector<std::int64_t>& elements, int shards) {
+  GradientBuckets all;
+  all.shards = shards;
+  for (const std::int64_t size : elements) all.buckets.push_back(bucket_of(std::vector{size}));
+  return all;
+}
+
 /// Buckets of several tensors, some empty or odd.
-inline BucketLayout random_layout(std::mt19937& random, int shards) {
-  BucketLayout layout;
-  layout.shards = shards;
+inline GradientBuckets random_buckets(std::mt19937& random, int shards) {
+  GradientBuckets all;
+  all.shards = shards;
   const unsigned buckets = random() % 5;
   for (unsigned b = 0; b < buckets; ++b) {
     std::vector<std::int64_t> tensors(random() % 4);
     for (auto& elements : tensors) elements = random() % 3 == 0 ? random() % 12'000 : random() % 50;
-    std::int64_t sum = 0;
-    for (const auto elements : tensors) sum += elements;
-    layout.bucket_elements.push_back(sum);
-    layout.cuts.push_back(chunk_cuts(tensors));
+    all.buckets.push_back(bucket_of(tensors));
   }
-  layout.spread_owners = random() % 2 == 0;
-  return layout;
+  all.spread_owners = random() % 2 == 0;
+  return all;
 }
 
 /// Buddy placement of random counts, by host or not, or any placement at all.
@@ -98,13 +103,13 @@ struct TrafficFormula {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 
   /// `more_partials`: a wrong formula, to show that a test sees it.
-  void add(const Communicator& communicator, const BucketLayout& layout, const ShardAssignment& assignment,
+  void add(const Communicator& communicator, const GradientBuckets& buckets, const ShardAssignment& assignment,
            int more_partials = 0) {
     const int rank = communicator.rank(), ranks = communicator.size();
     if (ranks == 1) return;
     const Topology& topology = communicator.topology();
     const auto subtrees = [&](const std::vector<int>& shards) {
-      return Tree(layout.shards).maximal_subtrees(shards).size() + static_cast<std::size_t>(more_partials);
+      return Tree(buckets.shards).maximal_subtrees(shards).size() + static_cast<std::size_t>(more_partials);
     };
     const std::size_t k = subtrees(assignment.shards_of_rank[static_cast<std::size_t>(rank)]);
     std::vector<int> of_host;
@@ -114,10 +119,10 @@ struct TrafficFormula {
     }
     const std::size_t host_k = subtrees(of_host);
     const int local_size = topology.local_size(rank);
-    for (std::size_t b = 0; b < layout.bucket_elements.size(); ++b) {
-      const auto bounds = slice_bounds(layout.bucket_elements[b], layout.cuts[b], ranks);
+    for (int b = 0; b < buckets.count(); ++b) {
+      const auto bounds = slice_bounds(buckets.at(b), ranks);
       const auto empty = std::adjacent_find(bounds.begin(), bounds.end());
-      const int turned = layout.spread_owners && empty != bounds.end() ? static_cast<int>(b) % ranks : 0;
+      const int turned = buckets.spread_owners && empty != bounds.end() ? b % ranks : 0;
       const auto bytes = [&](int r) {
         const auto i = static_cast<std::size_t>((r - turned + ranks) % ranks);
         return static_cast<std::uint64_t>(bounds[i + 1] - bounds[i]) * sizeof(float);

@@ -35,7 +35,7 @@ std::string sum_text(std::vector<std::string> texts, const std::vector<Addition>
 }
 
 struct PlannedWorld {
-  BucketLayout layout;
+  GradientBuckets buckets;
   Tree tree{1};
   Hosts hosts{Topology{}};
   std::vector<ReducePlan> plans;
@@ -50,11 +50,11 @@ PlannedWorld random_world(std::mt19937& random) {
     host_of.push_back(static_cast<int>(random() % static_cast<unsigned>(hosts + 1)));
     hosts = std::max(hosts, host_of.back() + 1);
   }
-  world.layout = random_layout(random, shards);
+  world.buckets = random_buckets(random, shards);
   world.tree = Tree(shards);
   world.hosts = Hosts({host_of, std::vector<std::string>(static_cast<std::size_t>(hosts))});
   const ShardAssignment assignment = random_assignment(random, shards, host_of);
-  for (int r = 0; r < ranks; ++r) world.plans.push_back(reduce_plan(assignment, world.hosts, world.layout, r));
+  for (int r = 0; r < ranks; ++r) world.plans.push_back(reduce_plan(assignment, world.hosts, world.buckets, r));
   return world;
 }
 
@@ -64,7 +64,7 @@ TEST(ReducePlan, EverySendHasItsReceiveInOneOrder) {
   for (const unsigned seed : seeds(300)) {
     std::mt19937 random(seed);
     const PlannedWorld world = random_world(random);
-    for (int b = 0; b < static_cast<int>(world.layout.bucket_elements.size()); ++b) {
+    for (int b = 0; b < world.buckets.count(); ++b) {
       using Wire = std::vector<std::tuple<int, int>>;  // (slice, number)
       std::map<std::tuple<int, int, What>, Wire> sent, received;
       for (const ReducePlan& plan : world.plans) {
@@ -110,7 +110,7 @@ TEST(ReducePlan, EveryElementHasOneOwnerAndOneLeaderAHost) {
   for (const unsigned seed : seeds(300)) {
     std::mt19937 random(seed);
     const PlannedWorld world = random_world(random);
-    for (std::size_t b = 0; b < world.layout.bucket_elements.size(); ++b) {
+    for (std::size_t b = 0; b < world.buckets.buckets.size(); ++b) {
       std::int64_t owned = 0;
       std::map<std::pair<int, std::int64_t>, int> leaders;  // by host and the slice's first element
       for (const ReducePlan& plan : world.plans) {
@@ -121,7 +121,7 @@ TEST(ReducePlan, EveryElementHasOneOwnerAndOneLeaderAHost) {
           ASSERT_NE(world.hosts.host_of(bucket.at(number).owner), world.hosts.host_of(plan.rank));
         }
       }
-      ASSERT_EQ(owned, world.layout.bucket_elements[b]) << rerun(seed, "comm_test");
+      ASSERT_EQ(owned, world.buckets.buckets[b].elements) << rerun(seed, "comm_test");
       const auto slices = static_cast<int>(world.plans[0].buckets[b].slices.size());
       ASSERT_EQ(static_cast<int>(leaders.size()), slices * (world.hosts.count() - 1)) << rerun(seed, "comm_test");
       for (const auto& [slice, count] : leaders) ASSERT_EQ(count, 1) << rerun(seed, "comm_test");
@@ -131,10 +131,10 @@ TEST(ReducePlan, EveryElementHasOneOwnerAndOneLeaderAHost) {
 
 TEST(ReducePlan, AHostSendsItsSumOnce) {
   const Hosts hosts({{0, 0, 1, 1}, {"a", "b"}});
-  const BucketLayout layout{{16'384}, {chunk_cuts(std::vector<std::int64_t>{16'384})}, 8};
+  const GradientBuckets buckets = buckets_of({16'384}, 8);
   const auto assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
   for (const int rank : {0, 1, 2, 3}) {
-    const ReducePlan plan = reduce_plan(assignment, hosts, layout, rank);
+    const ReducePlan plan = reduce_plan(assignment, hosts, buckets, rank);
     int host_sums = 0;
     for (const auto& message : planned_sends(plan, hosts, 0)) host_sums += message.what == What::host_sum ? 1 : 0;
     EXPECT_EQ(host_sums, 1);

@@ -16,12 +16,12 @@ constexpr ReducerOptions kOptions{.timeout = 60s};
 
 // What the result depends on.
 struct Problem {
-  BucketLayout layout;
+  GradientBuckets buckets;
   int steps = 1;
 };
 
 Problem random_problem(std::mt19937& random) {
-  return {random_layout(random, between(random, 1, 40)), between(random, 1, 4)};
+  return {random_buckets(random, between(random, 1, 40)), between(random, 1, 4)};
 }
 
 // Shares stay, move a little, or are dealt anew, to aligned subtrees or to anybody.
@@ -41,7 +41,7 @@ ShardAssignment next_assignment(std::mt19937& random, const ShardAssignment& bef
 // A way to compute it.
 Case random_way(std::mt19937& random, const Problem& problem) {
   Case c;
-  c.layout = problem.layout;
+  c.buckets = problem.buckets;
   c.ranks = between(random, 1, 8);
   c.workers = between(random, 1, 3);
   c.hosts = random_hosts(random, c.ranks, 4);
@@ -49,7 +49,7 @@ Case random_way(std::mt19937& random, const Problem& problem) {
   c.sleeps = random() % 8 == 0;
   for (int s = 0; s < problem.steps; ++s) {
     const ShardAssignment before = c.assignments.empty() ? ShardAssignment{} : c.assignments.back();
-    c.assignments.push_back(next_assignment(random, before, problem.layout.shards, c.hosts));
+    c.assignments.push_back(next_assignment(random, before, problem.buckets.shards, c.hosts));
   }
   return c;
 }
@@ -74,7 +74,7 @@ TEST(ReduceProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
 
 Case three_ranks() {
   Case c;
-  c.layout = {{5000}, {chunk_cuts(std::vector<std::int64_t>{5000})}, 8};
+  c.buckets = buckets_of({5000}, 8);
   c.ranks = 3;
   c.assignments = {place_shards(equal_counts(8, 3))};
   c.hosts = {0, 0, 1};
@@ -111,7 +111,7 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
     const int ranks = between(random, 1, 8), shards = 1 << between(random, 0, 6);
-    const BucketLayout layout{{3 * kParts}, {cuts}, shards};
+    const GradientBuckets buckets{.buckets = {{3 * kParts, cuts}}, .shards = shards};
     const auto counts = random_counts(random, shards, ranks);
     const ShardAssignment assignment = place_shards(counts);
     const Topology topology{std::vector<int>(static_cast<std::size_t>(ranks), 0), {"a"}};
@@ -120,7 +120,7 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
       const auto k = std::popcount(static_cast<unsigned>(counts[r]));
       const std::int64_t elements = (k + 1) * (ranks - 1) * 3 * kParts / ranks;
       const Hosts hosts(topology);
-      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, layout, rank), hosts);
+      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, buckets, rank), hosts);
       ASSERT_EQ(bytes.inside_host, static_cast<std::uint64_t>(elements) * sizeof(float))
           << fmt::format("seed {}: rank {} of counts {}\n  {}", seed, rank, counts, rerun(seed, "comm_test"));
     }
@@ -136,7 +136,7 @@ TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
     const int hosts = between(random, 1, 4), each = between(random, 1, 2), shards = 1 << between(random, 0, 6);
-    const BucketLayout layout{{kParts}, {cuts}, shards};
+    const GradientBuckets buckets{.buckets = {{kParts, cuts}}, .shards = shards};
     const auto counts = random_counts(random, shards, hosts * each);
     std::vector<int> host_of, of_hosts(static_cast<std::size_t>(hosts), 0);
     std::vector<std::string> names(static_cast<std::size_t>(hosts));
@@ -149,7 +149,7 @@ TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
       std::uint64_t sent = 0;
       const Hosts all({host_of, names});
       for (int i = 0; i < each; ++i) {
-        sent += bytes_of(reduce_plan(assignment, all, layout, host * each + i), all).between_hosts;
+        sent += bytes_of(reduce_plan(assignment, all, buckets, host * each + i), all).between_hosts;
       }
       const auto k = std::popcount(static_cast<unsigned>(of_hosts[static_cast<std::size_t>(host)]));
       ASSERT_EQ(sent, static_cast<std::uint64_t>((k + 1) * (hosts - 1) * kParts / hosts) * sizeof(float))

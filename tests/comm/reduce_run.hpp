@@ -25,7 +25,7 @@
 namespace lockstep::comm {
 
 struct Case {
-  BucketLayout layout;
+  GradientBuckets buckets;
   int ranks = 1, workers = 1;
   std::vector<ShardAssignment> assignments;  ///< by step
   std::vector<int> hosts;
@@ -35,10 +35,12 @@ struct Case {
   [[nodiscard]] std::uint64_t step(std::size_t index) const { return index + 5; }
   [[nodiscard]] std::string text() const {
     std::vector<std::string> shares;
+    std::vector<std::int64_t> elements;
+    for (const auto& bucket : buckets.buckets) elements.push_back(bucket.elements);
     for (const auto& assignment : assignments) shares.push_back(fmt::format("{}", assignment.shards_of_rank));
     return fmt::format(
         "{} shards, buckets of {} elements, {} ranks on hosts {}, {} workers, shards by step and rank {}",
-        layout.shards, layout.bucket_elements, ranks, hosts, workers, fmt::join(shares, " "));
+        buckets.shards, elements, ranks, hosts, workers, fmt::join(shares, " "));
   }
 };
 
@@ -46,14 +48,14 @@ struct Case {
 inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
   std::mt19937 random(seed);
   Case c;
-  c.layout = random_layout(random, between(random, 1, 24));
-  c.layout.spread_owners = false;
+  c.buckets = random_buckets(random, between(random, 1, 24));
+  c.buckets.spread_owners = false;
   c.ranks = between(random, least_ranks, most_ranks);
   c.workers = between(random, 1, 3);
   c.hosts = random_hosts(random, c.ranks, 3);
   c.order = static_cast<unsigned>(random());
   const int steps = between(random, 1, 3);
-  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.layout.shards, c.hosts));
+  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.buckets.shards, c.hosts));
   return c;
 }
 
@@ -62,7 +64,7 @@ class HostSide {
  public:
   explicit HostSide(GradientReducer& reducer) : reducer_(&reducer) {}
   HostSide(Communicator& communicator, const Case& c, ReducerOptions options)
-      : made_(make_reducer(communicator, c.layout, options)), reducer_(made_.get()) {}
+      : made_(make_reducer(communicator, c.buckets, options)), reducer_(made_.get()) {}
   [[nodiscard]] GradientReducer& reducer() { return *reducer_; }
   void write(unsigned /*worker*/, GradientBuffer buffer, const std::vector<float>& values) { fill(buffer, values); }
   [[nodiscard]] std::span<const float> read(int bucket) { return reducer_->reduced(bucket); }
@@ -87,11 +89,11 @@ void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<in
         if (next == shards.size()) return;
         shard = shards[next++];
       }
-      std::vector<int> order(c.layout.bucket_elements.size());
+      std::vector<int> order(c.buckets.buckets.size());
       std::iota(order.begin(), order.end(), 0);
       std::shuffle(order.begin(), order.end(), random);
       for (const int bucket : order) {
-        const auto values = gradient(step, shard, bucket, c.layout.bucket_elements[static_cast<std::size_t>(bucket)]);
+        const auto values = gradient(step, shard, bucket, c.buckets.at(bucket).elements);
         const GradientBuffer buffer = side.reducer().buffer(shard, bucket);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.memory) % 64, 0U);
         side.write(worker, buffer, values);
@@ -120,28 +122,37 @@ struct Expected {
 inline Expected expected_of(const Case& c) {
   Sha256 hash;
   for (std::size_t s = 0; s < c.assignments.size(); ++s) {
-    for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
-      const auto sum = tree_sum(c.step(s), c.layout.shards, static_cast<int>(b), c.layout.bucket_elements[b]);
+    for (int b = 0; b < c.buckets.count(); ++b) {
+      const auto sum = tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements);
       hash.add(std::as_bytes(std::span(sum)));
     }
   }
   return {hash.hex(), 0};
 }
 
-/// What is wrong with the scalars of a step; empty: nothing.
-inline std::string wrong_scalars(GradientReducer& reducer, const Case& c, std::uint64_t step, int rank) {
+/// What the ranks give beside their shards' scalars.
+inline std::vector<double> scalars_of_ranks(int ranks, std::uint64_t step) {
+  std::vector<double> values;
+  for (int rank = 0; rank < ranks; ++rank) values.insert(values.end(), {rank + 0.5, static_cast<double>(step)});
+  return values;
+}
+
+/// finish(), with the scalars of this rank.
+inline Scalars finish(GradientReducer& reducer, const Case& c, std::uint64_t step, int rank) {
   const auto r = static_cast<std::size_t>(rank);
-  const auto& mine = c.assignments[step - c.step(0)].shards_of_rank[r];
-  std::vector<int> all(static_cast<std::size_t>(c.layout.shards));
+  const std::vector<double> of_shards = scalars_of(step, c.assignments[step - c.step(0)].shards_of_rank[r]);
+  const std::vector<double> of_ranks = scalars_of_ranks(c.ranks, step);
+  return reducer.finish([&] {
+    return OwnScalars{of_shards, 3, std::span<const double>(of_ranks).subspan(2 * r, 2), 1U << r};
+  });
+}
+
+/// What is wrong with what came of them; empty: nothing.
+inline std::string wrong_scalars(const Scalars& found, const Case& c, std::uint64_t step) {
+  std::vector<int> all(static_cast<std::size_t>(c.buckets.shards));
   std::iota(all.begin(), all.end(), 0);
-  std::vector<double> of_ranks;
-  for (int other = 0; other < c.ranks; ++other) {
-    of_ranks.insert(of_ranks.end(), {other + 0.5, static_cast<double>(step)});
-  }
-  const Scalars found =
-      reducer.scalars(scalars_of(step, mine), 3, 1U << r, std::span<const double>(of_ranks).subspan(2 * r, 2));
   if (found.values != scalars_of(step, all)) return "other scalars of the shards";
-  if (found.rank_values != of_ranks) return "other scalars of the ranks";
+  if (found.rank_values != scalars_of_ranks(c.ranks, step)) return "other scalars of the ranks";
   return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
 }
 
@@ -169,15 +180,13 @@ std::string wrong(const Case& c, const Expected& expected, ReducerOptions option
       reducer->begin_step(c.step(s), assignment);
       compute(side, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
               c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
-      reducer->finish();
-      for (std::size_t b = 0; b < c.layout.bucket_elements.size(); ++b) {
-        hash.add(std::as_bytes(side.read(static_cast<int>(b))));
-      }
+      const Scalars scalars = finish(*reducer, c, c.step(s), rank);
+      for (int b = 0; b < c.buckets.count(); ++b) hash.add(std::as_bytes(side.read(b)));
       side.have_read();
-      complain(rank, wrong_scalars(*reducer, c, c.step(s), rank));
-      formula.add(communicator, c.layout, assignment, expected.more_partials);
+      complain(rank, wrong_scalars(scalars, c, c.step(s)));
+      formula.add(communicator, c.buckets, assignment, expected.more_partials);
       const Hosts hosts(communicator.topology());
-      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, c.layout, rank), hosts);
+      const PlannedBytes bytes = bytes_of(reduce_plan(assignment, hosts, c.buckets, rank), hosts);
       planned.inside_host += bytes.inside_host;
       planned.between_hosts += bytes.between_hosts;
     }

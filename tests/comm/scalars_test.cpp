@@ -25,13 +25,13 @@ std::vector<int> unequal_hosts(int hosts) {
 std::map<int, std::uint64_t> messages_by_rank(int hosts) {
   const std::vector<int> host_of = unequal_hosts(hosts);
   const int ranks = static_cast<int>(host_of.size()), shards = 2 * ranks + 1;
-  const BucketLayout layout{{64}, {{}}, shards};
+  const GradientBuckets buckets{.buckets = {{64}}, .shards = shards};
   std::map<int, std::uint64_t> messages;
   std::mutex mutex;
   run_in_threads(
       ranks,
       [&](Communicator& c) {
-        const auto reducer = make_reducer(c, layout, {});
+        const auto reducer = make_reducer(c, buckets);
         const ShardAssignment assignment = place_shards(equal_counts(shards, ranks), {}, host_of);
         reducer->begin_step(0, assignment);
         for (std::uint64_t round = 1; round <= 3; ++round) {
@@ -42,7 +42,7 @@ std::map<int, std::uint64_t> messages_by_rank(int hosts) {
           }
           const std::vector<double> own = {static_cast<double>(c.rank())};
           const std::uint64_t before = c.traffic().messages;
-          const Scalars all = reducer->scalars(values, 2, 1U << (c.rank() % 20), own);
+          const Scalars all = reducer->scalars({values, 2, own, 1U << (c.rank() % 20)});
           const std::lock_guard lock(mutex);
           messages[c.rank()] = c.traffic().messages - before;
           ASSERT_EQ(all.values.size(), static_cast<std::size_t>(2 * shards));

@@ -73,13 +73,8 @@ struct Bench {
     ops::add_built_in(registry);
     graph = make(registry);
     executor = std::make_unique<Executor>(graph, Mode::training, device, pool, 1);
-    layout = make_gradient_layout(executor->program(), 4096);
-    comm::BucketLayout bucket_layout{.shards = kShards};
-    for (const auto& bucket : layout.buckets) {
-      bucket_layout.bucket_elements.push_back(bucket.elements);
-      bucket_layout.cuts.push_back(bucket.cuts);
-    }
-    reducer = comm::make_reducer(*communicator, bucket_layout, {});
+    buckets = gradient_buckets(executor->program(), 4096, kShards);
+    reducer = comm::make_reducer(*communicator, buckets);
     parameters = TensorBlock(graph, graph.parameters);
     states = TensorBlock(graph, graph.states);
     executor->use({parameters, states});
@@ -89,7 +84,7 @@ struct Bench {
   Allocations step(std::uint64_t number) {
     reducer->begin_step(number, assignment);
     const Allocations before = allocations();
-    (void)executor->train({number, assignment.shards_of_rank[0]}, source, layout, *reducer);
+    (void)executor->train({number, assignment.shards_of_rank[0]}, source, buckets, *reducer);
     reducer->finish();
     const Allocations after = allocations();
     return {.all = after.all - before.all, .large = after.large - before.large};
@@ -100,7 +95,7 @@ struct Bench {
   Graph graph;
   std::unique_ptr<Communicator> communicator = make_single_communicator();
   std::unique_ptr<Executor> executor;
-  GradientLayout layout;
+  comm::GradientBuckets buckets;
   std::unique_ptr<comm::GradientReducer> reducer;
   TensorBlock parameters, states;
   comm::ShardAssignment assignment;
@@ -128,7 +123,7 @@ TEST(Executor, ScalarsAreSumsOverTheShard) {
   Bench bench(2);
   bench.reducer->begin_step(0, bench.assignment);
   const auto& results =
-      bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.layout, *bench.reducer);
+      bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.buckets, *bench.reducer);
   bench.reducer->finish();
   ASSERT_EQ(results.size(), 8u);
   for (const auto& shard : results) {
@@ -149,10 +144,10 @@ TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
   const auto reduced = [&](float scale) {
     bench.reducer->begin_step(0, bench.assignment);
     const auto& results = bench.executor->train({0, bench.assignment.shards_of_rank[0], scale}, bench.source,
-                                                bench.layout, *bench.reducer);
+                                                bench.buckets, *bench.reducer);
     bench.reducer->finish();
     std::vector<std::vector<float>> slots;
-    for (const SlotPlace& place : bench.layout.slots) {
+    for (const comm::GradientBuckets::Slot& place : bench.buckets.slots) {
       const float* first = bench.reducer->reduced(place.bucket).data() + place.offset;
       const auto& slot = bench.executor->program().slots[slots.size()];
       slots.emplace_back(first, first + slot.elements);
@@ -178,7 +173,7 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   bench.source.fail_at = 5;
   bench.reducer->begin_step(0, bench.assignment);
   EXPECT_THROW(
-      (void)bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.layout, *bench.reducer),
+      (void)bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.buckets, *bench.reducer),
       std::runtime_error);
 }
 
@@ -203,19 +198,6 @@ TEST(WorkerPool, EveryTaskRunsOnce) {
     }
     for (const auto& count : counts) EXPECT_EQ(count, 20);
   }
-}
-
-TEST(GradientLayout, BucketsAreContiguousAndCutAtChunks) {
-  Program program;
-  for (const std::int64_t elements : {10, 5000, 3, 9000}) program.slots.push_back({Slot::Kind::gradient, 0, elements});
-  const GradientLayout layout = make_gradient_layout(program, 16000);
-  ASSERT_EQ(layout.buckets.size(), 2u);
-  EXPECT_EQ(layout.buckets[0].first_slot, 0);
-  EXPECT_EQ(layout.buckets[0].last_slot, 2);
-  EXPECT_EQ(layout.buckets[0].elements, 16 + 5008);
-  EXPECT_EQ(layout.buckets[0].cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096}));
-  EXPECT_EQ(layout.buckets[1].cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096, 16 + 8192}));
-  EXPECT_EQ(layout.slots[1].offset, 16);
 }
 
 }  // namespace lockstep::exec

@@ -153,24 +153,24 @@ struct GpuBench {
       const auto filler = std::make_shared<const CopyFiller>(graph, *fake);
       for (Executor* executor : {&training, &evaluation, &prediction}) executor->fill_inputs(filler);
     }
-    const GradientLayout layout = make_gradient_layout(training.program(), bucket_bytes);
+    const comm::GradientBuckets buckets = gradient_buckets(training.program(), bucket_bytes, kGpuShards);
     const auto communicator = make_single_communicator();
-    const auto reducer = device.make_reducer(*communicator, bucket_layout(layout, kGpuShards), {});
+    const auto reducer = device.make_reducer(*communicator, buckets, {});
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
     training.use({parameters, states});
-    EXPECT_EQ(training.try_shards(3, layout).size(), 3U);
+    EXPECT_EQ(training.try_shards(3, buckets).size(), 3U);
     const auto assignment = comm::place_shards(comm::equal_counts(kGpuShards, 1));
     RandomSource source;
     Results results;
     for (std::uint64_t step = 0; step < 3; ++step) {
       reducer->begin_step(step, assignment);
-      for (const auto& shard : training.train({step, assignment.shards_of_rank[0]}, source, layout, *reducer)) {
+      for (const auto& shard : training.train({step, assignment.shards_of_rank[0]}, source, buckets, *reducer)) {
         results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
       }
       reducer->finish();
-      for (std::size_t s = 0; s < layout.slots.size(); ++s) {
-        const auto reduced = reducer->fetch(layout.slots[s].bucket);
-        const auto sum = std::span(reduced).subspan(static_cast<std::size_t>(layout.slots[s].offset),
+      for (std::size_t s = 0; s < buckets.slots.size(); ++s) {
+        const auto reduced = reducer->fetch(buckets.slots[s].bucket);
+        const auto sum = std::span(reduced).subspan(static_cast<std::size_t>(buckets.slots[s].offset),
                                                     static_cast<std::size_t>(training.program().slots[s].elements));
         const FilterSizes order = order_of(training, training.program().slots[s]);
         for (Int i = 0; i < std::ssize(sum); ++i) {

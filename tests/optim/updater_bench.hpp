@@ -79,7 +79,7 @@ class UpdaterBench {
     set_precision(graph_, precision);
     graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, pool_, 1);
-    layout_ = exec::make_gradient_layout(executor_->program(), 8192);
+    buckets_ = exec::gradient_buckets(executor_->program(), 8192, kUpdaterShards);
   }
 
   struct Result {
@@ -92,7 +92,7 @@ class UpdaterBench {
   };
 
   Result on_host(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
-    const auto reducer = comm::make_reducer(*communicator_, exec::bucket_layout(layout_, kUpdaterShards));
+    const auto reducer = comm::make_reducer(*communicator_, buckets_);
     CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *reducer, pool_);
     return run(updater, *reducer, scaling,
                [](int /*bucket*/, const comm::GradientBuffer& buffer, const std::vector<float>& values) {
@@ -106,7 +106,7 @@ class UpdaterBench {
   Result on_gpu(device::Gpu& gpu, std::unique_ptr<const UpdateKernels> kernels, const OptimizerOptions& options,
                 double clip_norm, const SumsScaling& scaling, const After& after) {
     const auto worker = gpu.make_stream();
-    comm::GpuAllReduce reducer(*communicator_, exec::bucket_layout(layout_, kUpdaterShards), {}, gpu, nullptr);
+    comm::GpuAllReduce reducer(*communicator_, buckets_, {}, gpu, nullptr);
     GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, reducer, std::move(kernels));
     std::vector<device::PinnedBlock> sums;  // read until the last update has been fetched
     auto result =
@@ -144,7 +144,7 @@ class UpdaterBench {
  private:
   [[nodiscard]] UpdaterSetup setup(const Graph& graph, const OptimizerOptions& options, double clip_norm,
                                    const SumsScaling& scaling) const {
-    return {graph, executor_->program(), layout_, optimizers, options, clip_norm, kUpdaterShards, scaling.on};
+    return {graph, executor_->program(), buckets_, optimizers, options, clip_norm, kUpdaterShards, scaling.on};
   }
 
   [[nodiscard]] std::vector<float> in_gpus_order(std::size_t parameter, std::span<const float> values) const {
@@ -158,10 +158,10 @@ class UpdaterBench {
   }
 
   void to_gpus_order(int bucket, std::vector<float>& values) const {
-    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+    for (std::size_t s = 0; s < buckets_.slots.size(); ++s) {
       const Slot& slot = executor_->program().slots[s];
-      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
-      const auto elements = std::span(values).subspan(static_cast<std::size_t>(layout_.slots[s].offset),
+      if (buckets_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      const auto elements = std::span(values).subspan(static_cast<std::size_t>(buckets_.slots[s].offset),
                                                       static_cast<std::size_t>(slot.elements));
       std::ranges::copy(in_gpus_order(static_cast<std::size_t>(slot.target), elements), elements.begin());
     }
@@ -178,7 +178,7 @@ class UpdaterBench {
       const bool spoiled = step == scaling.spoiled;
       reducer.begin_step(static_cast<std::uint64_t>(step), assignment);
       for (int shard = 0; shard < kUpdaterShards; ++shard) {
-        for (int b = 0; b < static_cast<int>(layout_.buckets.size()); ++b) {
+        for (int b = 0; b < buckets_.count(); ++b) {
           write(b, reducer.buffer(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
           reducer.ready(shard, b);
         }
@@ -207,12 +207,12 @@ class UpdaterBench {
                                             bool spoiled) const {
     RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
                         static_cast<std::uint64_t>(bucket));
-    std::vector<float> values(static_cast<std::size_t>(layout_.buckets[static_cast<std::size_t>(bucket)].elements));
+    std::vector<float> values(static_cast<std::size_t>(buckets_.at(bucket).elements));
     for (float& value : values) value = random.between(-1, 1);
-    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+    for (std::size_t s = 0; s < buckets_.slots.size(); ++s) {
       const Slot& slot = executor_->program().slots[s];
-      if (layout_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
-      float* const first = values.data() + layout_.slots[s].offset;
+      if (buckets_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
+      float* const first = values.data() + buckets_.slots[s].offset;
       for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
       if (spoiled && shard == 1 && bucket == 1) first[slot.elements / 2] = scaling.what;
     }
@@ -225,7 +225,7 @@ class UpdaterBench {
   exec::CpuDevice device_;
   exec::WorkerPool pool_{1};
   std::unique_ptr<exec::Executor> executor_;
-  exec::GradientLayout layout_;
+  comm::GradientBuckets buckets_;
   std::unique_ptr<Communicator> communicator_ = make_single_communicator();
 };
 

@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "comm/reduce/message_tags.hpp"
+#include "comm/reduce/rank_reducer.hpp"
 #include "config/config.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/catalogue.hpp"

@@ -56,11 +56,10 @@ MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
   return std::move(builder.plan);
 }
 
-AccumulationBuffers::AccumulationBuffers(const std::vector<std::int64_t>& bucket_elements, BufferMemory& memory)
-    : memory_(memory) {
-  for (const std::int64_t elements : bucket_elements) {
+AccumulationBuffers::AccumulationBuffers(const GradientBuckets& buckets, BufferMemory& memory) : memory_(memory) {
+  for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
     buckets_.push_back(std::make_unique<Bucket>());
-    buckets_.back()->elements = elements;
+    buckets_.back()->elements = bucket.elements;
   }
 }
 

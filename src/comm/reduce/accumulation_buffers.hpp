@@ -57,7 +57,7 @@ class BufferMemory {
 class AccumulationBuffers {
  public:
   /// `memory` outlives it.
-  AccumulationBuffers(const std::vector<std::int64_t>& bucket_elements, BufferMemory& memory);
+  AccumulationBuffers(const GradientBuckets& buckets, BufferMemory& memory);
   /// What is added from the next step on.
   void use(MergePlan plan) { plan_ = std::move(plan); }
   /// Starts a step. `root_memory(root, bucket)` is called from buffer().
@@ -67,7 +67,7 @@ class AccumulationBuffers {
   [[nodiscard]] float* memory_of(int shard, int bucket);
   /// The root that this gradient finished, if any: all its shards are in.
   [[nodiscard]] std::optional<int> ready(int shard, int bucket);
-  /// Most elements that pool buffers held at once.
+  /// The largest number of elements that pool buffers held at once.
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
 
  private:

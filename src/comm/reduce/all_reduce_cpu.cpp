@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/reduce/message_tags.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
@@ -24,16 +23,16 @@ constexpr milliseconds kCheckPeers{100};
 
 }  // namespace
 
-CpuAllReduce::CpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options)
-    : RankReducer(communicator, std::move(layout), options) {
-  LOCKSTEP_CHECK(buckets() < kMaxBuckets, "too many buckets; make them larger");
+CpuAllReduce::CpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options)
+    : RankReducer(communicator, std::move(buckets), options) {
+  LOCKSTEP_CHECK(bucket_count() < kMaxBuckets, "too many buckets; make them larger");
   lay_out_slices();
   progress_thread_ = std::thread([this] { run_progress_thread(); });
 }
 
 void CpuAllReduce::lay_out_slices() {
-  plan_ = {rank(), {}, plan_buckets(layout_, hosts_, rank())};
-  for (int b = 0; b < buckets(); ++b) {
+  plan_ = {rank(), {}, plan_buckets(buckets_, hosts_, rank())};
+  for (int b = 0; b < bucket_count(); ++b) {
     const BucketPlan& of = plan(b);
     slice_counts_.push_back(static_cast<int>(of.slices.size()));
     own_slice_at_.push_back(own_slices_);
@@ -76,13 +75,13 @@ void CpuAllReduce::make_operands() {
 
 void CpuAllReduce::make_gathered() {
   gathered_.clear();
-  duties_.clear();
+  gather_tasks_.clear();
   for (const HostSum& sum : plan_.sums.host_sums) {
     const int number = static_cast<int>(gathered_.size());
     std::int64_t elements = 0;
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       if (plan(b).led.empty()) continue;
-      duties_.push_back({number, b, elements});
+      gather_tasks_.push_back({number, b, elements});
       for (const int slice : plan(b).led) elements += whole_lines(plan(b).at(slice).size);
     }
     gathered_.push_back(
@@ -105,19 +104,19 @@ void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
   {
     const std::lock_guard lock(progress_mutex_);
     sums_open_ = false;
-    to_gather_.resize(duties_.size());
+    to_gather_.resize(gather_tasks_.size());
     std::iota(to_gather_.begin(), to_gather_.end(), 0);
     to_reduce_.clear();
-    seen_.assign(layout_.bucket_elements.size(), 0);
+    seen_.assign(buckets_.buckets.size(), 0);
     receives_.clear();
     to_receive_ = led_.size();
     to_see_.clear();
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       if (plan(b).own >= 0) to_reduce_.push_back(b);
       if (!plan(b).slices.empty()) to_see_.push_back(b);
     }
     post_operands();
-    if (trace_ != nullptr) published_at_.assign(layout_.bucket_elements.size(), steady_seconds());
+    if (trace_ != nullptr) published_at_.assign(buckets_.buckets.size(), steady_seconds());
     running_ = true;
   }
   own_region().begun().store(epoch_, std::memory_order_release);
@@ -193,7 +192,7 @@ void CpuAllReduce::park_progress_thread() {
 }
 
 void CpuAllReduce::finish() {
-  LOCKSTEP_CHECK(published_ == static_cast<int>(plan_.sums.roots.size()) * buckets(),
+  LOCKSTEP_CHECK(published_ == static_cast<int>(plan_.sums.roots.size()) * bucket_count(),
                  "finish() comes after ready() of every shard and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
@@ -242,10 +241,10 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
     if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
   }
   for (const int number : to_gather_) {
-    const Duty& duty = duties_[static_cast<std::size_t>(number)];
-    for (const Partial& part : plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts) {
-      if (published(part.rank, part.root, duty.bucket)) continue;
-      return {part.rank, fmt::format("its partial sum of bucket {} has not come", duty.bucket)};
+    const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
+    for (const Partial& part : plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts) {
+      if (published(part.rank, part.root, task.bucket)) continue;
+      return {part.rank, fmt::format("its partial sum of bucket {} has not come", task.bucket)};
     }
   }
   if (!to_reduce_.empty()) {
@@ -276,13 +275,13 @@ ReducerStatistics CpuAllReduce::statistics() const {
   result.partials_sent = partials_sent_;
   result.seconds_waited = seconds_waited_ + scalar_seconds_;
   result.seconds_reducing = seconds_reducing_;
-  result.peak_elements = sums_.peak_pool_elements() + plan_.sums.max_roots * all_elements();
+  result.peak_elements = sums_.peak_pool_elements() + plan_.sums.max_roots * buckets_.elements();
   return result;
 }
 
-std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, BucketLayout layout,
+std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                      ReducerOptions options) {
-  return std::make_unique<CpuAllReduce>(communicator, std::move(layout), options);
+  return std::make_unique<CpuAllReduce>(communicator, std::move(buckets), options);
 }
 
 }  // namespace lockstep::comm

@@ -34,9 +34,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/combiner.hpp"
 #include "comm/reduce/rank_reducer.hpp"
 #include "comm/reduce/reduce_plan.hpp"
+#include "comm/reduce/tree.hpp"
 
 namespace lockstep::comm {
 
@@ -47,7 +47,7 @@ namespace lockstep::comm {
 
 class CpuAllReduce final : public RankReducer {
  public:
-  CpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options);
+  CpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options);
   ~CpuAllReduce() override;
   CpuAllReduce(const CpuAllReduce&) = delete;
   CpuAllReduce& operator=(const CpuAllReduce&) = delete;
@@ -74,7 +74,7 @@ class CpuAllReduce final : public RankReducer {
     AlignedBytes memory;  ///< slices, bucket by bucket
   };
   /// The slices of a Gathered of one bucket: they can be added and sent at the same time.
-  struct Duty {
+  struct GatherTask {
     int sum = 0;
     int bucket = 0;
     std::int64_t at = 0;  ///< of the first one in Gathered::memory, in elements; the others follow
@@ -121,8 +121,8 @@ class CpuAllReduce final : public RankReducer {
   // Progress; progress_mutex_ is held
   bool advance();
   bool open_sums();
-  bool do_duties();
-  void gather(const Duty& duty);
+  bool gather_host_sums();
+  void gather(const GatherTask& task);
   void send(std::span<const std::byte> slice, int to, int tag);
   bool reduce_buckets();
   [[nodiscard]] bool published(int of, int root, int bucket) const {
@@ -149,7 +149,7 @@ class CpuAllReduce final : public RankReducer {
   Combiner combiner_;
   std::vector<Operand> operands_;
   std::vector<Gathered> gathered_;
-  std::vector<Duty> duties_;
+  std::vector<GatherTask> gather_tasks_;
 
   std::uint64_t epoch_ = 0;         ///< steps begun; what flags are set to
   std::uint64_t mapped_steps_ = 0;  ///< of these, since the regions were mapped: how far slices are counted
@@ -163,7 +163,7 @@ class CpuAllReduce final : public RankReducer {
   bool parked_ = false;                  ///< it does not touch the regions
   std::exception_ptr error_;             ///< of the progress thread
   bool sums_open_ = false;
-  std::vector<int> to_gather_;  ///< of duties_
+  std::vector<int> to_gather_;  ///< of gather_tasks_
   std::vector<std::unique_ptr<Transfer>> sends_;
   std::vector<int> to_reduce_;                       ///< buckets
   std::vector<std::size_t> seen_;                    ///< by bucket: how many of operands_ are known to be here

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "comm/reduce/all_reduce_cpu.hpp"
-#include "comm/reduce/message_tags.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::comm {
 
 bool CpuAllReduce::advance() {
-  bool moved = do_duties();
+  bool moved = gather_host_sums();
   moved = open_sums() || moved;
   moved = reduce_buckets() || moved;
   moved = take_received_slices() || moved;
@@ -39,28 +38,28 @@ bool CpuAllReduce::open_sums() {
 }
 
 // As soon as all parts of a host's sum are here, while other shards and buckets are still computed.
-bool CpuAllReduce::do_duties() {
+bool CpuAllReduce::gather_host_sums() {
   return std::erase_if(to_gather_, [&](int number) {
-           const Duty& duty = duties_[static_cast<std::size_t>(number)];
-           const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts;
+           const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
+           const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts;
            const bool all = std::all_of(parts.begin(), parts.end(), [&](const Partial& part) {
-             return published(part.rank, part.root, duty.bucket);
+             return published(part.rank, part.root, task.bucket);
            });
-           if (all) gather(duty);
+           if (all) gather(task);
            return all;
          }) > 0;
 }
 
-void CpuAllReduce::gather(const Duty& duty) {
-  Gathered& sum = gathered_[static_cast<std::size_t>(duty.sum)];
-  const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(duty.sum)].parts;
-  float* memory = reinterpret_cast<float*>(sum.memory.data()) + duty.at;
-  for (const int number : plan(duty.bucket).led) {
-    const PlannedSlice& led = plan(duty.bucket).at(number);
+void CpuAllReduce::gather(const GatherTask& task) {
+  Gathered& sum = gathered_[static_cast<std::size_t>(task.sum)];
+  const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts;
+  float* memory = reinterpret_cast<float*>(sum.memory.data()) + task.at;
+  for (const int number : plan(task.bucket).led) {
+    const PlannedSlice& led = plan(task.bucket).at(number);
     const auto start = Clock::now();
     sources_.clear();
     for (const Partial& part : parts) {
-      sources_.push_back(region_of(part.rank).partial(part.root, duty.bucket) + led.first);
+      sources_.push_back(region_of(part.rank).partial(part.root, task.bucket) + led.first);
     }
     const float* source = sources_[0];
     if (parts.size() > 1 || parts[0].rank != rank()) {
@@ -70,7 +69,7 @@ void CpuAllReduce::gather(const Duty& duty) {
     memory += whole_lines(led.size);
     seconds_reducing_ += seconds_since(start);
     send(std::as_bytes(std::span(source, static_cast<std::size_t>(led.size))), led.owner,
-         partial_tag(duty.bucket, duty.sum));
+         partial_tag(task.bucket, task.sum));
   }
 }
 

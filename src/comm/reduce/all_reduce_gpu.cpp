@@ -29,39 +29,46 @@ GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
 
 }  // namespace
 
-void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
-                float* out) {
-  if (sum.count == 0) return;
-  std::vector<float*> operands;
-  for (const auto& part : sum.parts) operands.push_back(memory.at(part));
-  for (const Addition& addition : sum.additions) {
-    float* left = operands[static_cast<std::size_t>(addition.left)];
-    const bool last = &addition == &sum.additions.back();
-    float* to = last && out != nullptr ? out : left;  // left is not needed again: each part is added once
-    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, sum.count);
-    operands.push_back(to);
-  }
-  if (!sum.additions.empty() || out == nullptr) return;
-  gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
-           static_cast<std::size_t>(sum.count) * sizeof(float));
+float* GpuBufferMemory::allocate(std::int64_t elements) {
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
+  Block block{device::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
+  auto* const memory = block.memory.as<float>();
+  // Buckets are added whole, with the gaps between their tensors, which nobody else writes.
+  gpu_.clear(stream_, block.memory.get(), bytes);
+  gpu_.record(block.free, stream_);
+  gpu_.wait(block.free);
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(memory, std::move(block));
+  return memory;
 }
 
-GpuAllReduce::GpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options, device::Gpu& gpu,
-                           std::unique_ptr<GpuTransport> transport)
-    : RankReducer(communicator, std::move(layout), options, gpu_buffer_memory(gpu)),
+void GpuBufferMemory::add(float* left, float* right, std::int64_t elements) {
+  gpu_.add(stream_, left, right, left, elements);
+  gpu_.record(buffer(right).free, stream_);
+}
+
+GradientBuffer GpuBufferMemory::buffer(float* memory) const {
+  const std::lock_guard lock(mutex_);
+  const Block& block = blocks_.at(memory);
+  return {memory, false, block.free, block.written};
+}
+
+GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options,
+                           device::Gpu& gpu, std::unique_ptr<GpuTransport> transport)
+    : RankReducer(communicator, std::move(buckets), options, gpu_buffer_memory(gpu)),
       gpu_(gpu),
       transport_(std::move(transport)),
       transport_stream_(gpu.make_kernel_stream()),
       whole_(gpu.make_event()),
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
-      roots_(layout_.bucket_elements.size()),
-      roots_left_(layout_.bucket_elements.size()) {
+      roots_(buckets_.buckets.size()),
+      roots_left_(buckets_.buckets.size()) {
   LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
-  layout_.spread_owners = false;  // all_gather() wants slices in the order of ranks
-  for (int b = 0; b < buckets(); ++b) {
+  buckets_.spread_owners = false;  // all_gather() wants slices in the order of ranks
+  for (int b = 0; b < bucket_count(); ++b) {
     summed_.push_back(gpu.make_event());
-    bounds_.push_back(slice_bounds(elements(b), layout_.cuts[static_cast<std::size_t>(b)], ranks()));
+    bounds_.push_back(slice_bounds(buckets_.at(b), ranks()));
   }
   if (transport_) transport_thread_ = std::thread([this] { run_transport_thread(); });
 }
@@ -86,35 +93,31 @@ GpuAllReduce::~GpuAllReduce() {
   }
 }
 
-std::size_t GpuAllReduce::bytes(const BucketLayout& layout, int shards, int ranks, int workers) {
-  std::int64_t gradient = 0, largest = 0;
-  for (const std::int64_t elements : layout.bucket_elements) {
-    gradient += elements;
-    largest = std::max(largest, elements);
-  }
+std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int shards, int ranks, int workers) {
+  const std::int64_t gradient = buckets.elements(), largest = buckets.max_elements();
   // Memory is not given back when shares become smaller: roots are as many as any fewer shards may have.
-  const auto most_roots = [&](int count) {
+  const auto max_roots = [&](int count) {
     return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
   };
   // Sums that wait for their siblings are at most one a level and worker, beside the workers' shards.
   const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
-  const std::int64_t blocks = most_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
+  const std::int64_t blocks = max_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
   // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the
   // ranks on its host, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
-  const std::int64_t others = ranks > 1 ? gradient + slices * 2 * most_roots(layout.shards) : 0;
+  const std::int64_t others = ranks > 1 ? gradient + slices * 2 * max_roots(buckets.shards) : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
 void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
   const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
-  merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine);
+  merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.shards, mine);
   own_roots_ = merge_plan_.roots;
   sums_.use(merge_plan_);
-  const ReducePlan plan = reduce_plan(assignment, hosts_, layout_, rank());
+  const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank());
   rounds_.clear();
   traffic_.clear();
-  for (int b = 0; b < buckets(); ++b) {
+  for (int b = 0; b < bucket_count(); ++b) {
     rounds_.push_back(gpu_rounds(plan, hosts_, b));
     traffic_.push_back(bytes_of(plan, hosts_, b));
   }
@@ -125,7 +128,7 @@ void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
 void GpuAllReduce::make_memory() {
   const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
   std::int64_t receive = 0;
-  for (int b = 0; b < buckets(); ++b) {
+  for (int b = 0; b < bucket_count(); ++b) {
     auto& memory = roots_[static_cast<std::size_t>(b)];
     while (memory.size() < roots) memory.push_back(buffer_memory_->allocate(elements(b)));
     receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
@@ -134,7 +137,7 @@ void GpuAllReduce::make_memory() {
   const auto block = [&](std::int64_t count) {
     return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
   };
-  for (int b = static_cast<int>(reduced_.size()); b < buckets(); ++b) reduced_.push_back(block(elements(b)));
+  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) reduced_.push_back(block(elements(b)));
   if (receive <= received_elements_) return;
   received_ = {};              // before the larger one is allocated
   received_ = block(receive);  // finish() has waited for what the one before was used for
@@ -158,7 +161,7 @@ void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
   gpu_.wait(transport_stream_, released_);
   gpu_.record(begun_, transport_stream_);
   if (own_roots_ == 0 && !options_.exact) {
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       gpu_.clear(transport_stream_, reinterpret_cast<std::byte*>(root(0, b)),
                  static_cast<std::size_t>(elements(b)) * sizeof(float));
     }
@@ -194,7 +197,7 @@ void GpuAllReduce::ready(int shard, int bucket) {
 void GpuAllReduce::run_transport_thread() {
   std::unique_lock lock(mutex_);
   const auto complete = [&] {
-    return running_ && next_ < buckets() && roots_left_[static_cast<std::size_t>(next_)] == 0;
+    return running_ && next_ < bucket_count() && roots_left_[static_cast<std::size_t>(next_)] == 0;
   };
   while (true) {
     changed_.wait(lock, [&] { return stop_ || complete(); });
@@ -277,7 +280,7 @@ void GpuAllReduce::abort() noexcept {
 void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
       gpu_.wait(transport_stream_, summed_[static_cast<std::size_t>(b)]);
     }
@@ -298,10 +301,10 @@ void GpuAllReduce::finish() {
 
 void GpuAllReduce::wait_until_issued() {
   std::unique_lock lock(mutex_);
-  for (int b = next_; b < buckets(); ++b) {
+  for (int b = next_; b < bucket_count(); ++b) {
     LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
   }
-  while (next_ < buckets() && !error_) {
+  while (next_ < bucket_count() && !error_) {
     changed_.wait_for(lock, kCheckGpuPeers);
     communicator_.check_peers();
   }
@@ -345,7 +348,7 @@ std::vector<float> GpuAllReduce::fetch(int bucket) const {
 ReducerStatistics GpuAllReduce::statistics() const {
   ReducerStatistics result = statistics_;
   result.seconds_waited += scalar_seconds_;
-  result.peak_elements = sums_.peak_pool_elements() + std::max(own_roots_, 1) * all_elements();
+  result.peak_elements = sums_.peak_pool_elements() + std::max(own_roots_, 1) * buckets_.elements();
   return result;
 }
 

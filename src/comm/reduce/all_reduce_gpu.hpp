@@ -20,15 +20,50 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/gpu_buffer_memory.hpp"
+#include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/gpu_rounds.hpp"
 #include "comm/reduce/rank_reducer.hpp"
 #include "comm/transport/gpu_transport.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_block.hpp"
 
 namespace lockstep::comm {
+
+/// Sums of gradients on a GPU: every addition is enqueued on one stream, in the order in which the host asks for it,
+/// and events say when memory may be read and when it may be written again.
+class GpuBufferMemory final : public BufferMemory {
+ public:
+  using Event = device::Gpu::Event;
+  using Stream = device::Gpu::Stream;
+
+  /// Additions go to `stream`. The Gpu outlives it; what uses the sums is done before it ends.
+  GpuBufferMemory(device::Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
+
+  [[nodiscard]] float* allocate(std::int64_t elements) override;
+  void add(float* left, float* right, std::int64_t elements) override;
+  /// A sum is done for the host when its additions are on the stream, not when they have run.
+  [[nodiscard]] bool takes_more() const override { return false; }
+
+  /// The buffer at this memory, which is of allocate().
+  [[nodiscard]] GradientBuffer buffer(float* memory) const;
+  /// What is added to it from now on comes after its kernels.
+  void written(float* memory) { gpu_.wait(stream_, buffer(memory).written); }
+  [[nodiscard]] Stream stream() const { return stream_; }
+
+ private:
+  struct Block {
+    device::GpuBlock memory;
+    Event free, written;
+  };
+  device::Gpu& gpu_;
+  Stream stream_;
+  mutable std::mutex mutex_;
+  std::unordered_map<float*, Block> blocks_;
+};
 
 class GpuAllReduce final : public RankReducer {
  public:
@@ -36,7 +71,7 @@ class GpuAllReduce final : public RankReducer {
   using Stream = device::Gpu::Stream;
 
   /// `transport`: null for a single rank. The Gpu and the communicator outlive it.
-  GpuAllReduce(Communicator& communicator, BucketLayout layout, ReducerOptions options, device::Gpu& gpu,
+  GpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options, device::Gpu& gpu,
                std::unique_ptr<GpuTransport> transport);
   GpuAllReduce(const GpuAllReduce&) = delete;
   GpuAllReduce& operator=(const GpuAllReduce&) = delete;
@@ -61,9 +96,9 @@ class GpuAllReduce final : public RankReducer {
 
   [[nodiscard]] std::vector<float> fetch(int bucket) const override;
 
-  /// The most bytes on the GPU of a rank with `shards` of the layout's shards, computed by `workers` at a time in their
-  /// order.
-  [[nodiscard]] static std::size_t bytes(const BucketLayout& layout, int shards, int ranks, int workers);
+  /// The bytes on the GPU, at most, of a rank with `shards` of the gradient's shards, computed by `workers` at a time
+  /// in their order.
+  [[nodiscard]] static std::size_t bytes(const GradientBuckets& buckets, int shards, int ranks, int workers);
 
  private:
   void make_plan(const ShardAssignment& assignment);
@@ -109,19 +144,5 @@ class GpuAllReduce final : public RankReducer {
   bool aborted_ = false;
   std::thread transport_thread_;
 };
-
-/// What the locations of a GpuRounds stand for: a rank's partial sums of the bucket, by root, and receive_elements
-/// floats.
-struct SliceMemory {
-  std::span<float* const> roots;
-  float* received = nullptr;
-  [[nodiscard]] float* at(GpuRounds::Location at) const {
-    return (at.root >= 0 ? roots[static_cast<std::size_t>(at.root)] : received) + at.offset;
-  }
-};
-
-/// Adds the parts where they stand, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
-void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
-                float* out = nullptr);
 
 }  // namespace lockstep::comm

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm/reduce/reduce_plan.hpp"
+#include "device/gpu/gpu.hpp"
 
 namespace lockstep::comm {
 
@@ -44,5 +46,19 @@ struct GpuRounds {
 [[nodiscard]] GpuRounds::Location result_of(const GpuRounds::Sum& sum);
 
 [[nodiscard]] GpuRounds gpu_rounds(const ReducePlan& plan, const Hosts& hosts, int bucket);
+
+/// What the locations of a GpuRounds stand for: a rank's partial sums of the bucket, by root, and receive_elements
+/// floats.
+struct SliceMemory {
+  std::span<float* const> roots;
+  float* received = nullptr;
+  [[nodiscard]] float* at(GpuRounds::Location at) const {
+    return (at.root >= 0 ? roots[static_cast<std::size_t>(at.root)] : received) + at.offset;
+  }
+};
+
+/// Adds the parts where they stand, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
+void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
+                float* out = nullptr);
 
 }  // namespace lockstep::comm

@@ -11,12 +11,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/shard_assignment.hpp"
-#include "comm/reduce/slices.hpp"
 #include "device/stream.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -29,7 +30,7 @@ namespace lockstep::comm {
 struct ReducerOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
-  int scalars_per_shard = 64;  ///< the most that scalars() may be given
+  int scalars_per_shard = 64;  ///< that scalars() may be given at most
   int scalars_per_rank = 16;
 };
 
@@ -40,6 +41,14 @@ struct ReducerStatistics {
   double seconds_waited = 0;              ///< in finish() and scalars(), with nothing to do
   double seconds_reducing = 0;            ///< adding slices as their owner
   std::int64_t peak_elements = 0;         ///< most gradient elements held at once, partial sums included
+};
+
+/// What a rank gives of a step beside its gradients.
+struct OwnScalars {
+  std::span<const double> of_shards = {};  ///< `per_shard` for each shard of this rank, in the order of the assignment
+  int per_shard = 0;                       ///< the same on all ranks
+  std::span<const double> of_rank = {};    ///< as many from each rank
+  std::uint32_t flags = 0;
 };
 
 /// Every shard's scalars, shard by shard; every rank's own, rank by rank; and the OR of all ranks' flags.
@@ -73,23 +82,26 @@ class GradientReducer : public GradientSink {
   virtual void begin_step(std::uint64_t step, const ShardAssignment& assignment) = 0;
   /// Waits for every slice of every bucket. By the main thread, after its workers have called ready().
   virtual void finish() = 0;
+  /// The same, and then gathers what own() gives, which may tell of the wait.
+  [[nodiscard]] Scalars finish(const std::function<OwnScalars()>& own) {
+    finish();
+    return scalars(own());
+  }
   /// The sum over all shards, after finish(). On a GPU it is there when GpuAllReduce::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// A copy of it in the host's memory, which waits until it is there.
   [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {
     return {reduced(bucket).begin(), reduced(bucket).end()};
   }
-  /// `values`: for each shard of this rank, in the order of the assignment, `per_shard` doubles. `rank_values`: as
-  /// many from each rank. By the main thread, between begin_step and the next one; as often as wanted.
-  [[nodiscard]] virtual Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
-                                        std::span<const double> rank_values = {}) = 0;
+  /// By the main thread, between begin_step and the next one; as often as wanted.
+  [[nodiscard]] virtual Scalars scalars(const OwnScalars& own) = 0;
   [[nodiscard]] virtual ReducerStatistics statistics() const = 0;
   /// Where the spans of buckets go from the next begin_step on; null: nowhere. By the main thread, after finish().
   virtual void trace(TraceRecorder* recorder) = 0;
 };
 
 /// The communicator must outlive the reducer.
-[[nodiscard]] std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, BucketLayout layout,
+[[nodiscard]] std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, GradientBuckets buckets,
                                                             ReducerOptions options = {});
 
 }  // namespace lockstep::comm

@@ -20,24 +20,24 @@ class LibraryAllReduce final : public RankReducer {
     step_ = step;
     if (assignment != assignment_) {
       measure(assignment);
-      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(layout_.shards, mine));
+      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.shards, mine));
     }
     map_regions(1);
     begin_sums(step, assignment);
-    finished_ = mine.empty() ? buckets() : 0;
+    finished_ = mine.empty() ? bucket_count() : 0;
     if (!mine.empty()) return;
-    for (int b = 0; b < buckets(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);
+    for (int b = 0; b < bucket_count(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);
   }
 
   void ready(int shard, int bucket) override { finished_ += sums_.ready(shard, bucket) ? 1 : 0; }
 
   void finish() override {
-    LOCKSTEP_CHECK(finished_ == buckets(), "finish() comes after ready() of every shard and bucket");
+    LOCKSTEP_CHECK(finished_ == bucket_count(), "finish() comes after ready() of every shard and bucket");
     if (ranks() == 1) return;
     const auto start = Clock::now();
     const Operation all_reduce = operation("all_reduce_sum");
     const ActivityScope activity(recorder_.get(), all_reduce.name, step_);
-    for (int b = 0; b < buckets(); ++b) {
+    for (int b = 0; b < bucket_count(); ++b) {
       const TraceScope span(trace_, "all-reduce", step_, kBucketTrack, b);
       const auto size = static_cast<std::size_t>(elements(b));
       communicator_.all_reduce_sum(std::span(own_region().partial(0, b), size), all_reduce);
@@ -54,7 +54,7 @@ class LibraryAllReduce final : public RankReducer {
   [[nodiscard]] ReducerStatistics statistics() const override {
     ReducerStatistics result = statistics_;
     result.seconds_waited += scalar_seconds_;
-    result.peak_elements = sums_.peak_pool_elements() + all_elements();
+    result.peak_elements = sums_.peak_pool_elements() + buckets_.elements();
     return result;
   }
 
@@ -65,9 +65,9 @@ class LibraryAllReduce final : public RankReducer {
 
 }  // namespace
 
-std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, BucketLayout layout,
+std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                          ReducerOptions options) {
-  return std::make_unique<LibraryAllReduce>(communicator, std::move(layout), options);
+  return std::make_unique<LibraryAllReduce>(communicator, std::move(buckets), options);
 }
 
 }  // namespace lockstep::comm

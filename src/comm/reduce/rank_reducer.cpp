@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
-#include "comm/reduce/add.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/spans.hpp"
+#include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/tensor.hpp"
 
@@ -32,7 +31,7 @@ class HostBufferMemory final : public BufferMemory {
     blocks_.push_back(std::move(block));
     return reinterpret_cast<float*>(blocks_.back().data());
   }
-  void add(float* left, float* right, std::int64_t elements) override { accumulate(left, right, elements); }
+  void add(float* left, float* right, std::int64_t elements) override { device::add(left, right, left, elements); }
   [[nodiscard]] bool takes_more() const override { return true; }
 
  private:
@@ -42,41 +41,35 @@ class HostBufferMemory final : public BufferMemory {
 
 }  // namespace
 
-RankReducer::RankReducer(Communicator& communicator, BucketLayout layout, ReducerOptions options,
+RankReducer::RankReducer(Communicator& communicator, GradientBuckets buckets, ReducerOptions options,
                          std::unique_ptr<BufferMemory> memory)
     : communicator_(communicator),
       recorder_(recorder_of(communicator) ? recorder_of(communicator) : std::make_shared<FlightRecorder>()),
-      layout_(std::move(layout)),
+      buckets_(std::move(buckets)),
       options_(options),
-      tree_(layout_.shards),
+      tree_(buckets_.shards),
       hosts_(communicator.topology()),
       local_rank_(hosts_.local_rank(communicator.rank())),
       buffer_memory_(std::move(memory)),
-      sums_(layout_.bucket_elements, *buffer_memory_),
-      scalar_gather_(communicator, hosts_, *recorder_) {
-  layout_.cuts.resize(layout_.bucket_elements.size());
-}
-
-std::int64_t RankReducer::all_elements() const {
-  return std::accumulate(layout_.bucket_elements.begin(), layout_.bucket_elements.end(), std::int64_t{0});
-}
+      sums_(buckets_, *buffer_memory_),
+      scalar_gather_(communicator, hosts_, *recorder_) {}
 
 void RankReducer::measure(const ShardAssignment& assignment) {
-  most_shards_ = 0;
+  max_shards_ = 0;
   for (const auto& shards : assignment.shards_of_rank)
-    most_shards_ = std::max(most_shards_, static_cast<int>(shards.size()));
+    max_shards_ = std::max(max_shards_, static_cast<int>(shards.size()));
 }
 
 void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   if (!needs_room(partials)) return;
   room_ = std::max(room_, partials);
-  shard_room_ = std::min(2 * most_shards_, layout_.shards);  // shares move: not for each shard more
+  shard_room_ = std::min(2 * max_shards_, buckets_.shards);  // shares move: not for each shard more
   const auto scalars = [&](int shards, int of_ranks) {
     return static_cast<std::size_t>(shards) * static_cast<std::size_t>(options_.scalars_per_shard) +
            static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
   };
-  const RegionShape shape{layout_.bucket_elements, slices, room_, scalars(shard_room_, 1),
-                          hosts_.count() == 1 ? 0 : scalars(layout_.shards, ranks())};
+  const RegionShape shape{buckets_, slices, room_, scalars(shard_room_, 1),
+                          hosts_.count() == 1 ? 0 : scalars(buckets_.shards, ranks())};
   const bool is_first = local_rank_ == 0;
   regions_.clear();
   memory_.reset();
@@ -100,28 +93,27 @@ void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignme
   step_ = step;
   recorder_->set_step(step);
   if (assignment != assignment_) {
-    check_assignment(assignment, layout_.shards, ranks());
+    check_assignment(assignment, buckets_.shards, ranks());
     assignment_ = assignment;
   }
   sums_.begin(root_memory);
 }
 
-Scalars RankReducer::scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
-                             std::span<const double> rank_values) {
-  LOCKSTEP_CHECK(per_shard <= options_.scalars_per_shard, "more scalars a shard than ReducerOptions says");
-  LOCKSTEP_CHECK(std::ssize(rank_values) <= options_.scalars_per_rank, "more scalars a rank than ReducerOptions says");
+Scalars RankReducer::scalars(const OwnScalars& own) {
+  LOCKSTEP_CHECK(own.per_shard <= options_.scalars_per_shard, "more scalars a shard than ReducerOptions says");
+  LOCKSTEP_CHECK(std::ssize(own.of_rank) <= options_.scalars_per_rank, "more scalars a rank than ReducerOptions says");
   const auto start = Clock::now();
   const ActivityScope activity(recorder_.get(), "scalars", step_);
-  const ScalarGather::Own own{rank_values, values, per_shard, flags};
   Scalars all = scalar_gather_.run(regions_, assignment_, own, operation("scalars"));
   scalar_seconds_ += seconds_since(start);
   return all;
 }
 
-std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, BucketLayout layout, ReducerOptions options) {
+std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, GradientBuckets buckets,
+                                              ReducerOptions options) {
   const bool tree = options.exact && communicator.size() > 1;
-  return tree ? make_cpu_all_reduce(communicator, std::move(layout), options)
-              : make_library_all_reduce(communicator, std::move(layout), options);
+  return tree ? make_cpu_all_reduce(communicator, std::move(buckets), options)
+              : make_library_all_reduce(communicator, std::move(buckets), options);
 }
 
 }  // namespace lockstep::comm

@@ -1,4 +1,5 @@
-// What every kind of reducer has: the host's regions, the sums inside this rank, the scalars.
+// What every kind of reducer has: the host's regions, the sums inside this rank, the scalars, and the tags of its
+// messages.
 #pragma once
 
 #include <functional>
@@ -14,16 +15,33 @@
 #include "comm/transport/hosts.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/trace.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::comm {
 
+/// The upper half of the tags that callers of a communicator have.
+inline constexpr int kFirstReduceTag = 1 << 19;
+inline constexpr int kTagsPerBucket = 64;
+inline constexpr int kMaxBuckets = kFirstReduceTag / kTagsPerBucket - 1;
+inline constexpr int kScalarTag = (1 << 20) - 1;
+
+/// A slice of the sender's partial sum number `root`.
+[[nodiscard]] inline int partial_tag(int bucket, int root) {
+  LOCKSTEP_CHECK(bucket < kMaxBuckets && root < kTagsPerBucket - 1, "too many buckets or partial sums for the tags");
+  return kFirstReduceTag + bucket * kTagsPerBucket + root;
+}
+
+/// The sender's reduced slice.
+[[nodiscard]] inline int reduced_tag(int bucket) {
+  return kFirstReduceTag + (bucket + 1) * kTagsPerBucket - 1;
+}
+
 class RankReducer : public GradientReducer {
  public:
-  RankReducer(Communicator& communicator, BucketLayout layout, ReducerOptions options,
+  RankReducer(Communicator& communicator, GradientBuckets buckets, ReducerOptions options,
               std::unique_ptr<BufferMemory> memory = host_buffer_memory());
   [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override { return sums_.buffer(shard, bucket); }
-  [[nodiscard]] Scalars scalars(std::span<const double> values, int per_shard, std::uint32_t flags,
-                                std::span<const double> rank_values) override;
+  [[nodiscard]] Scalars scalars(const OwnScalars& own) override;
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
@@ -32,7 +50,7 @@ class RankReducer : public GradientReducer {
   /// To be called where an assignment is not the one before: what map_regions() has to know of it.
   void measure(const ShardAssignment& assignment);
   /// Whether map_regions() will map anew.
-  [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || most_shards_ > shard_room_; }
+  [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || max_shards_ > shard_room_; }
   /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank. `slices`: by
   /// bucket; empty: without sums.
   void map_regions(int partials, const std::vector<int>& slices = {});
@@ -44,17 +62,14 @@ class RankReducer : public GradientReducer {
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int ranks() const { return communicator_.size(); }
-  [[nodiscard]] int buckets() const { return static_cast<int>(layout_.bucket_elements.size()); }
-  [[nodiscard]] std::int64_t elements(int bucket) const {
-    return layout_.bucket_elements[static_cast<std::size_t>(bucket)];
-  }
-  [[nodiscard]] std::int64_t all_elements() const;
+  [[nodiscard]] int bucket_count() const { return buckets_.count(); }
+  [[nodiscard]] std::int64_t elements(int bucket) const { return buckets_.at(bucket).elements; }
   [[nodiscard]] const Region& own_region() const { return regions_[static_cast<std::size_t>(local_rank_)]; }
   [[nodiscard]] Operation operation(const char* name) const { return {name, step_, options_.timeout}; }
 
   Communicator& communicator_;
   std::shared_ptr<FlightRecorder> recorder_;  ///< never null
-  BucketLayout layout_;
+  GradientBuckets buckets_;
   ReducerOptions options_;
   Tree tree_;
   Hosts hosts_;
@@ -63,7 +78,7 @@ class RankReducer : public GradientReducer {
   std::vector<Region> regions_;  ///< by local rank
   int room_ = -1;                ///< partial sums that regions have room for
   int shard_room_ = 0;           ///< the same of shards, whose scalars a rank gives
-  int most_shards_ = 0;          ///< that any rank has
+  int max_shards_ = 0;           ///< that any rank has
   std::unique_ptr<BufferMemory> buffer_memory_;
   AccumulationBuffers sums_;
   ScalarGather scalar_gather_;
@@ -73,11 +88,11 @@ class RankReducer : public GradientReducer {
   TraceRecorder* trace_ = nullptr;
 };
 
-/// Exact, between ranks: partial sums go to the owners of their slices (all_reduce_cpu.cpp).
-[[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, BucketLayout layout,
+/// Exact, between ranks: partial sums go to the owners of their slices.
+[[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                                    ReducerOptions options);
-/// One rank, or not exact: local sums, then the library's all-reduce (library_all_reduce.cpp).
-[[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator, BucketLayout layout,
-                                                                       ReducerOptions options);
+/// One rank, or not exact: local sums, then the library's all-reduce.
+[[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator,
+                                                                       GradientBuckets buckets, ReducerOptions options);
 
 }  // namespace lockstep::comm

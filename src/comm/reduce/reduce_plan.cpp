@@ -62,12 +62,12 @@ SumPlan plan_sums(const Tree& tree, const ShardAssignment& assignment, const Hos
   return plan;
 }
 
-std::vector<BucketPlan> plan_buckets(const BucketLayout& layout, const Hosts& hosts, int rank) {
+std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts& hosts, int rank) {
   std::vector<BucketPlan> plans;
   const int own_host = hosts.host_of(rank);
-  for (int b = 0; b < static_cast<int>(layout.bucket_elements.size()); ++b) {
+  for (int b = 0; b < buckets.count(); ++b) {
     BucketPlan& plan = plans.emplace_back();
-    const std::vector<Slice> slices = slices_of(layout, b, hosts.rank_count());
+    const std::vector<Slice> slices = slices_of(buckets, b, hosts.rank_count());
     plan.slices.reserve(slices.size());
     for (const Slice& slice : slices) {
       const int number = static_cast<int>(plan.slices.size()), leader = hosts.leader(own_host, slice.owner);
@@ -82,8 +82,9 @@ std::vector<BucketPlan> plan_buckets(const BucketLayout& layout, const Hosts& ho
   return plans;
 }
 
-ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts, const BucketLayout& layout, int rank) {
-  return {rank, plan_sums(Tree(layout.shards), assignment, hosts, rank), plan_buckets(layout, hosts, rank)};
+ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts, const GradientBuckets& buckets,
+                       int rank) {
+  return {rank, plan_sums(Tree(buckets.shards), assignment, hosts, rank), plan_buckets(buckets, hosts, rank)};
 }
 
 std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket) {

@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/shard_assignment.hpp"
-#include "comm/reduce/slices.hpp"
 #include "comm/reduce/tree.hpp"
 #include "comm/transport/hosts.hpp"
 
@@ -74,9 +74,9 @@ struct ReducePlan {
 };
 
 [[nodiscard]] SumPlan plan_sums(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank);
-[[nodiscard]] std::vector<BucketPlan> plan_buckets(const BucketLayout& layout, const Hosts& hosts, int rank);
-[[nodiscard]] ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts, const BucketLayout& layout,
-                                     int rank);
+[[nodiscard]] std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts& hosts, int rank);
+[[nodiscard]] ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts,
+                                     const GradientBuckets& buckets, int rank);
 
 /// A slice of a sum on its way between two ranks.
 struct PlannedMessage {

@@ -22,10 +22,10 @@ static_assert(Flag::is_always_lock_free, "flags are shared between processes");
 // Every bucket starts on a cache line.
 Region::Places Region::places(const RegionShape& shape) {
   Places p;
-  const std::size_t count = shape.bucket_elements.size();
-  for (const std::int64_t elements : shape.bucket_elements) {
+  const std::size_t count = shape.buckets.buckets.size();
+  for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets) {
     p.bucket_start.push_back(p.partial_elements);
-    p.partial_elements += round_up(elements, kLineFloats);
+    p.partial_elements += round_up(bucket.elements, kLineFloats);
   }
   std::size_t slices = 0;
   for (const int in_bucket : shape.slices) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/transport/doorbell.hpp"
 
 namespace lockstep::comm {
@@ -24,7 +25,7 @@ namespace lockstep::comm {
 using Flag = std::atomic<std::uint64_t>;
 
 struct RegionShape {
-  std::vector<std::int64_t> bucket_elements;
+  const GradientBuckets& buckets;
   std::vector<int> slices;      ///< by bucket: in how many it is cut; empty: there are no sums
   int partials = 0;             ///< partial sums that there is room for
   std::size_t scalars = 0;      ///< doubles in a slot of a rank's own

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/reduce/message_tags.hpp"
+#include "comm/reduce/rank_reducer.hpp"
 #include "comm/transport/topology.hpp"
 #include "lockstep/error.hpp"
 
@@ -18,10 +18,10 @@ constexpr milliseconds kCheckScalarPeers{100};
 
 }  // namespace
 
-Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment& assignment, const Own& own,
+Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment& assignment, const OwnScalars& own,
                           const Operation& operation) {
-  const Call call{regions, assignment, own.rank_values.size(), static_cast<std::size_t>(own.per_shard), operation};
-  LOCKSTEP_CHECK(own.values.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
+  const Call call{regions, assignment, own.of_rank.size(), static_cast<std::size_t>(own.per_shard), operation};
+  LOCKSTEP_CHECK(own.of_shards.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
                  "scalars: per_shard values for each shard of this rank");
   std::size_t shards = 0;
   for (const auto& list : assignment.shards_of_rank) shards += list.size();
@@ -42,10 +42,10 @@ Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment
   return all;
 }
 
-void ScalarGather::publish(const Call& call, const Own& own) const {
+void ScalarGather::publish(const Call& call, const OwnScalars& own) const {
   const Region& mine = own_region(call);
-  double* values = std::copy(own.rank_values.begin(), own.rank_values.end(), mine.scalars(number_));
-  std::copy(own.values.begin(), own.values.end(), values);
+  double* values = std::copy(own.of_rank.begin(), own.of_rank.end(), mine.scalars(number_));
+  std::copy(own.of_shards.begin(), own.of_shards.end(), values);
   Region::ScalarSlot& slot = mine.scalar_slot(number_);
   slot.flags = own.flags;
   slot.ready.store(number_, std::memory_order_release);
@@ -66,8 +66,8 @@ void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, in
     if (slot.ready.load(std::memory_order_acquire) >= number_) return;
     const auto now = Clock::now();
     if (now >= end) {
-      const int told = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
-      throw_deadline(communicator_.topology(), communicator_.rank(), told, call.operation, seconds_since(start));
+      const int missing = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
+      throw_deadline(communicator_.topology(), communicator_.rank(), missing, call.operation, seconds_since(start));
     }
     communicator_.check_peers();
     if (now >= start + kCheckScalarPeers) recorder_.waits_for(peer, "its scalars have not come");

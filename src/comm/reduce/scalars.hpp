@@ -21,14 +21,8 @@ class ScalarGather {
  public:
   ScalarGather(Communicator& communicator, const Hosts& hosts, FlightRecorder& recorder)
       : communicator_(communicator), hosts_(hosts), recorder_(recorder) {}
-  /// What a rank gives: as many rank_values as every other, then per_shard values for each of its shards.
-  struct Own {
-    std::span<const double> rank_values, values;
-    int per_shard = 0;
-    std::uint32_t flags = 0;
-  };
   /// `regions`: of this host's ranks, by local rank.
-  [[nodiscard]] Scalars run(std::span<const Region> regions, const ShardAssignment& assignment, const Own& own,
+  [[nodiscard]] Scalars run(std::span<const Region> regions, const ShardAssignment& assignment, const OwnScalars& own,
                             const Operation& operation);
 
  private:
@@ -44,7 +38,7 @@ class ScalarGather {
   [[nodiscard]] const Region& own_region(const Call& call) const {
     return call.regions[static_cast<std::size_t>(hosts_.local_rank(communicator_.rank()))];
   }
-  void publish(const Call& call, const Own& own) const;
+  void publish(const Call& call, const OwnScalars& own) const;
   void note_wait(const Call& call, int peer) const;
   void wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const;
   void gather_host(const Call& call, Scalars& all) const;

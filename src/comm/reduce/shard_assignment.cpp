@@ -46,27 +46,27 @@ int subtrees(int count) {
   return std::popcount(static_cast<unsigned>(count));
 }
 
-// (the most subtrees of a rank, all ranks' subtrees) for any owner of the edge in O(1).
+// (the largest number of subtrees of a rank, all ranks' subtrees) for any owner of the edge in O(1).
 class EdgeCost {
  public:
   explicit EdgeCost(std::span<const int> counts) : counts_(counts) {
     for (const int count : counts) {
       const int needed = subtrees(count);
       total_ += needed;
-      second_ = std::max(second_, std::min(most_, needed));
-      most_ = std::max(most_, needed);
+      second_ = std::max(second_, std::min(max_, needed));
+      max_ = std::max(max_, needed);
     }
   }
   [[nodiscard]] std::pair<int, int> operator()(Edge edge) const {
-    if (edge.rank < 0) return {most_, total_};
+    if (edge.rank < 0) return {max_, total_};
     const int count = counts_[static_cast<std::size_t>(edge.rank)];
     const int whole = subtrees(count), needed = 1 + subtrees(count - edge.size);
-    return {std::max(needed, whole == most_ ? second_ : most_), total_ - whole + needed};
+    return {std::max(needed, whole == max_ ? second_ : max_), total_ - whole + needed};
   }
 
  private:
   std::span<const int> counts_;
-  int total_ = 0, most_ = 0, second_ = 0;  // of all ranks; the two largest
+  int total_ = 0, max_ = 0, second_ = 0;  // of all ranks; the two largest
 };
 
 Edge best_edge(std::span<const int> counts, int shards) {

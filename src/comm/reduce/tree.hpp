@@ -6,8 +6,12 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
+
+#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -50,5 +54,28 @@ struct Addition {
 /// The additions that make a node's sum from partial sums that together cover each of its leaves once, operands
 /// first; none for a single partial. At any time few results wait (the depth of the tree).
 [[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
+
+/// The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
+/// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
+class Combiner {
+ public:
+  Combiner() = default;
+  /// `additions`: combine_order() of this many sources.
+  Combiner(std::span<const Addition> additions, std::size_t sources);
+  /// out[i] = the sum of sources[s][i], with the sources in the order of combine_order()'s partial sums.
+  void run(float* out, std::span<const float* const> sources, std::int64_t n);
+
+ private:
+  // An operand or result: a partial sum, a scratch block, or the output.
+  struct Operand {
+    enum class Kind { partial, scratch, output } kind = Kind::partial;
+    int index = 0;
+  };
+  struct Step {
+    Operand out, left, right;
+  };
+  std::vector<Step> steps_;
+  AlignedBytes scratch_;
+};
 
 }  // namespace lockstep::comm

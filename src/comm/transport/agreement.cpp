@@ -19,14 +19,14 @@ constexpr std::chrono::microseconds kPoll{20};
 /// A verdict on its way.
 struct Note {
   int failed = -1;  ///< the rank; -1: none
-  std::array<char, kMostOfAFailure + 1> what{};
+  std::array<char, kMaxFailureText + 1> what{};
 };
 
 Note note_of(int rank, const std::string& what) {
   Note note;
   if (what.empty()) return note;
   note.failed = rank;
-  std::copy_n(what.begin(), std::min(what.size(), kMostOfAFailure), note.what.begin());
+  std::copy_n(what.begin(), std::min(what.size(), kMaxFailureText), note.what.begin());
   return note;
 }
 
@@ -56,8 +56,8 @@ class Agreement {
       std::this_thread::sleep_for(kPoll);
     }
     for (const Peer& peer : below_) tell(peer.rank, *decision_);
-    // What is told must have left before an error ends all messages of this rank.
-    for (const auto& transfer : told_) transfer->wait(operation_);
+    // What is sent must have left before an error ends all messages of this rank.
+    for (const auto& transfer : sending_) transfer->wait(operation_);
     if (decision_->failed < 0) return std::nullopt;
     return Failure{decision_->failed, decision_->what.data()};
   }
@@ -101,7 +101,7 @@ class Agreement {
 
   void tell(int to, const Note& note) {
     sent_.push_back(std::make_unique<Note>(note));
-    told_.push_back(ranks_.send(bytes_of(*sent_.back()), to, kAgreementTag));
+    sending_.push_back(ranks_.send(bytes_of(*sent_.back()), to, kAgreementTag));
   }
 
   [[nodiscard]] int waited_for() const {
@@ -117,7 +117,7 @@ class Agreement {
   std::optional<Note> own_, decision_;
   bool sent_up_ = false;
   std::vector<std::unique_ptr<Note>> sent_;  ///< what transfers read
-  std::vector<std::unique_ptr<Transfer>> told_;
+  std::vector<std::unique_ptr<Transfer>> sending_;
 };
 
 }  // namespace

@@ -17,9 +17,9 @@ namespace lockstep::comm {
 
 struct Failure {
   int rank = 0;
-  std::string what;  ///< at most kMostOfAFailure characters of it come to the other ranks
+  std::string what;  ///< at most kMaxFailureText characters of it come to the other ranks
 };
-inline constexpr std::size_t kMostOfAFailure = 1023;
+inline constexpr std::size_t kMaxFailureText = 1023;
 
 /// What this rank has to say: empty where all is well, else what is wrong; nothing while it does not know.
 using Verdict = std::function<std::optional<std::string>()>;

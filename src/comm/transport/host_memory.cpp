@@ -53,7 +53,7 @@ std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, co
   return memory;
 }
 
-// What each rank tells the others about its segment; a failure is told too, so that all end with its message.
+// What each rank tells the others about its segment; a failure is sent too, so that all end with its message.
 struct Announcement {
   std::array<char, 64> server{};  ///< hands out its file
   std::uint64_t bytes = 0;

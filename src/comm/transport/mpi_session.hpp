@@ -17,7 +17,7 @@ namespace lockstep::comm {
 /// calls it, and nobody else; `all` must live longer.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_group(Communicator& all, const std::vector<int>& ranks);
 
-/// 4 or 5, told by the library at run time; 0: not Open MPI.
+/// 4 or 5, as the library says at run time; 0: not Open MPI.
 [[nodiscard]] int open_mpi_major();
 
 }  // namespace lockstep::comm

@@ -1,8 +1,8 @@
 // NCCL between the ranks of a job, one GPU each.
 //
-// It never blocks without an end: NCCL is told not to block, and this class polls until the deadline. At the start the
+// It never blocks without an end: NCCL is set not to block, and this class polls until the deadline. At the start the
 // ranks agree over MPI that NCCL is ready on all of them: where it is late or fails on one, all abort it and name that
-// rank. Later each rank is told by NCCL alone, and who waits for the GPU asks with check() and aborts.
+// rank. Later each rank hears of a failure from NCCL alone, and who waits for the GPU asks with check() and aborts.
 //
 // NCCL only moves bytes in exact mode; it adds floats in all_reduce_sum alone, for `exact: never`.
 #pragma once

@@ -15,7 +15,7 @@
 
 namespace lockstep::comm {
 
-/// Told by the work as it goes on; read by the thread that waits for it.
+/// Reported by the work as it goes on; read by the thread that waits for it.
 class WorkProgress {
  public:
   explicit WorkProgress(std::shared_ptr<FlightRecorder> recorder) : recorder_(std::move(recorder)) {}

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "core/vectorize.hpp"
+#include "device/cpu/add.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/vectors.hpp"
 
@@ -25,7 +26,7 @@ class AddCpu final : public Kernel {
     const std::size_t last = call.inputs.size() - 1;
     const float* sum = input(call, 0);
     for (std::size_t i = 1; i <= last; ++i) {
-      (relu_ && i == last ? add_relu : add)(sum, input(call, i), output(call), n_);
+      (relu_ && i == last ? add_relu : device::add)(sum, input(call, i), output(call), n_);
       sum = output(call);
     }
   }

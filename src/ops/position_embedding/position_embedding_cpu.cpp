@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "device/cpu/add.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/vectors.hpp"
 
 namespace lockstep::ops {
 
@@ -16,7 +16,9 @@ class PositionEmbeddingCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
-    for (std::int64_t b = 0; b < batch_; ++b) add(input(call) + b * used_, weight, output(call) + b * used_, used_);
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      device::add(input(call) + b * used_, weight, output(call) + b * used_, used_);
+    }
   }
 
   void backward(const BackwardCall& call) override {
@@ -25,7 +27,7 @@ class PositionEmbeddingCpu final : public Kernel {
     float* dw = call.parameter_gradients[0];
     if (dw == nullptr) return;
     std::fill_n(dw, size_, 0.0F);
-    for (std::int64_t b = 0; b < batch_; ++b) add(dw, dy + b * used_, dw, used_);
+    for (std::int64_t b = 0; b < batch_; ++b) device::add(dw, dy + b * used_, dw, used_);
   }
 
  private:

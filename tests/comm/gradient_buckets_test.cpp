@@ -1,5 +1,5 @@
-// The cuts of a bucket, however many ranks there are.
-#include "comm/reduce/slices.hpp"
+// What a bucket consists of, and how it is cut, however many ranks there are.
+#include "comm/reduce/gradient_buckets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,17 @@
 namespace lockstep::comm {
 namespace {
 
+TEST(GradientBuckets, AreContiguousAndCutAtChunks) {
+  const auto all = GradientBuckets::of_slots(std::vector<std::int64_t>{10, 5000, 3, 9000}, 16000, 1);
+  ASSERT_EQ(all.count(), 2);
+  EXPECT_EQ(all.at(0).first_slot, 0);
+  EXPECT_EQ(all.at(0).last_slot, 2);
+  EXPECT_EQ(all.at(0).elements, 16 + 5008);
+  EXPECT_EQ(all.at(0).cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096}));
+  EXPECT_EQ(all.at(1).cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096, 16 + 8192}));
+  EXPECT_EQ(all.slots[1].offset, 16);
+}
+
 TEST(Slices, AreTheBoundsThatAreNotEmpty) {
   std::mt19937 random(1);
   const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
@@ -16,15 +27,14 @@ TEST(Slices, AreTheBoundsThatAreNotEmpty) {
     std::vector<std::int64_t> tensors(static_cast<std::size_t>(between(0, 4)));
     std::int64_t elements = 0;
     for (auto& size : tensors) elements += size = between(1, 3 * kChunkElements);
-    const auto cuts = chunk_cuts(tensors);
     const int ranks = between(1, 40);
-    const auto bounds = slice_bounds(elements, cuts, ranks);
+    const auto bounds = slice_bounds(bucket_of(tensors), ranks);
     std::vector<Slice> expected;
     for (int r = 0; r < ranks; ++r) {
       const auto i = static_cast<std::size_t>(r);
       if (bounds[i + 1] > bounds[i]) expected.push_back({r, bounds[i], bounds[i + 1] - bounds[i]});
     }
-    const auto found = slices_of({{elements}, {cuts}}, 0, ranks);
+    const auto found = slices_of({.buckets = {bucket_of(tensors)}}, 0, ranks);
     ASSERT_EQ(found.size(), expected.size()) << elements << " elements, " << ranks << " ranks";
     for (std::size_t i = 0; i < found.size(); ++i) {
       EXPECT_EQ(found[i].owner, expected[i].owner);
@@ -35,9 +45,10 @@ TEST(Slices, AreTheBoundsThatAreNotEmpty) {
 }
 
 TEST(Slices, AreAsManyAsChunksAtMost) {
-  const auto cuts = chunk_cuts(std::vector<std::int64_t>{64 * kChunkElements});
+  GradientBuckets buckets;
+  buckets.buckets.emplace_back().append(64 * kChunkElements);
   for (const int ranks : {64, 1000, 1'000'000}) {
-    const auto slices = slices_of({{64 * kChunkElements}, {cuts}}, 0, ranks);
+    const auto slices = slices_of(buckets, 0, ranks);
     EXPECT_EQ(slices.size(), 64U);
     std::int64_t end = 0;
     for (const Slice& slice : slices) {
@@ -52,17 +63,14 @@ TEST(Slices, AreAsManyAsChunksAtMost) {
 // Of 100 buckets of 64 chunks each, a rank owns what it would of one large bucket, give or take a chunk.
 TEST(Slices, AreSpreadOverAllRanks) {
   constexpr int kBuckets = 100, kChunks = 64;
-  BucketLayout layout;
-  layout.spread_owners = true;
-  for (int b = 0; b < kBuckets; ++b) {
-    layout.bucket_elements.push_back(kChunks * kChunkElements);
-    layout.cuts.push_back(chunk_cuts(std::vector<std::int64_t>{kChunks * kChunkElements}));
-  }
+  GradientBuckets buckets;
+  buckets.spread_owners = true;
+  for (int b = 0; b < kBuckets; ++b) buckets.buckets.emplace_back().append(kChunks * kChunkElements);
   for (const int ranks : {3, 64, 65, 100, 256, 1000, 16'384}) {
     std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks));
     for (int b = 0; b < kBuckets; ++b) {
       std::vector<int> owners;
-      for (const Slice& slice : slices_of(layout, b, ranks)) {
+      for (const Slice& slice : slices_of(buckets, b, ranks)) {
         owned.at(static_cast<std::size_t>(slice.owner)) += slice.size;
         owners.push_back(slice.owner);
       }

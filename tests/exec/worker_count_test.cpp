@@ -1,5 +1,5 @@
 // A rank's part of its host's cores.
-#include "exec/thread_counts.hpp"
+#include "exec/worker_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::vector<int> loader_threads(int ranks, const std::vector<int>& host_of = {})
   run_in_threads(
       ranks,
       [&](Communicator& communicator) {
-        threads[static_cast<std::size_t>(communicator.rank())] = most_loader_threads(communicator);
+        threads[static_cast<std::size_t>(communicator.rank())] = max_loader_threads(communicator);
       },
       host_of);
   return threads;

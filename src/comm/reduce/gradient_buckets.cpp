@@ -1,0 +1,116 @@
+#include "comm/reduce/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/round_up.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr std::int64_t kSlotAlignment = 16;  // floats
+
+/// Where slices may begin and end.
+class Cuts {
+ public:
+  Cuts(const GradientBuckets::Bucket& bucket, int ranks) : elements_(bucket.elements), ranks_(ranks) {
+    LOCKSTEP_CHECK(std::is_sorted(bucket.cuts.begin(), bucket.cuts.end()), "cuts must ascend");
+    for (const std::int64_t cut : bucket.cuts) {
+      if (cut > allowed_.back() && cut < elements_) allowed_.push_back(cut);
+    }
+    if (elements_ > 0) allowed_.push_back(elements_);
+  }
+
+  /// Where the slice of this rank begins: the cut that is nearest to its equal share, the lower of two.
+  [[nodiscard]] std::int64_t start(int rank) const {
+    if (rank == ranks_) return elements_;
+    const double ideal = static_cast<double>(elements_) * rank / ranks_;
+    const auto above = std::lower_bound(allowed_.begin(), allowed_.end(), ideal,
+                                        [](std::int64_t cut, double at) { return static_cast<double>(cut) < at; });
+    if (above == allowed_.begin()) return allowed_.front();
+    if (above == allowed_.end()) return allowed_.back();
+    const auto distance = [&](std::int64_t cut) { return std::abs(static_cast<double>(cut) - ideal); };
+    return distance(*std::prev(above)) <= distance(*above) ? *std::prev(above) : *above;
+  }
+
+ private:
+  std::int64_t elements_;
+  int ranks_;
+  std::vector<std::int64_t> allowed_ = {0};
+};
+
+}  // namespace
+
+void GradientBuckets::Bucket::append(std::int64_t tensor_elements) {
+  for (std::int64_t at = 0; at < tensor_elements; at += kChunkElements) cuts.push_back(elements + at);
+  elements += tensor_elements;
+}
+
+GradientBuckets GradientBuckets::of_slots(std::span<const std::int64_t> slot_elements, std::int64_t bucket_bytes,
+                                          int shards) {
+  GradientBuckets all{.buckets = {}, .shards = shards};
+  for (const std::int64_t elements : slot_elements) {
+    const auto slot = static_cast<std::int32_t>(all.slots.size());
+    const bool full =
+        !all.buckets.empty() && all.buckets.back().elements * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes;
+    if (all.buckets.empty() || full) all.buckets.emplace_back().first_slot = slot;
+    Bucket& bucket = all.buckets.back();
+    all.slots.push_back({static_cast<std::int32_t>(all.buckets.size() - 1), bucket.elements});
+    bucket.append(elements);
+    bucket.elements = round_up(bucket.elements, kSlotAlignment);
+    bucket.last_slot = slot + 1;
+  }
+  return all;
+}
+
+std::int64_t GradientBuckets::elements() const {
+  std::int64_t sum = 0;
+  for (const Bucket& bucket : buckets) sum += bucket.elements;
+  return sum;
+}
+
+std::int64_t GradientBuckets::max_elements() const {
+  std::int64_t max = 0;
+  for (const Bucket& bucket : buckets) max = std::max(max, bucket.elements);
+  return max;
+}
+
+GradientBuckets::Bucket bucket_of(std::span<const std::int64_t> tensor_elements) {
+  GradientBuckets::Bucket bucket;
+  for (const std::int64_t elements : tensor_elements) bucket.append(elements);
+  return bucket;
+}
+
+std::vector<std::int64_t> slice_bounds(const GradientBuckets::Bucket& bucket, int ranks) {
+  const Cuts allowed(bucket, ranks);
+  std::vector<std::int64_t> bounds;
+  for (int r = 0; r <= ranks; ++r) bounds.push_back(allowed.start(r));
+  return bounds;
+}
+
+std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ranks) {
+  const std::int64_t elements = buckets.at(bucket).elements;
+  const Cuts allowed(buckets.at(bucket), ranks);
+  std::vector<Slice> slices;
+  for (int rank = 0; rank < ranks;) {
+    const std::int64_t first = allowed.start(rank);
+    if (first == elements) break;
+    // Of the ranks that would begin here the last one has the slice. Their number is searched for, not counted.
+    int low = rank, high = ranks;
+    while (high - low > 1) {
+      const int middle = low + (high - low) / 2;
+      (allowed.start(middle) == first ? low : high) = middle;
+    }
+    slices.push_back({low, first, allowed.start(low + 1) - first});
+    rank = low + 1;
+  }
+  if (buckets.spread_owners && static_cast<int>(slices.size()) < ranks) {
+    for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + std::int64_t{bucket}) % ranks);
+  }
+  return slices;
+}
+
+}  // namespace lockstep::comm

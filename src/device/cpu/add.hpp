@@ -1,0 +1,12 @@
+// The one addition of vectors: of gradients, of activations. Elementwise, so its bits do not depend on the instruction
+// set.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::device {
+
+/// sum[i] = left[i] + right[i]; `sum` may be one of them.
+void add(const float* left, const float* right, float* sum, std::int64_t n);
+
+}  // namespace lockstep::device
