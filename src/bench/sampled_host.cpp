@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/topology.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::bench {

@@ -7,7 +7,7 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "comm/reduce/gradient_buckets.hpp"
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/topology.hpp"
 
 namespace lockstep::checkpoint {
 

@@ -13,8 +13,8 @@
 
 #include "bench/reduce_times.hpp"
 #include "cli/svg_chart.hpp"
-#include "comm/transport/hosts.hpp"
 #include "comm/transport/mpi_session.hpp"
+#include "comm/transport/topology.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"

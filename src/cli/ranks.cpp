@@ -11,8 +11,8 @@
 
 #include "cli/report_error.hpp"
 #include "cli/validators.hpp"
-#include "comm/transport/launcher.hpp"
 #include "comm/transport/mpi_folder.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "device/gpu/driver.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"

@@ -3,8 +3,10 @@
 // which it is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "device/device.hpp"
+#include "device/stream.hpp"
 #include "exec/parameters.hpp"
 #include "graph/program.hpp"
 #include "lockstep/communicator.hpp"
@@ -28,10 +31,24 @@ class GpuProfiler;
 
 namespace lockstep::exec {
 
-class InputFiller;
 class KernelSet;
 class Worker;
 class WorkerStream;
+
+/// Makes a shard's inputs where they are needed, on a GPU, from fewer bytes than they have. Its parts take the place of
+/// the inputs in ShardInputs and on the way to the GPU. Const members are called by several threads at once.
+class InputFiller {
+ public:
+  InputFiller() = default;
+  InputFiller(const InputFiller&) = delete;
+  InputFiller& operator=(const InputFiller&) = delete;
+  virtual ~InputFiller() = default;
+  /// Bytes of each part, the same for every shard.
+  [[nodiscard]] virtual std::span<const std::size_t> parts() const = 0;
+  /// Launches kernels that overwrite `inputs`, one per Graph::inputs. Both are on the GPU.
+  virtual void fill(device::Stream stream, std::span<const std::byte* const> parts,
+                    std::span<std::byte* const> inputs) const = 0;
+};
 
 /// A program that is to be run, and by how many workers.
 struct ProgramSetup {

@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "core/spans.hpp"
-#include "exec/input_filler.hpp"
+#include "exec/device.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 

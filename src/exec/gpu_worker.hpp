@@ -9,8 +9,8 @@
 
 #include "device/gpu/gpu_block.hpp"
 #include "device/gpu/input_stage.hpp"
+#include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
-#include "exec/input_filler.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 

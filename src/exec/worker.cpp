@@ -52,6 +52,13 @@ void ShardGradients::hand_over() {
   seconds_ += seconds_since(start);
 }
 
+std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler) {
+  if (filler != nullptr) return {filler->parts().begin(), filler->parts().end()};
+  std::vector<std::size_t> bytes;
+  for (const ValueId id : graph.inputs) bytes.push_back(graph.at(id).spec.bytes());
+  return bytes;
+}
+
 comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards) {
   std::vector<std::int64_t> elements;
   for (const Slot& slot : program.slots) elements.push_back(slot.elements);

@@ -11,6 +11,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
+#include "exec/device.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "graph/program.hpp"
@@ -95,6 +96,9 @@ class ShardGradients {
   std::size_t closed_ = 0;
   double seconds_ = 0;
 };
+
+/// Bytes of each of ShardInputs::tensors. `filler`: null where the inputs are copied.
+[[nodiscard]] std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler);
 
 /// The buckets of a program's slots.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,

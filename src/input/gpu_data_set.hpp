@@ -8,7 +8,7 @@
 
 #include "data/augment.hpp"
 #include "device/gpu/gpu_block.hpp"
-#include "exec/input_filler.hpp"
+#include "exec/device.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/gather_kernels.hpp"
 #include "lockstep/graph.hpp"

@@ -9,8 +9,8 @@
 #include <span>
 #include <thread>
 
-#include "comm/transport/hosts.hpp"
 #include "comm/transport/recorded.hpp"
+#include "comm/transport/topology.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
 #include "graph/cost.hpp"

@@ -8,8 +8,8 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "exec/cpu_device.hpp"
+#include "exec/device.hpp"
 #include "exec/executor.hpp"
-#include "exec/input_filler.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/prepared_data.hpp"
 #include "optim/updater.hpp"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"

@@ -62,7 +62,7 @@ void Training::place_model() {
   validation_.fill_inputs(engine_.placed_data.validation);
   balancing_.limit(engine_.placed_data.max_shards);
   const bool recorded = reached_.resumed && run_.context.leads();
-  balancing_.start(*engine_.executor, engine_.layout, workload_of(run_.graph),
+  balancing_.start(*engine_.executor, engine_.buckets, workload_of(run_.graph),
                    recorded ? read_balance_record(run_.job.run_directory) : balance::Record{}, progress_.step);
 }
 

@@ -15,7 +15,7 @@
 
 #include "comm/error_of.hpp"
 #include "comm/transport/doorbell.hpp"
-#include "comm/transport/launcher.hpp"
+#include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

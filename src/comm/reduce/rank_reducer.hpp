@@ -12,7 +12,7 @@
 #include "comm/reduce/scalars.hpp"
 #include "comm/reduce/tree.hpp"
 #include "comm/transport/host_memory.hpp"
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/topology.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/trace.hpp"
 #include "lockstep/error.hpp"

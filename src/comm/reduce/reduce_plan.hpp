@@ -18,7 +18,7 @@
 #include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/reduce/tree.hpp"
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/topology.hpp"
 
 namespace lockstep::comm {
 

@@ -12,7 +12,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/region.hpp"
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/topology.hpp"
 #include "core/flight_recorder.hpp"
 
 namespace lockstep::comm {

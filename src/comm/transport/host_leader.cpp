@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/transport/group_broadcast.hpp"
-#include "comm/transport/hosts.hpp"
+#include "comm/transport/point_to_point.hpp"
+#include "comm/transport/topology.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {

@@ -1,7 +1,9 @@
-// MPI, from start to end, as a Communicator.
+// MPI, from start to end, as a Communicator; and whether a launcher has started this process as one of several ranks,
+// read from what it leaves in the environment.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/communicator.hpp"
@@ -19,5 +21,17 @@ namespace lockstep::comm {
 
 /// 4 or 5, as the library says at run time; 0: not Open MPI.
 [[nodiscard]] int open_mpi_major();
+
+struct LauncherInfo {
+  int ranks = 1;         ///< ranks that the launcher started; 0: a launcher that does not say
+  std::string variable;  ///< where that was read: "OMPI_COMM_WORLD_SIZE"; empty: no launcher
+};
+
+[[nodiscard]] LauncherInfo launcher_info();
+
+/// More than one rank was started (or a launcher does not say how many), so MPI must be used.
+[[nodiscard]] inline bool launched_by_mpi() {
+  return launcher_info().ranks != 1;
+}
 
 }  // namespace lockstep::comm

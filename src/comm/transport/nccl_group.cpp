@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "comm/transport/agreement.hpp"
-#include "comm/transport/nccl_check.hpp"
 #include "device/cuda/gpu_stream.hpp"
+#include "device/gpu/gpu_place.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -22,6 +22,19 @@ constexpr std::chrono::microseconds kPoll{20};
 constexpr Milliseconds kPatienceAtStart{5'000};  ///< beyond the deadline, for the others' verdicts
 constexpr Milliseconds kPatienceAtEnd{5'000};
 constexpr const char* kStart = "ncclCommInitRankConfig";
+
+/// NCCL's words for a code, with what it says of the last error of this communicator (null: of the process).
+std::string what_is(ncclResult_t code, ncclComm_t communicator) {
+  const char* last = ncclGetLastError(communicator);
+  const std::string said = last == nullptr ? "" : last;
+  return said.empty() ? ncclGetErrorString(code) : fmt::format("{} ({})", ncclGetErrorString(code), said);
+}
+
+/// Throws unless the call has succeeded or, in a communicator that does not block, is under way.
+void check_nccl(ncclResult_t code, const char* call, ncclComm_t communicator, const device::GpuPlace& place) {
+  if (code == ncclSuccess || code == ncclInProgress) return;
+  throw device::gpu_error(place, call, static_cast<int>(code), what_is(code, communicator));
+}
 
 Error late(const device::GpuPlace& place, const char* what, Milliseconds timeout) {
   return {ExitCode::infrastructure,

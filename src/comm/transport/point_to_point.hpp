@@ -2,12 +2,23 @@
 // rank that was waited for. Meant for small data: start-up, agreement, parameters' digests.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <span>
+
 #include "comm/transport/recorded.hpp"
+#include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
 
 /// Tags from here on are the collectives' own.
 inline constexpr int kFirstInternalTag = 1 << 20;
+
+/// A broadcast from group[0] to all of `group`, by a binomial tree: nobody sends more messages than log2 of their
+/// number, rounded up, so that a start does not take longer with each rank. Called by each of these ranks with the same
+/// list; the tag is not used for anything else meanwhile.
+void broadcast_in_group(Communicator& communicator, std::span<const int> group, std::span<std::byte> bytes, int tag,
+                        const Operation& operation);
 
 class PointToPointCommunicator : public Communicator, public Recorded {
  public:

@@ -6,7 +6,6 @@
 #include <memory>
 #include <thread>
 
-#include "comm/transport/launcher.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/exit_code.hpp"

@@ -1,4 +1,5 @@
-// Making Topology from what each rank calls its host, and the words that messages use for ranks and hosts.
+// Which ranks share a host: Topology, made from what each rank calls its host; Hosts, which looks it up and says who on
+// a host leads for a rank of another one; and the words that messages use for ranks and hosts.
 #pragma once
 
 #include <chrono>
@@ -12,6 +13,25 @@ namespace lockstep::comm {
 
 /// `host_of_rank`: each rank's host by name.
 [[nodiscard]] Topology make_topology(const std::vector<std::string>& host_of_rank);
+
+class Hosts {
+ public:
+  explicit Hosts(const Topology& topology);
+  [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int rank_count() const { return static_cast<int>(host_of_.size()); }
+  /// Ascending.
+  [[nodiscard]] const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
+  [[nodiscard]] int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
+  /// Its position among the ranks of its host; Topology::local_rank() looks at all ranks for it.
+  [[nodiscard]] int local_rank(int rank) const { return local_rank_[static_cast<std::size_t>(rank)]; }
+  /// The leader of the owner's slices: on each host the rank of the same local rank, so that slices of hosts alike
+  /// never leave their rail (the adapters of one number on all hosts, which share a switch).
+  [[nodiscard]] int leader(int host, int owner) const;
+
+ private:
+  std::vector<int> host_of_, local_rank_;  ///< by rank
+  std::vector<std::vector<int>> ranks_;    ///< by host
+};
 
 /// The host name, or LOCKSTEP_HOST_ID where it is set (for tests of several pretended hosts on one machine).
 [[nodiscard]] std::string host_identity();
