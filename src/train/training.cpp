@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"

@@ -224,17 +224,17 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
         FakeSide side(communicator, c, kGpuOptions);
         const auto rank = static_cast<std::size_t>(communicator.rank());
         ShardAssignment assignment;
-        std::size_t most = 0;
+        std::size_t max_shards = 0;
         for (std::size_t s = 0; s < all.size(); ++s) {
           assignment = place_shards(all[s], assignment, communicator.topology().host_of);
           const auto& mine = assignment.shards_of_rank[rank];
-          most = std::max(most, mine.size());
+          max_shards = std::max(max_shards, mine.size());
           side.reducer().begin_step(s, assignment);
           compute(side, c, s, mine, static_cast<unsigned>(s + rank));
           side.reducer().finish();
           (void)side.read(0);
           side.have_read();
-          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.buckets, static_cast<int>(most), ranks, workers))
+          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.buckets, static_cast<int>(max_shards), ranks, workers))
               << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
         }
       });

@@ -77,8 +77,8 @@ TEST(Slices, AreSpreadOverAllRanks) {
       std::sort(owners.begin(), owners.end());
       EXPECT_EQ(std::adjacent_find(owners.begin(), owners.end()), owners.end()) << "a rank has one slice of a bucket";
     }
-    const auto most = *std::max_element(owned.begin(), owned.end());
-    EXPECT_LE(most, 1.3 * kBuckets * kChunks / ranks * kChunkElements + kChunkElements) << ranks << " ranks";
+    const auto max_owned = *std::max_element(owned.begin(), owned.end());
+    EXPECT_LE(max_owned, 1.3 * kBuckets * kChunks / ranks * kChunkElements + kChunkElements) << ranks << " ranks";
   }
 }
 

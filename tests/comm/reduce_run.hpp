@@ -45,12 +45,12 @@ struct Case {
 };
 
 /// Of everything, for an all-reduce between GPUs.
-inline Case random_case(unsigned seed, int least_ranks, int most_ranks) {
+inline Case random_case(unsigned seed, int min_ranks, int max_ranks) {
   std::mt19937 random(seed);
   Case c;
   c.buckets = random_buckets(random, between(random, 1, 24));
   c.buckets.spread_owners = false;
-  c.ranks = between(random, least_ranks, most_ranks);
+  c.ranks = between(random, min_ranks, max_ranks);
   c.workers = between(random, 1, 3);
   c.hosts = random_hosts(random, c.ranks, 3);
   c.order = static_cast<unsigned>(random());

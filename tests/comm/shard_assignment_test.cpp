@@ -48,14 +48,14 @@ int subtrees(int count) {
 
 Edge best_edge(std::span<const int> counts, int shards) {
   const auto cost = [&](Edge edge) {
-    int most = 0, total = 0;
+    int max_of_rank = 0, total = 0;
     for (std::size_t rank = 0; rank < counts.size(); ++rank) {
       const bool owns = static_cast<int>(rank) == edge.rank;
       const int needed = owns ? 1 + subtrees(counts[rank] - edge.size) : subtrees(counts[rank]);
-      most = std::max(most, needed);
+      max_of_rank = std::max(max_of_rank, needed);
       total += needed;
     }
-    return std::tuple(most, total);
+    return std::tuple(max_of_rank, total);
   };
   const Tree tree(shards);
   Edge best;
