@@ -36,7 +36,7 @@ class ActivationGrid final : public Kernel {
 };
 
 template <class Grid, class Formula>
-std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
+std::unique_ptr<Kernel> make_grid_of(const KernelRequest& request) {
   return make_for_elements(request, [&]<class T>(T /*element*/) {
     return std::make_unique<ActivationGrid<Grid, Formula, T>>(request.outputs[0].elements());
   });
@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
 #define LOCKSTEP_MAKE_GRID(Formula, op)                                    \
   template <class Grid>                                                    \
   std::unique_ptr<Kernel> make_##op##_grid(const KernelRequest& request) { \
-    return make_activation_grid<Grid, Formula>(request);                   \
+    return make_grid_of<Grid, Formula>(request);                   \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_GRID)
 #undef LOCKSTEP_MAKE_GRID
