@@ -6,11 +6,7 @@
 
 namespace lockstep::ops {
 
-// For MapFunctor and MapPairFunctor; `Formula` is a struct of the table.
-template <class Formula>
-struct ActivationOf {
-  static LOCKSTEP_HOST_DEVICE float of(float x) { return Formula::of(x); }
-};
+/// For MapPairFunctor; `Formula` is a struct of the table.
 template <class Formula>
 struct ActivationGradientOf {
   static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }
@@ -21,7 +17,7 @@ class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, MapFunctor<ActivationOf<Formula>, T>{input<T>(call), output<T>(call)});
+    Grid::each(stream_of(call), n_, MapFunctor<Formula, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;

@@ -1,4 +1,4 @@
-#include "ops/gelu/gelu_reference.hpp"
+#include "ops/activation_case.hpp"
 #include "ops/linear/linear_reference.hpp"
 
 namespace lockstep::ops {
