@@ -9,7 +9,6 @@
 #include "comm/transport/gpu_transport.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
-#include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
 #include "train/gpu_backend.hpp"
 

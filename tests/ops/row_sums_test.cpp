@@ -1,6 +1,6 @@
 // Sums over rows: the CPU's and the GPU's over its whole grid hold the one order of device/row_blocks.hpp, which is
 // written down a second way here.
-#include "ops/row_sums.hpp"
+#include "ops/rows.hpp"
 
 #include <gtest/gtest.h>
 

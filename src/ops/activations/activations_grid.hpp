@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> make_grid_of(const KernelRequest& request) {
 #define LOCKSTEP_MAKE_GRID(Formula, op)                                    \
   template <class Grid>                                                    \
   std::unique_ptr<Kernel> make_##op##_grid(const KernelRequest& request) { \
-    return make_grid_of<Grid, Formula>(request);                   \
+    return make_grid_of<Grid, Formula>(request);                           \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_GRID)
 #undef LOCKSTEP_MAKE_GRID

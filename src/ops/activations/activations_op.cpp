@@ -84,8 +84,8 @@ OpDef make_activation(const std::string& name, const ActivationLoops& loops) {
 
 }  // namespace
 
-#define LOCKSTEP_MAKE_ACTIVATION(Formula, op)                          \
-  OpDef make_##op() {                                                  \
+#define LOCKSTEP_MAKE_ACTIVATION(Formula, op)                            \
+  OpDef make_##op() {                                                    \
     return make_activation<Formula>(#op, {op##_forward, op##_backward}); \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_ACTIVATION)

@@ -29,8 +29,9 @@ class AddGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     if (relu_) {
       const auto* y = static_cast<const T*>(call.outputs[0]);
-      return Grid::each(stream_of(call), n_,
-                        MapPairFunctor<ActivationGradientOf<Relu>, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
+      return Grid::each(
+          stream_of(call), n_,
+          MapPairFunctor<ActivationGradientOf<Relu>, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
     }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       T* dx = input_gradient<T>(call, i);

@@ -14,7 +14,6 @@
 #include "device/cuda/cudnn_convolution.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
-#include "ops/conv/conv_weight_grid.hpp"
 
 namespace lockstep::ops {
 

@@ -1,4 +1,7 @@
-#include "ops/class_metric.hpp"
+// Metrics that ask whether the target is among a row's k best classes: accuracy (k = 1), top5. Of equal scores the
+// class with the lower index is the better one; a NaN beats the target.
+#include <memory>
+#include <string>
 
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
@@ -49,9 +52,7 @@ class ClassMetricCpu final : public Kernel {
   std::int64_t best_;
 };
 
-}  // namespace
-
-OpDef class_metric(const std::string& name, const std::string& doc, KernelFactory kernel) {
+OpDef class_metric(const std::string& name, std::int64_t best, const std::string& doc) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -62,12 +63,20 @@ OpDef class_metric(const std::string& name, const std::string& doc, KernelFactor
   op.constant_inputs = {0, 1};
   op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature(name, inputs); };
   op.cost = elementwise_cost<2, 0>;
-  op.kernels[DeviceKind::cpu] = std::move(kernel);
+  op.kernels[DeviceKind::cpu] = [best](const KernelRequest& request) {
+    return std::make_unique<ClassMetricCpu>(ClassRows(request), best);
+  };
   return op;
 }
 
-std::unique_ptr<Kernel> make_class_metric_cpu(const KernelRequest& request, std::int64_t best) {
-  return std::make_unique<ClassMetricCpu>(ClassRows(request), best);
+}  // namespace
+
+OpDef make_accuracy() {
+  return class_metric("accuracy", 1, "share of samples (or tokens) whose best class is the target's");
+}
+
+OpDef make_top5() {
+  return class_metric("top5", 5, "share of samples (or tokens) whose five best classes hold the target's");
 }
 
 }  // namespace lockstep::ops

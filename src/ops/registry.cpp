@@ -1,4 +1,4 @@
-#include "ops/gpu_kernels.hpp"
+#include "ops/registry.hpp"
 
 #include "lockstep/error.hpp"
 

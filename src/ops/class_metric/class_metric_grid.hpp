@@ -1,6 +1,6 @@
-// accuracy and top5 over a Grid, a group a row of scores; the rules are those of class_metric.cpp. A label that is no
-// class gives NaN, and the run ends as diverged: a kernel cannot throw. Places among the classes are floats on the way,
-// which hold integers exactly up to 2^24.
+// accuracy and top5 over a Grid, a group a row of scores; the rules are those of class_metric_op.cpp. A label that is
+// no class gives NaN, and the run ends as diverged: a kernel cannot throw. Places among the classes are floats on the
+// way, which hold integers exactly up to 2^24.
 #pragma once
 
 #include <memory>
@@ -69,8 +69,18 @@ class ClassMetricGrid final : public Kernel {
 };
 
 template <class Grid>
-std::unique_ptr<Kernel> make_class_metric_grid(const KernelRequest& request, std::int64_t best) {
+std::unique_ptr<Kernel> make_class_metric_of(const KernelRequest& request, std::int64_t best) {
   return make_for_float32(request, [&] { return std::make_unique<ClassMetricGrid<Grid>>(ClassRows(request), best); });
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_accuracy_grid(const KernelRequest& request) {
+  return make_class_metric_of<Grid>(request, 1);
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_top5_grid(const KernelRequest& request) {
+  return make_class_metric_of<Grid>(request, 5);
 }
 
 }  // namespace lockstep::ops

@@ -1,6 +1,4 @@
-// The naive reference of accuracy and top5, for their cases: sort the classes of each row.
-#pragma once
-
+// The naive reference: sort the classes of each row.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +6,9 @@
 
 namespace lockstep::ops {
 
-inline ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t best) {
+namespace {
+
+ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t best) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
   const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
   const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
@@ -31,7 +31,7 @@ inline ReferenceResult class_metric_reference(const ReferenceCall& call, std::si
 }
 
 /// Small integers, so that scores are often equal.
-inline void fill_with_ties(int index, Tensor& tensor) {
+void fill_with_ties(int index, Tensor& tensor) {
   auto n = static_cast<std::uint64_t>(index);
   if (tensor.dtype() == DType::f32) {
     for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16U & 3U);
@@ -41,7 +41,7 @@ inline void fill_with_ties(int index, Tensor& tensor) {
   }
 }
 
-inline std::vector<OpCase> class_metric_cases() {
+std::vector<OpCase> class_metric_cases() {
   return {
       {.name = "odd",
        .attributes = {},
@@ -75,6 +75,16 @@ inline std::vector<OpCase> class_metric_cases() {
        .integer_bound = 10,
        .benchmark = true},
   };
+}
+
+}  // namespace
+
+OpCases make_accuracy_cases() {
+  return {"accuracy", [](const ReferenceCall& call) { return class_metric_reference(call, 1); }, class_metric_cases()};
+}
+
+OpCases make_top5_cases() {
+  return {"top5", [](const ReferenceCall& call) { return class_metric_reference(call, 5); }, class_metric_cases()};
 }
 
 }  // namespace lockstep::ops
