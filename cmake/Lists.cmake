@@ -15,5 +15,5 @@ set(WRITE_LISTS ${CMAKE_COMMAND} -D SOURCE=${CMAKE_SOURCE_DIR}/src -D LISTS=${LO
 execute_process(COMMAND ${WRITE_LISTS} COMMAND_ERROR_IS_FATAL ANY)
 add_custom_command(COMMAND ${WRITE_LISTS} DEPENDS ${LISTED} ${CMAKE_CURRENT_LIST_DIR}/WriteLists.cmake
   OUTPUT ${LOCKSTEP_LISTS}/ops.cpp ${LOCKSTEP_LISTS}/cases.cpp ${LOCKSTEP_LISTS}/grids.cpp ${LOCKSTEP_LISTS}/cuda.cpp
-  ${KERNEL_UNITS} ${LOCKSTEP_LISTS}/op_tests.cmake ${LOCKSTEP_LISTS}/schedules.cpp ${LOCKSTEP_LISTS}/optimizer_list.hpp
+  ${KERNEL_UNITS} ${LOCKSTEP_LISTS}/op_tests.cmake ${LOCKSTEP_LISTS}/optim.cpp ${LOCKSTEP_LISTS}/optimizer_list.hpp
   COMMENT "Listing ops, optimizers and schedules" VERBATIM)

@@ -121,7 +121,11 @@ file(GLOB FILES ${SOURCE}/optim/schedules/*.cpp)
 names_in(NAMES "\nScheduleDef make_@\\(\\) {" ${FILES})
 lines(DECLARATIONS "ScheduleDef make_@();" ${NAMES})
 lines(CALLS "  registry.add(make_@());" ${NAMES})
-write(schedules.cpp optim "#include \"optim/registry.hpp\"\n" "${DECLARATIONS}
+write(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"optim/registry.hpp\"\n" "${DECLARATIONS}
 void add_built_in(ScheduleRegistry& registry) {
 ${CALLS}}
+
+void add_built_in(OptimizerRegistry& registry) {
+  for_each_optimizer([&](const char* /*name*/, const auto& make) { registry.add(make()); });
+}
 ")

@@ -13,7 +13,6 @@
 #include "comm/transport/topology.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
-#include "graph/cost.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/exposition.hpp"

@@ -1,6 +1,4 @@
-// softmax: y_k = e^x_k / sum_j e^x_j over the last dimension.
-//
-// dx = y * (dy - sum(y * dy)).
+// softmax: y_k = e^x_k / sum_j e^x_j over the last dimension. Its gradient: dx = y * (dy - sum(y * dy)).
 #include <memory>
 
 #include "core/vectorize.hpp"
@@ -28,7 +26,7 @@ LOCKSTEP_VECTORIZED void softmax_gradient(const float* y, const float* dy, float
 
 class SoftmaxCpu final : public Kernel {
  public:
-  explicit SoftmaxCpu(Rows rows) : rows_(rows) {}
+  explicit SoftmaxCpu(const KernelRequest& request) : rows_(request.inputs[0]) {}
   void forward(const ForwardCall& call) override { softmax(input(call), output(call), rows_); }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
@@ -39,8 +37,9 @@ class SoftmaxCpu final : public Kernel {
   Rows rows_;
 };
 
-std::unique_ptr<Kernel> make_softmax_cpu(const KernelRequest& request) {
-  return std::make_unique<SoftmaxCpu>(Rows(request.inputs[0]));
+Signature infer_softmax(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  expect_rows("softmax", inputs[0]);
+  return same_shape(attributes, inputs);
 }
 
 }  // namespace
@@ -50,12 +49,9 @@ OpDef make_softmax() {
   op.name = "softmax";
   op.doc = "turns the last dimension into probabilities";
   op.backward_reads = {.inputs = false, .outputs = true};
-  op.infer = [](const Attributes& attributes, std::span<const TensorSpec> inputs) {
-    expect_rows("softmax", inputs[0]);
-    return same_shape(attributes, inputs);
-  };
+  op.infer = infer_softmax;
   op.cost = elementwise_cost<20, 4>;
-  op.kernels[DeviceKind::cpu] = make_softmax_cpu;
+  op.kernels[DeviceKind::cpu] = kernel_of<SoftmaxCpu>;
   return op;
 }
 
