@@ -343,8 +343,8 @@ class Compiler {
     };
     if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);
     for (const auto index : graph_.metrics) results.metrics.push_back(pair_of(index));
-    // With a loss it is an evaluation, and nobody reads what can be gigabytes to be copied: a score for each token
-    // and each entry of the vocabulary.
+    // With a loss it is an evaluation, and nobody reads what can be gigabytes to be copied: a score for each token and
+    // each entry of the vocabulary.
     if (program_.mode == Mode::inference && graph_.loss < 0) results.prediction = place_at(graph_.output);
   }
 
