@@ -13,7 +13,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr std::int64_t kChunk = 4096;  ///< elements
-constexpr std::int64_t kMostParts = 256;
+constexpr std::int64_t kMaxParts = 256;
 constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
 
 void add_block(const exec::TensorBlock& block, const std::string& suffix, bool optimizer,
@@ -56,7 +56,7 @@ class Cutter {
 std::vector<Part> cut(const std::vector<TensorSource>& tensors, bool optimizer, std::int64_t part_bytes) {
   std::int64_t total = 0;
   for (const auto& tensor : tensors) total += tensor.optimizer == optimizer ? size(tensor) * kElementBytes : 0;
-  Cutter cutter(std::max(part_bytes, total / kMostParts + kChunk * kElementBytes));
+  Cutter cutter(std::max(part_bytes, total / kMaxParts + kChunk * kElementBytes));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].optimizer == optimizer) cutter.add(i, size(tensors[i]));
   }

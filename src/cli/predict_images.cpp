@@ -9,7 +9,7 @@
 #include "cli/predict.hpp"
 #include "cli/sample_files.hpp"
 #include "core/whole_file.hpp"
-#include "data/readers/image_file.hpp"
+#include "data/image_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

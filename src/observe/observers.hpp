@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "lockstep/communicator.hpp"
 #include "observe/board.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
@@ -79,5 +81,8 @@ class Observers {
   std::unique_ptr<Board> board_;
   std::unique_ptr<RunMetrics> metrics_;  ///< null where nobody asked; last, since its threads read the above
 };
+
+/// What the rank was in. Writes nothing where there is one rank alone, and no recorder.
+void write_flight(const std::string& run_directory, Communicator& communicator);
 
 }  // namespace lockstep::observe

@@ -3,7 +3,7 @@
 #include "exec/gpu_worker.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
-#include "observe/flight.hpp"
+#include "observe/observers.hpp"
 #include "observe/rank_gpu.hpp"
 #include "optim/gpu_updater.hpp"
 

@@ -1,5 +1,5 @@
-#include "optim/cpu_updater.hpp"
 #include "train/backend.hpp"
+#include "optim/cpu_updater.hpp"
 
 namespace lockstep::train {
 

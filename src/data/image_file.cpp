@@ -1,12 +1,10 @@
-#include "data/readers/image_file.hpp"
+#include "data/image_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "data/jpeg.hpp"
-#include "data/png.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
