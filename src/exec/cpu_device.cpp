@@ -7,7 +7,7 @@
 #include "comm/transport/gpu_transport.hpp"
 #include "core/low_precision.hpp"
 #include "core/vectorize.hpp"
-#include "device/peak_flops.hpp"
+#include "device/device.hpp"
 #include "exec/worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"

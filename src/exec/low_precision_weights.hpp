@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/parameters.hpp"
 
 namespace lockstep::exec {

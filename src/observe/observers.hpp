@@ -12,7 +12,7 @@
 #include "observe/run_metrics.hpp"
 #include "observe/step_scope.hpp"
 #include "observe/tracing.hpp"
-#include "telemetry/gpu_energy.hpp"
+#include "telemetry/gpu_sample.hpp"
 
 namespace lockstep::observe {
 
@@ -59,7 +59,9 @@ class Observers {
   /// Null: no TensorBoard on this rank.
   [[nodiscard]] Board* board() const { return board_.get(); }
   /// What this rank's GPU was slowed by when it was looked at last.
-  [[nodiscard]] GpuCause gpu_cause() const { return metrics_ ? metrics_->gpu_cause() : GpuCause::none; }
+  [[nodiscard]] telemetry::GpuCause gpu_cause() const {
+    return metrics_ ? metrics_->gpu_cause() : telemetry::GpuCause::none;
+  }
   /// Joules that this rank's GPU has drawn since the start; none where it has no counter.
   [[nodiscard]] std::optional<double> energy() { return energy_ ? std::optional(energy_->joules()) : std::nullopt; }
   [[nodiscard]] const Phases& phases() const { return phases_; }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"

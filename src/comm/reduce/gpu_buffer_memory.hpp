@@ -10,7 +10,7 @@
 
 #include "comm/reduce/accumulation_buffers.hpp"
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 
 namespace lockstep::comm {
 

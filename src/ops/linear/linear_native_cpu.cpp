@@ -1,6 +1,6 @@
 #include "ops/linear/linear_native_cpu.hpp"
 
-#include "device/cpu/dnnl_inner_product.hpp"
+#include "device/cpu/dnnl_layer.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/linear/linear_sizes.hpp"
 

@@ -1,6 +1,6 @@
 // oneDNN 2: an operation descriptor first, then the primitive descriptor.
 #include "device/cpu/dnnl_call.hpp"
-#include "device/cpu/dnnl_convolution.hpp"
+#include "device/cpu/dnnl_layer.hpp"
 
 namespace lockstep::device {
 
@@ -46,6 +46,23 @@ DnnlDirections describe(const dnnl::engine& engine, const ConvolutionSpec& spec)
   const Forward forward = describe_forward(engine, spec);
   if (!spec.training) return {forward, {}, {}};
   return {forward, describe_backward_data(engine, spec, forward), describe_backward_weights(engine, spec, forward)};
+}
+
+DnnlDirections describe(const dnnl::engine& engine, const InnerProductSpec& spec) {
+  using Forward = dnnl::inner_product_forward;
+  using BackwardData = dnnl::inner_product_backward_data;
+  using BackwardWeights = dnnl::inner_product_backward_weights;
+  const DnnlTensors& t = spec.tensors;
+  const auto attributes = user_scratchpad();
+  const auto kind = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  // A bias of size 0 means none here.
+  const Forward::primitive_desc forward(Forward::desc(kind, t.source, t.weights, t.bias, t.destination), attributes,
+                                        engine);
+  if (!spec.training) return {forward, {}, {}};
+  const BackwardData::desc data(t.source_gradient, t.weights, t.destination_gradient);
+  const BackwardWeights::desc weights(t.source, t.weight_gradient, t.bias, t.destination_gradient);
+  return {forward, BackwardData::primitive_desc(data, attributes, engine, forward),
+          BackwardWeights::primitive_desc(weights, attributes, engine, forward)};
 }
 
 }  // namespace lockstep::device

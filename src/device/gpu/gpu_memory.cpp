@@ -1,4 +1,4 @@
-#include "device/gpu/gpu_arena.hpp"
+#include "device/gpu/gpu_memory.hpp"
 
 #include <algorithm>
 
