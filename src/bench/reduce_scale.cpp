@@ -8,7 +8,7 @@
 
 #include "bench/sampled_host.hpp"
 #include "comm/reduce/all_reduce_cpu.hpp"
-#include "core/processor_time.hpp"
+#include "core/spans.hpp"
 
 namespace lockstep::bench {
 

@@ -8,7 +8,7 @@
 
 #include "balance/balancer.hpp"
 #include "comm/reduce/shard_assignment.hpp"
-#include "core/processor_time.hpp"
+#include "core/spans.hpp"
 
 namespace lockstep::bench {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/median.hpp"
-#include "core/processor_time.hpp"
+#include "core/spans.hpp"
 #include "launch/rank_monitor.hpp"
 #include "lockstep/error.hpp"
 

@@ -12,6 +12,7 @@
 #include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
+#include "optim/updater.hpp"
 
 namespace lockstep::checkpoint {
 
@@ -44,5 +45,10 @@ struct SavedModel {
 /// The model alone, every tensor whole, as the bytes of a .safetensors file.
 [[nodiscard]] std::string safetensors_of(const SavedModel& model);
 [[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint);
+
+/// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data) when
+/// the file lacks one or has it in another shape, Error(configuration) when a pattern chooses none; `place` is where
+/// the patterns were written.
+void initialize_from_file(const InitializeOptions& options, const Place& place, optim::Model& model);
 
 }  // namespace lockstep::checkpoint

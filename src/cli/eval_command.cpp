@@ -11,7 +11,6 @@
 #include "cli/validators.hpp"
 #include "core/spans.hpp"
 #include "telemetry/text.hpp"
-#include "train/evaluation_sets.hpp"
 #include "train/loaded_model.hpp"
 
 namespace lockstep::cli {

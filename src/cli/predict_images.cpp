@@ -12,8 +12,8 @@
 
 #include "cli/predict.hpp"
 #include "core/whole_file.hpp"
+#include "data/image_file.hpp"
 #include "data/readers/csv_table.hpp"
-#include "data/readers/image_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

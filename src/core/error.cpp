@@ -2,12 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
+#include "lockstep/exit_code.hpp"
+
 namespace lockstep {
 
 void check_failed(const char* expression, const char* file, int line, const std::string& detail) {
   throw Error(ExitCode::internal,
               fmt::format("{}:{}: {}: this must hold: {}. This is a bug in lockstep; please report it.", file, line,
                           detail, expression));
+}
+
+int exit_code(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return static_cast<int>(ExitCode::infrastructure);
+  const auto* const own = dynamic_cast<const Error*>(&error);
+  return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <string>
 
@@ -40,5 +41,12 @@ class PhaseTimer {
   const char* name_;
   Clock::time_point start_;
 };
+
+/// Seconds of the processor that the calling thread has used so far: what else runs on the machine hardly changes it.
+[[nodiscard]] inline double thread_seconds() {
+  timespec time{};
+  (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 }  // namespace lockstep

@@ -38,8 +38,8 @@ void support_formats(archive* handle) {
 class MemoryTree : public FileTree {
  public:
   explicit MemoryTree(const std::string& path) : FileTree(path) {}
-  /// False where the files are more than `most` bytes: what is held then is of no use.
-  [[nodiscard]] bool load(std::uint64_t most, const UnpackLimits& limits);
+  /// False where the files are more than `max_bytes`: what is held then is of no use.
+  [[nodiscard]] bool load(std::uint64_t max_bytes, const UnpackLimits& limits);
   /// Whether load() has seen a tar.
   [[nodiscard]] bool is_tar() const { return is_tar_; }
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
@@ -50,8 +50,8 @@ class MemoryTree : public FileTree {
 
  private:
   [[noreturn]] void fail(archive* handle, const std::string& where) const;
-  /// False where that makes more than `most` bytes in all.
-  [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t most,
+  /// False where that makes more than `max_bytes` in all.
+  [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
                                   const UnpackBudget& budget);
   std::vector<std::vector<std::byte>> contents_;
   std::uint64_t held_ = 0;
@@ -64,7 +64,7 @@ std::uint64_t bytes_of(const std::string& path) {
   return failed ? 0 : size;
 }
 
-bool MemoryTree::load(std::uint64_t most, const UnpackLimits& limits) {
+bool MemoryTree::load(std::uint64_t max_bytes, const UnpackLimits& limits) {
   const UnpackBudget budget(path(), bytes_of(path()), limits);
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
@@ -81,7 +81,7 @@ bool MemoryTree::load(std::uint64_t most, const UnpackLimits& limits) {
     name = raw != nullptr ? raw : "";
     if (archive_entry_filetype(entry) == AE_IFDIR) add_folder(name);
     const bool is_file = archive_entry_filetype(entry) == AE_IFREG;
-    if (is_file && !add_contents(handle.get(), name, most, budget)) return false;
+    if (is_file && !add_contents(handle.get(), name, max_bytes, budget)) return false;
   }
   sort();
   return true;
@@ -98,7 +98,7 @@ void MemoryTree::fail(archive* handle, const std::string& where) const {
   throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: {}", path(), where, reason));
 }
 
-bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t most,
+bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
                               const UnpackBudget& budget) {
   std::vector<std::byte> contents;
   for (;;) {
@@ -109,7 +109,7 @@ bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uin
     const auto length = static_cast<std::size_t>(got);
     held_ += length;
     budget.check(held_);
-    if (held_ > most) return false;
+    if (held_ > max_bytes) return false;
     contents.insert(contents.end(), block.begin(), block.begin() + got);
   }
   contents.shrink_to_fit();
@@ -118,11 +118,11 @@ bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uin
   return true;
 }
 
-/// Null: it unpacks to more than `most` bytes.
-std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t most, const UnpackLimits& limits,
+/// Null: it unpacks to more than `max_bytes`.
+std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t max_bytes, const UnpackLimits& limits,
                                  bool& is_tar) {
   auto tree = std::make_unique<MemoryTree>(path);
-  const bool fits = tree->load(most, limits);
+  const bool fits = tree->load(max_bytes, limits);
   is_tar = tree->is_tar();
   return fits ? std::move(tree) : nullptr;
 }

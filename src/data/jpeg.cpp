@@ -1,4 +1,4 @@
-#include "data/jpeg.hpp"
+#include "data/image_file.hpp"
 
 #include <fmt/format.h>
 

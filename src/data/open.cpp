@@ -6,7 +6,7 @@
 
 #include "data/digits.hpp"
 #include "data/readers/readers.hpp"
-#include "data/readers/view.hpp"
+#include "data/split.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {

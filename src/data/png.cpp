@@ -1,4 +1,4 @@
-#include "data/png.hpp"
+#include "data/image_file.hpp"
 
 #include <fmt/format.h>
 #include <png.h>

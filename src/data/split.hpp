@@ -1,13 +1,19 @@
-// Cutting a training set into training and validation, before step 0.
+// Parts of a data set: some of its samples as a set of their own, and its cut into training and validation, before
+// step 0.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::data {
+
+/// Some samples of a set, in an order of their own. `ids` are the whole set's. Counts of classes and the digest are the
+/// view's own.
+[[nodiscard]] std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids);
 
 /// bytes_read() of each is that of the set they were cut from: count one of them only.
 struct Split {

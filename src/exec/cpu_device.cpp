@@ -8,7 +8,7 @@
 #include "core/low_precision.hpp"
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
-#include "device/peak_flops.hpp"
+#include "device/device.hpp"
 #include "exec/worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/kernel_options.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "exec/gpu_worker.hpp"

@@ -9,7 +9,7 @@
 #include "device/gpu/cuda_module.hpp"
 #include "device/gpu/driver.hpp"
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_arena.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/gpu_place.hpp"
 #include "device/gpu/gpu_profiler.hpp"
 #include "exec/device.hpp"

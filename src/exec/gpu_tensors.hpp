@@ -9,7 +9,7 @@
 
 #include "core/filter_sizes.hpp"
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/input_stage.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"

@@ -12,7 +12,6 @@
 
 #include "graph/blocks.hpp"
 #include "graph/gradient_flow.hpp"
-#include "graph/in_place.hpp"
 #include "graph/memory_plan.hpp"
 #include "graph/precision.hpp"
 #include "graph/program.hpp"

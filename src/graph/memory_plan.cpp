@@ -8,8 +8,91 @@
 namespace lockstep {
 
 namespace {
+
 constexpr std::int64_t kAlignment = 256;  // cuBLASLt wants its workspaces so
+
+struct Pair {
+  Location read, written;
+};
+
+/// What an instruction may write over, the best choice first.
+std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
+  std::vector<Pair> pairs;
+  const auto over_inputs = [&] {
+    // A third input is read after the first two were added into the output's place.
+    const std::size_t count = instruction.inputs.size() > 2 ? 1 : instruction.inputs.size();
+    for (std::size_t i = 0; i < count; ++i) pairs.push_back({instruction.inputs[i], instruction.outputs[0]});
+  };
+  if (instruction.kind == Instruction::Kind::add) {
+    over_inputs();
+    return pairs;
+  }
+  const InPlace& in_place = graph.nodes[static_cast<std::size_t>(instruction.node)].op->in_place;
+  if (instruction.kind == Instruction::Kind::recompute) return pairs;  // its backward reads the inputs
+  if (instruction.kind == Instruction::Kind::forward) {
+    if (in_place.forward) over_inputs();
+    return pairs;
+  }
+  const Location& written = instruction.input_gradients[0];
+  if (in_place.over_gradient && !instruction.output_gradients.empty()) {
+    pairs.push_back({instruction.output_gradients[0], written});
+  }
+  if (in_place.over_input) pairs.push_back({instruction.inputs[0], written});
+  return pairs;
+}
+
+class Sharing {
+ public:
+  explicit Sharing(std::vector<Lifetime>& tensors) : tensors_(tensors), owners_(tensors.size()) {
+    std::iota(owners_.begin(), owners_.end(), std::size_t{0});
+  }
+
+  /// Lets instruction `number` write over what it reads, where nobody needs that any more.
+  bool share(const Instruction& instruction, std::int32_t number, const Pair& pair) {
+    if (pair.read.space != Space::arena || pair.written.space != Space::arena) return false;
+    const std::size_t owner = owner_of(pair.read), tensor = static_cast<std::size_t>(pair.written.index);
+    Lifetime &old = tensors_[owner], &fresh = tensors_[tensor];
+    if (old.last != number || fresh.first != number || old.bytes != fresh.bytes) return false;
+    if (uses(instruction, owner) != 1) return false;  // it is another operand, too
+    owners_[tensor] = owner;
+    old.last = fresh.last;
+    fresh.bytes = 0;
+    return true;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> owners() && { return std::move(owners_); }
+
+ private:
+  [[nodiscard]] std::size_t owner_of(const Location& location) const {
+    return owners_[static_cast<std::size_t>(location.index)];
+  }
+  [[nodiscard]] int uses(const Instruction& instruction, std::size_t owner) const {
+    int uses = 0;
+    for (const auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved,
+                             &instruction.output_gradients, &instruction.input_gradients}) {
+      for (const Location& location : *list) {
+        if (location.space == Space::arena && owner_of(location) == owner) ++uses;
+      }
+    }
+    return uses;
+  }
+
+  std::vector<Lifetime>& tensors_;
+  std::vector<std::size_t> owners_;
+};
+
 }  // namespace
+
+std::vector<std::size_t> share_in_place(const Graph& graph, const Program& program, std::vector<Lifetime>& tensors) {
+  Sharing sharing(tensors);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    for (const Pair& pair : pairs_of(graph, instruction)) {
+      if (sharing.share(instruction, static_cast<std::int32_t>(i), pair)) break;
+    }
+  }
+  return std::move(sharing).owners();
+}
 
 std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
   std::vector<std::size_t> order(tensors.size());

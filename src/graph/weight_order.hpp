@@ -10,9 +10,15 @@
 namespace lockstep {
 
 /// Of a weight [filters, channels, height, width]; of all else, sizes whose orders are the same.
-[[nodiscard]] FilterSizes filter_sizes(const Shape& shape);
+[[nodiscard]] inline FilterSizes filter_sizes(const Shape& shape) {
+  return shape.size() == 4 ? FilterSizes(shape[1], shape[2] * shape[3]) : FilterSizes();
+}
 
 /// For each of Graph::parameters, whether it is kept with channels last.
-[[nodiscard]] std::vector<bool> kept_channels_last(const Graph& graph);
+[[nodiscard]] inline std::vector<bool> kept_channels_last(const Graph& graph) {
+  std::vector<bool> list;
+  for (const ValueId id : graph.parameters) list.push_back(graph.at(id).channels_last);
+  return list;
+}
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 #include "graph/workload.hpp"
 
+#include <vector>
+
 #include "core/digest.hpp"
-#include "lockstep/op.hpp"
 
 namespace lockstep {
 
@@ -15,6 +16,23 @@ std::string workload_of(const Graph& graph) {
     hash.add("\n");
   }
   return hash.hex().substr(0, 12);
+}
+
+Cost cost_of(const Graph& graph, const Node& node) {
+  if (!node.op->cost) return {};
+  std::vector<TensorSpec> inputs;
+  for (const ValueId id : node.inputs) inputs.push_back(graph.at(id).spec);
+  return node.op->cost(node.attributes, inputs, node.op->infer(node.attributes, inputs));
+}
+
+Cost cost_of(const Graph& graph) {
+  Cost sum;
+  for (const Node& node : graph.nodes) {
+    const Cost cost = cost_of(graph, node);
+    sum.forward_flops += cost.forward_flops;
+    sum.backward_flops += cost.backward_flops;
+  }
+  return sum;
 }
 
 }  // namespace lockstep

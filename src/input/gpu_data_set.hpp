@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/augment.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/device.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/gather_kernels.hpp"

@@ -37,4 +37,11 @@ bool Observers::select_trace(std::int64_t steps_done) {
   return true;
 }
 
+void write_flight(const std::string& run_directory, Communicator& communicator) {
+  const auto recorder = comm::recorder_of(communicator);
+  if (!recorder || communicator.size() == 1) return;
+  const int rank = communicator.rank();
+  (void)dump_flight(*recorder, run_directory + "/flight", rank, communicator.topology().host_name(rank));
+}
+
 }  // namespace lockstep::observe

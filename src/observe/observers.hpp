@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "lockstep/communicator.hpp"
 #include "observe/board.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
 #include "observe/run_metrics.hpp"
 #include "observe/step_scope.hpp"
 #include "observe/tracing.hpp"
-#include "telemetry/gpu_energy.hpp"
+#include "telemetry/gpu_sample.hpp"
 
 namespace lockstep::observe {
 
@@ -59,7 +61,9 @@ class Observers {
   /// Null: no TensorBoard on this rank.
   [[nodiscard]] Board* board() const { return board_.get(); }
   /// What this rank's GPU was slowed by when it was looked at last.
-  [[nodiscard]] GpuCause gpu_cause() const { return metrics_ ? metrics_->gpu_cause() : GpuCause::none; }
+  [[nodiscard]] telemetry::GpuCause gpu_cause() const {
+    return metrics_ ? metrics_->gpu_cause() : telemetry::GpuCause::none;
+  }
   /// Joules that this rank's GPU has drawn since the start; none where it has no counter.
   [[nodiscard]] std::optional<double> energy() { return energy_ ? std::optional(energy_->joules()) : std::nullopt; }
   [[nodiscard]] const Phases& phases() const { return phases_; }
@@ -79,5 +83,8 @@ class Observers {
   std::unique_ptr<Board> board_;
   std::unique_ptr<RunMetrics> metrics_;  ///< null where nobody asked; last, since its threads read the above
 };
+
+/// What the rank was in. Writes nothing where there is one rank alone, and no recorder.
+void write_flight(const std::string& run_directory, Communicator& communicator);
 
 }  // namespace lockstep::observe

@@ -13,12 +13,11 @@
 #include "comm/transport/topology.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
-#include "graph/cost.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/version.hpp"
+#include "telemetry/exporter.hpp"
 #include "telemetry/exposition.hpp"
 #include "telemetry/process_sample.hpp"
-#include "telemetry/scrape_targets.hpp"
 #include "telemetry/unix_time.hpp"
 
 namespace lockstep::observe {
@@ -247,7 +246,7 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
   looked_ = Clock::now();
   seconds_on_gpu_ = own;
   gpu_cause_ = gpu_watch_.cause();
-  metrics.set(Metric::gpu_co_tenant, gpu_cause_ == GpuCause::co_tenant ? 1 : 0);
+  metrics.set(Metric::gpu_co_tenant, gpu_cause_ == telemetry::GpuCause::co_tenant ? 1 : 0);
 }
 
 void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums) {

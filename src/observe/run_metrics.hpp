@@ -80,7 +80,7 @@ class RunMetrics {
     if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
   }
   /// What this rank's GPU was slowed by when it was looked at last.
-  [[nodiscard]] GpuCause gpu_cause() const { return gpu_cause_; }
+  [[nodiscard]] telemetry::GpuCause gpu_cause() const { return gpu_cause_; }
   /// The run has come to its end in order: the ranks need not be scraped any more.
   void ended() { ended_ = true; }
 
@@ -111,7 +111,7 @@ class RunMetrics {
   Clock::time_point looked_ = Clock::now();
   bool computes_on_gpu_ = false;
   double seconds_on_gpu_ = 0;  // when it was looked at last
-  std::atomic<GpuCause> gpu_cause_{GpuCause::none};
+  std::atomic<telemetry::GpuCause> gpu_cause_{telemetry::GpuCause::none};
   const data::Loader* loader_ = nullptr;
   std::function<double()> bytes_read_;
   std::shared_ptr<FlightRecorder> recorder_;

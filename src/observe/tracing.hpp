@@ -1,16 +1,27 @@
 // Tracing: a timeline of some steps of this rank (`--profile`), written to `trace` in the run directory for
-// `lockstep trace merge`.
+// `lockstep trace merge`. What the profiler of its GPU recorded is put on the host's clock, a row for each stream.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "comm/transport/clock_offset.hpp"
 #include "core/trace.hpp"
+#include "device/gpu/gpu_profiler.hpp"
 #include "lockstep/run_watcher.hpp"
 #include "observe/rank_context.hpp"
+#include "telemetry/rank_trace.hpp"
 
 namespace lockstep::observe {
+
+/// steady_seconds() at a moment of the profiler's clock: on the line through both pairs, which is never far from a
+/// second a second.
+[[nodiscard]] double host_seconds(std::uint64_t gpu, const device::ClockPair& first, const device::ClockPair& last);
+
+/// Adds the activities in order of time. Each belongs to the step whose `compute` began last before it, among the
+/// spans that are there; streams are numbered from 0 in the order of the profiler's numbers.
+void add_gpu_rows(const device::GpuRecording& recording, std::vector<telemetry::TimelineSpan>& spans);
 
 class Tracing {
  public:

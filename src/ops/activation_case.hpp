@@ -30,4 +30,9 @@ ReferenceResult elementwise_reference(const ReferenceCall& call, Function functi
   return {{y}, {}};
 }
 
+/// gelu by tanh.
+inline double gelu_reference(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
 }  // namespace lockstep::ops

@@ -1,7 +1,9 @@
 // What ops that keep the shape share: shape rule, cost, and typed access to a call's tensors.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 
 #include "lockstep/op.hpp"
 
@@ -13,11 +15,20 @@ inline Signature same_shape(const Attributes& /*attributes*/, std::span<const Te
   return signature;
 }
 
+/// The same for an op on floats. Throws Error(configuration) that begins with `op`.
+[[nodiscard]] Signature same_floats(const std::string& op, const TensorSpec& input);
+
 /// Operations per element, forward and backward.
 template <int Forward, int Backward>
 Cost elementwise_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*s*/) {
   const auto n = static_cast<double>(inputs[0].elements());
   return {Forward * n, Backward * n};
+}
+
+/// The factory of a kernel whose constructor takes the request.
+template <class MadeKernel>
+std::unique_ptr<Kernel> kernel_of(const KernelRequest& request) {
+  return std::make_unique<MadeKernel>(request);
 }
 
 template <class T = float>

@@ -15,16 +15,16 @@ template <class Function, class T>
 struct MapFunctor {
   const T* x;
   T* y;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i]); }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(float{x[i]}); }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
-/// z[i] = Function::of(x[i], y[i]); z may be x or y.
-template <class Function, class X, class Y = X>
+/// z[i] = Function::of(x[i], y[i]); z may be x or y, where it is of that type.
+template <class Function, class X, class Y = X, class Z = X>
 struct MapPairFunctor {
   const X* x;
   const Y* y;
-  X* z;
+  Z* z;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i], y[i]); }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { z[i] = value; }
 };

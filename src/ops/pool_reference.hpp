@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "ops/op_case.hpp"
-#include "ops/pool_shape.hpp"
+#include "ops/window.hpp"
 
 namespace lockstep::ops {
 

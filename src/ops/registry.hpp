@@ -1,10 +1,15 @@
-// The list of built-in ops; written by CMake from the folders beside this file.
+// The built-in ops: their list, which CMake writes of the folders beside this file, and their kernels for GPUs, which
+// the CUDA module holds.
 #pragma once
 
+#include "device/gpu/cuda_module.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
 
 void add_built_in(OpRegistry& registry);
+
+/// Adds the module's kernels to the ops of `registry`, which has all built-in ones.
+void add_gpu_kernels(const device::CudaModule& module, OpRegistry& registry);
 
 }  // namespace lockstep::ops

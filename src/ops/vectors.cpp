@@ -8,8 +8,4 @@ LOCKSTEP_VECTORIZED void multiply(const float* a, const float* b, float* y, std:
   for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
 }
 
-LOCKSTEP_VECTORIZED void relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
 }  // namespace lockstep::ops

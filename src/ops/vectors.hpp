@@ -7,7 +7,5 @@ namespace lockstep::ops {
 
 /// y = a * b
 void multiply(const float* a, const float* b, float* y, std::int64_t n);
-/// dx = dy where relu's output y is positive, else 0
-void relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n);
 
 }  // namespace lockstep::ops

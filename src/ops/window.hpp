@@ -5,10 +5,12 @@
 // (rounded up), and its first window is centred on the first pixel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/host_device.hpp"
 #include "lockstep/attributes.hpp"
 #include "lockstep/op.hpp"
 
@@ -43,5 +45,28 @@ void require_image(const std::string& op, const TensorSpec& image);
 [[nodiscard]] AttributeSpec kernel_attribute();
 [[nodiscard]] AttributeSpec stride_attribute(bool stride_is_kernel);
 [[nodiscard]] AttributeSpec padding_attribute(const Attribute& fallback);
+
+/// What max_pool and avg_pool are called with.
+struct PoolShape {
+  Window window;
+  WindowShape image;
+};
+
+/// Throws Error(configuration) that begins with `op`: each window must cover a pixel of the image.
+[[nodiscard]] PoolShape pool_shape(const std::string& op, const Attributes& attributes, const TensorSpec& image);
+
+/// kernel, stride, padding of a pool.
+[[nodiscard]] std::vector<AttributeSpec> pool_attributes();
+
+/// Which pixels a window covers: taps first ... last - 1 of window number `index` lie in the image; tap 0 is at pixel
+/// `origin`.
+struct Taps {
+  LOCKSTEP_HOST_DEVICE Taps(const WindowAxis& axis, std::int64_t index, std::int64_t size)
+      : origin(index * axis.stride - axis.before),
+        first(std::max<std::int64_t>(0, -origin)),
+        last(std::min(axis.kernel, size - origin)) {}
+  std::int64_t origin, first, last;
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return last - first; }
+};
 
 }  // namespace lockstep::ops

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
@@ -22,7 +22,7 @@ class GpuUpdater final : public Updater {
   GpuUpdater& operator=(const GpuUpdater&) = delete;
   ~GpuUpdater() override;
 
-  [[nodiscard]] std::vector<exec::MemoryNeed> gpu_needs(const Model& model) const override;
+  [[nodiscard]] std::vector<exec::MemoryNeed> gpu_memory_needs(const Model& model) const override;
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   void fetch(Model& model) override;

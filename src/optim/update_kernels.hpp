@@ -120,11 +120,11 @@ using SumSquaresFunctor = device::SumBlocksFunctor<device::RowElements<double>, 
 /// The norm, and what gradients are multiplied by. One thread.
 struct ClipFunctor {
   const double* square;
-  double most;
+  double max_norm;
   Verdict* verdict;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
     verdict->norm = std::sqrt(*square);
-    const double factor = most / (verdict->norm + 1e-6);
+    const double factor = max_norm / (verdict->norm + 1e-6);
     verdict->factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
   }
 };

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "lockstep/error.hpp"
@@ -161,6 +162,19 @@ std::size_t Exporter::scrapes() const {
 std::string endpoint_text(const std::string& address, int port) {
   const bool v6 = address.find(':') != std::string::npos;
   return v6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+std::string targets_json(const std::vector<ScrapeTarget>& targets, const std::string& address,
+                         const MetricLabels& labels) {
+  const bool any = address == "0.0.0.0" || address == "::";
+  auto groups = nlohmann::ordered_json::array();
+  for (const ScrapeTarget& target : targets) {
+    nlohmann::ordered_json own;
+    for (const auto& [name, value] : labels) own[name] = value;
+    own["host"] = target.host;
+    groups.push_back({{"targets", {endpoint_text(any ? target.host : address, target.port)}}, {"labels", own}});
+  }
+  return groups.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lockstep::telemetry

@@ -1,5 +1,7 @@
 // Exporter: serves this rank's metrics to Prometheus over HTTP, on prometheus-cpp's threads.
 //
+// Prometheus finds the ranks of a run in a file for its `file_sd_configs`, which it rereads on changes.
+//
 // What is cheap to read and changes by itself (processor time, memory, the GPU) is sampled at each scrape.
 #pragma once
 
@@ -7,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "telemetry/rank_metrics.hpp"
 
@@ -48,5 +51,15 @@ class Exporter {
 
 /// "127.0.0.1:9840", "[::1]:9840".
 [[nodiscard]] std::string endpoint_text(const std::string& address, int port);
+
+struct ScrapeTarget {
+  std::string host;
+  int port = 0;
+};
+
+/// JSON. `address`: what the ranks listen on; where that is all addresses, targets are named by their hosts. `labels`
+/// are added to every series; `host` to those of each target.
+[[nodiscard]] std::string targets_json(const std::vector<ScrapeTarget>& targets, const std::string& address,
+                                       const MetricLabels& labels);
 
 }  // namespace lockstep::telemetry

@@ -1,4 +1,4 @@
-// The metrics of a rank's GPU, read from NVML at each scrape.
+// A rank's GPU as NVML knows it: its metrics, read at each scrape, and the energy that it draws.
 //
 // What the driver or the device does not have, or does not answer this time, is absent (NaN), not 0.
 #pragma once
@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/spans.hpp"
 #include "telemetry/nvml.hpp"
 #include "telemetry/rank_metrics.hpp"
 
@@ -41,6 +42,28 @@ class GpuSample {
   nvml::EventSet events_ = nullptr;
   bool lost_ = false;
   double xids_ = 0, last_xid_ = 0;
+};
+
+/// By the counter of the driver. It is read by the training thread, so once a second at most.
+class GpuEnergy {
+ public:
+  /// `device`: as nvml::find_gpu() has it. Null where there is no such GPU, or where it has no counter.
+  [[nodiscard]] static std::unique_ptr<GpuEnergy> open(std::shared_ptr<const nvml::Library> library,
+                                                       const std::string& device);
+
+  /// Since it was opened. A lost GPU adds nothing; when the counter restarts (the driver was reloaded), what was used
+  /// since the last reading is not counted.
+  [[nodiscard]] double joules();
+
+ private:
+  GpuEnergy(std::shared_ptr<const nvml::Library> library, nvml::Device device, unsigned long long counter)
+      : library_(std::move(library)), device_(device), counter_(counter) {}
+
+  std::shared_ptr<const nvml::Library> library_;
+  nvml::Device device_;
+  unsigned long long counter_;  // millijoules, at the last reading  NOLINT(google-runtime-int): NVML's type
+  double joules_ = 0;
+  Clock::time_point looked_ = Clock::now();
 };
 
 }  // namespace lockstep::telemetry

@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <deque>
 
-#include "core/gpu_cause.hpp"
-
 namespace lockstep::telemetry {
+
+enum class GpuCause { none, co_tenant, throttled };
 
 /// One sample of the GPU and of its rank. Unknown numbers are NaN.
 struct GpuLook {

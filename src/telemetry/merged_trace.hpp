@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/critical_path.hpp"
+#include "telemetry/diagnosis.hpp"
 #include "telemetry/rank_trace.hpp"
 
 namespace lockstep::telemetry {

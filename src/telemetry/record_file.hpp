@@ -1,10 +1,18 @@
 // An event file on disk: its name, and records framed with their length and checksums.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace lockstep::telemetry {
+
+/// CRC-32C (Castagnoli, reflected polynomial 0x82F63B78; RFC 3720, appendix B.4).
+[[nodiscard]] std::uint32_t crc32c(std::string_view bytes);
+
+/// As records of event files carry it: rotated and shifted, so that the checksum of data that hold their own checksum
+/// is no special case.
+[[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// length (u64, little-endian), its masked CRC-32C, the data, their masked CRC-32C.
 [[nodiscard]] std::string framed(std::string_view data);

@@ -6,15 +6,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "lockstep/events.hpp"
-#include "telemetry/histogram.hpp"
 
 namespace lockstep::telemetry {
+
+/// The distribution of values, in a few numbers. Of the finite ones only. Bucket i holds those in (limits[i - 1],
+/// limits[i]], the first also the smallest; all are equally wide. Without values there is one empty bucket, since
+/// readers need one.
+struct Histogram {
+  double min = 0, max = 0, sum = 0, sum_of_squares = 0;
+  double count = 0;
+  std::vector<double> limits, buckets;
+};
+
+[[nodiscard]] Histogram histogram_of(std::span<const float> values);
 
 /// A node of the graph page. Names are paths: "block1/conv" stands in the box "block1".
 struct BoardNode {

@@ -222,11 +222,11 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
   gpu_causes_.resize(ranks.size());
   evidence_ = kThisRun;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto cause = static_cast<GpuCause>(ranks[r].gpu);
+    const auto cause = static_cast<telemetry::GpuCause>(ranks[r].gpu);
     const bool is_new = cause != gpu_causes_[r];
     gpu_causes_[r] = cause;
-    if (cause == GpuCause::none) continue;
-    const std::string what = cause == GpuCause::co_tenant ? "has a co-tenant" : "is throttled";
+    if (cause == telemetry::GpuCause::none) continue;
+    const std::string what = cause == telemetry::GpuCause::co_tenant ? "has a co-tenant" : "is throttled";
     evidence_ += fmt::format("; the GPU of rank {} {}", r, what);
     if (!is_new) continue;
     run_.warn(

@@ -17,8 +17,8 @@
 #include "balance/waiting.hpp"
 #include "balance/weights.hpp"
 #include "comm/reduce/shard_assignment.hpp"
-#include "core/gpu_cause.hpp"
 #include "exec/executor.hpp"
+#include "telemetry/gpu_watch.hpp"
 #include "train/run_context.hpp"
 #include "train/step_flags.hpp"
 
@@ -26,10 +26,10 @@ namespace lockstep::train {
 
 /// What a rank has measured of a step, beside the seconds of its shards.
 struct StepMeasure {
-  double reduce = 0;              ///< seconds after its last shard: waiting for other ranks, and the exposed all-reduce
-  double last_update = 0;         ///< seconds, of the step before
-  GpuCause gpu = GpuCause::none;  ///< what slows its GPU
-  std::optional<double> joules = {};  ///< that its GPU has drawn since the start; none: not measured
+  double reduce = 0;       ///< seconds after its last shard: waiting for other ranks, and the exposed all-reduce
+  double last_update = 0;  ///< seconds, of the step before
+  telemetry::GpuCause gpu = telemetry::GpuCause::none;  ///< what slows its GPU
+  std::optional<double> joules = {};                    ///< that its GPU has drawn since the start; none: not measured
 };
 
 class Balancing {
@@ -109,8 +109,8 @@ class Balancing {
   double data_wait_ = 0;     // the same, the mean of the workers
   int idle_steps_ = 0, moves_ = 0;
   events::ByRank shard_seconds_, energy_;
-  std::vector<GpuCause> gpu_causes_;  // rank 0: by rank
-  std::string evidence_;              // rank 0: what the speeds of the next decision are from
+  std::vector<telemetry::GpuCause> gpu_causes_;  // rank 0: by rank
+  std::string evidence_;                         // rank 0: what the speeds of the next decision are from
 };
 
 }  // namespace lockstep::train

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "checkpoint/progress.hpp"
+#include "checkpoint/manifest.hpp"
 #include "comm/transport/work_together.hpp"
 #include "input/source_indexes.hpp"
 #include "train/run_context.hpp"

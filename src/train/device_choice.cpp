@@ -9,7 +9,6 @@
 #include "comm/transport/gpu_transport.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
-#include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
 #include "train/gpu_backend.hpp"
 
@@ -17,7 +16,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr int kLeastMajor = 8;  // of the compute capability: what CMake compiles for
+constexpr int kMinMajor = 8;  // of the compute capability: what CMake compiles for
 constexpr const char* kElse = ", or set device: cpu";
 
 [[noreturn]] void refuse(const JobFile& job, const std::string& what) {
@@ -124,10 +123,10 @@ device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const Rank
   }
   const std::size_t turn = static_cast<std::size_t>(place.local_rank) % wanted.size();
   const device::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(turn));
-  if (gpu.major < kLeastMajor) {
+  if (gpu.major < kMinMajor) {
     refuse(job, fmt::format("expected a GPU of compute capability {}.0 or later for rank {} on {}, found {}; leave it "
                             "out by devices",
-                            kLeastMajor, place.rank, place.host, text_of(gpu)));
+                            kMinMajor, place.rank, place.host, text_of(gpu)));
   }
   return gpu;
 }

@@ -1,15 +1,24 @@
 // The fingerprint: what the bits of a run depend on beside its job and data. It is the hash of what the compiled
 // kernels compute on a fixed input, forward and backward, what the job's own kernels chose of a library's algorithms,
 // and the versions and builds of the libraries and of lockstep. Names of instruction sets would not do: kernels are
-// also chosen, and matrices cut, by the sizes of caches. A run adds its own first shard (first_shard.hpp).
+// also chosen, and matrices cut, by the sizes of caches. A run adds its own first shard (start_check.hpp).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "exec/device.hpp"
+#include "exec/executor.hpp"
+#include "lockstep/graph.hpp"
 
 namespace lockstep::train {
+
+/// Trains shard 0 of step 0 from the graph's first values, which `seed` draws, and returns 16 hexadecimal digits over
+/// its loss, gradients and statistics. `executor`: of `graph`, on `device`. Takes memory for the parameters and their
+/// gradients while it runs. `loss_scale`: of exec::TrainStep.
+[[nodiscard]] std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device,
+                                        std::uint64_t seed, InputSource& source, float loss_scale = 1);
 
 struct Fingerprint {
   std::string kernels;       ///< 16 hexadecimal digits

@@ -3,7 +3,7 @@
 #include "exec/gpu_worker.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
-#include "observe/flight.hpp"
+#include "observe/observers.hpp"
 #include "observe/rank_gpu.hpp"
 #include "optim/gpu_updater.hpp"
 
@@ -48,7 +48,7 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, const optim::Update
 std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Graph& graph,
                                                 const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
-  auto needs = memory.updater.gpu_needs(memory.model);
+  auto needs = memory.updater.gpu_memory_needs(memory.model);
   needs.push_back({"all-reduce of gradients",
                    comm::GpuAllReduce::bytes(memory.buckets, memory.shards, run.communicator.size(), program.workers)});
   const auto of_workers = device_.needs_of_workers(program);

@@ -1,4 +1,5 @@
-// A trained model with what there is to know of its data; what TrainedModel and the commands of the program stand on.
+// A trained model with what there is to know of its data, and the sets that it is evaluated on; what TrainedModel and
+// the commands of the program stand on.
 #pragma once
 
 #include <functional>
@@ -8,12 +9,28 @@
 #include <string>
 
 #include "checkpoint/saved_model.hpp"
+#include "data/replacing_set.hpp"
 #include "exec/executor.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trained_model.hpp"
+#include "lockstep/trainer.hpp"
 #include "train/backend.hpp"
 
 namespace lockstep::train {
+
+struct EvaluationSet {
+  std::shared_ptr<const DataSet> set;
+  std::shared_ptr<data::ReplacedSamples> replaced;
+};
+
+/// `name`: validation, test or train. Throws Error(usage) for another, and where the job has no such set.
+void require_evaluation_set(const std::string& name, const Job& job, const DataSets& own = {});
+
+/// Opens a set of the job. `known`: what a checkpoint remembers of the training data, or these themselves, which are
+/// taken from there then. Where they are needed beside, `with_data` gives the job: one whose files must exist.
+[[nodiscard]] EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const DataSets& own,
+                                                const input::PreparedData& known,
+                                                const std::function<JobFile()>& with_data, Communicator& communicator);
 
 /// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints that
 /// had no memory yet.

@@ -1,5 +1,5 @@
-// What ranks compare before the first step, and what a run's checkpoints keep of it: job, data, program and
-// fingerprint.
+// What ranks compare before the first step, and what a run's checkpoints keep of it: job, data, program, fingerprint,
+// and what each computes for the first shard of the first step.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/manifest.hpp"
+#include "exec/executor.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/communicator.hpp"
 #include "train/run_context.hpp"
@@ -40,5 +42,12 @@ void compare_bits(const RunContext& run, const std::string& name, const std::str
 inline constexpr const char* kBitwise = "bitwise";
 inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";
 inline constexpr const char* kAllReduce = "plain all-reduce";
+
+/// Collective, after begin_progress(): adds the hash of shard 0 of step 0 (hash_of_shard()), with its samples as this
+/// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
+/// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare; on a
+/// GPU it is not done: memory there is planned to the last MiB, and what this takes is not in the plan.
+double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                           const exec::ExecutorOptions& how, checkpoint::Progress& progress);
 
 }  // namespace lockstep::train

@@ -5,7 +5,7 @@
 #include "checkpoint/saved_model.hpp"
 #include "graph/models/zoo.hpp"
 #include "lockstep/error.hpp"
-#include "observe/flight.hpp"
+#include "observe/observers.hpp"
 #include "ops/registry.hpp"
 #include "optim/registry.hpp"
 #include "train/catalogue.hpp"

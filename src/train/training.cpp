@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "lockstep/error.hpp"
@@ -12,6 +13,30 @@
 #include "train/step_flags.hpp"
 
 namespace lockstep::train {
+
+namespace {
+
+/// Calls this function of all callbacks, then hands what the first rank's have asked for to all; every rank calls it
+/// with the same numbers. Throws Error(usage) on all ranks for a factor that no learning rate can be multiplied by.
+void ask_callbacks(const RunContext& run, CallbackMoment moment, TrainingState& state) {
+  if (run.options.callbacks.empty()) return;
+  for (Callback* const callback : run.options.callbacks) (callback->*moment)(state);
+  struct {
+    double factor;
+    std::uint64_t stopped;
+  } asked{state.learning_rate_factor(), state.is_stopped() ? 1U : 0U};
+  run.communicator.broadcast(std::as_writable_bytes(std::span(&asked, 1)), 0,
+                             {"callbacks", static_cast<std::uint64_t>(state.step), run.timeout()});
+  if (!std::isfinite(asked.factor) || asked.factor < 0) {
+    throw Error(ExitCode::usage, fmt::format("step {}: expected a factor of the learning rate that is 0 or more, found "
+                                             "{}, which a callback has set",
+                                             state.step, asked.factor));
+  }
+  state.set_learning_rate_factor(asked.factor);
+  state.stop(asked.stopped != 0);
+}
+
+}  // namespace
 
 TrainResult Training::run() {
   emit_start();
@@ -195,7 +220,7 @@ void Training::call_back(CallbackMoment moment) {
   state_.evaluated = progress_.metrics;
   state_.set_learning_rate_factor(progress_.learning_rate_factor);
   state_.stop(progress_.finished);
-  train::call_back(run_.context, moment, state_);
+  ask_callbacks(run_.context, moment, state_);
   progress_.learning_rate_factor = state_.learning_rate_factor();
   progress_.finished = state_.is_stopped();
 }

@@ -14,11 +14,11 @@
 
 #include "core/spans.hpp"
 #include "exec/executor.hpp"
+#include "lockstep/callback.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/observers.hpp"
 #include "train/bad_samples.hpp"
 #include "train/balancing.hpp"
-#include "train/callbacks.hpp"
 #include "train/checkpointing.hpp"
 #include "train/content_check.hpp"
 #include "train/engine.hpp"
@@ -27,6 +27,8 @@
 #include "train/validation.hpp"
 
 namespace lockstep::train {
+
+using CallbackMoment = void (Callback::*)(TrainingState&);
 
 /// What a run has reached, beside what its checkpoints keep (checkpoint::Progress).
 struct Reached {

@@ -1,11 +1,10 @@
 // How a run begins: what the ranks compare, the model that it goes on from, and where that and the data lie.
 #include <algorithm>
 
-#include "checkpoint/initialize.hpp"
+#include "checkpoint/saved_model.hpp"
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/work_together.hpp"
 #include "graph/workload.hpp"
-#include "train/first_shard.hpp"
 #include "train/known_speeds.hpp"
 #include "train/start_check.hpp"
 #include "train/training.hpp"

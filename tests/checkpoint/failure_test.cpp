@@ -1,4 +1,5 @@
-// Disks that are full, read-only, gone or slow: training is not stopped, the failure is told, the next one is written.
+// Disks that are full, read-only, gone or slow: training is not stopped, the failure is reported, the next one is
+// written.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A file system for tests: it passes calls on to a real directory, writes down each, fails those that it is told to,
+// A file system for tests: it passes calls on to a real directory, writes down each, fails those that it is asked to,
 // and can show what a disk may hold if the power went after any of them.
 //
 // After a power cut, names in a directory last if it was synced after they changed, and a file's bytes if the file

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "lockstep/error.hpp"
-#include "ops/gpu_kernels.hpp"
 #include "ops/registry.hpp"
 
 int main(int argc, char** argv) {

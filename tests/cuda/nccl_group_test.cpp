@@ -270,7 +270,7 @@ TEST_F(NcclGroupTest, AnEndThatOthersDoNotShareIsAnAbort) {
 class NcclSide {
  public:
   NcclSide(Communicator& ranks, const Case& c, ReducerOptions options)
-      : reducer_(ranks, c.layout, options, gpu_,
+      : reducer_(ranks, c.buckets, options, gpu_,
                  ranks.size() == 1 ? nullptr : std::make_unique<NcclGroup>(ranks, gpu_, place_of(ranks.rank()), 60s)) {}
   [[nodiscard]] GpuAllReduce& reducer() { return reducer_; }
   void write(unsigned /*worker*/, GradientBuffer buffer, const std::vector<float>& values) { fill(buffer, values); }

@@ -12,7 +12,6 @@
 #include "cuda/host_gpu.hpp"
 #include "cuda/kernel_on_gpu.hpp"
 #include "cuda/this_gpu.hpp"
-#include "ops/gpu_kernels.hpp"
 #include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
 #include "ops/relu_after.hpp"

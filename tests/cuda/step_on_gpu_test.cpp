@@ -9,7 +9,7 @@
 #include "core/low_precision.hpp"
 #include "core/philox.hpp"
 #include "cuda/this_gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 

@@ -67,7 +67,7 @@ class BadSamples(unittest.TestCase):
     def hash_of(self, run):
         return self.events(run, "end")[-1]["parameters_sha256"]
 
-    def told(self, run):
+    def reported(self, run):
         """Of the last start."""
         lines = (self.folder / run / "events.jsonl").read_text().splitlines()
         events = list(map(json.loads, lines))
@@ -87,32 +87,32 @@ class BadSamples(unittest.TestCase):
         for run, words in (("alone", ["threads=1"]), ("three", ["--ranks", "3"])):
             self.run_it("train", "job.yaml", f"run_directory={run}", "data.bad_samples=replace", *words)
             self.assertEqual(self.hash_of(run), self.hash_of("stopped"), run)
-            told = self.told(run)
-            self.assertEqual({event["sample"] for event in told}, set(BAD))
-            self.assertEqual(len(told), len(BAD))
-            for event in told:
+            reported = self.reported(run)
+            self.assertEqual({event["sample"] for event in reported}, set(BAD))
+            self.assertEqual(len(reported), len(BAD))
+            for event in reported:
                 by = {37: 39, 38: 39, 90: 91}[event["sample"]]
                 self.assertEqual((event["set"], event["name"], event["replaced_by"], event["replaced_by_name"]),
                                  ("train", NAMES[event["sample"]], by, NAMES[by]))
                 self.assertEqual(event["message"],
                                  f"train: sample {event['sample']} is bad: images: {NAMES[event['sample']]}: {REASON}; "
                                  f"sample {by} ({NAMES[by]}) takes its place")
-        self.assertTrue({event["sample"] for event in self.told("stopped")} <= set(BAD))
-        self.assertIn(f"warning: {self.told('alone')[0]['message']}\n",
+        self.assertTrue({event["sample"] for event in self.reported("stopped")} <= set(BAD))
+        self.assertIn(f"warning: {self.reported('alone')[0]['message']}\n",
                       self.run_it("train", "job.yaml", "run_directory=again", "data.bad_samples=replace").stderr)
 
         done = self.run_it("eval", "alone", "data.bad_samples=replace", "--set", "train", "--ranks", "2")
         self.assertEqual(sorted(done.stderr.splitlines()),
-                         sorted(f"warning: {event['message']}" for event in self.told("alone")))
+                         sorted(f"warning: {event['message']}" for event in self.reported("alone")))
 
     def test_validation_and_normalisation_are_the_same_on_any_ranks(self):
         words = ["data.bad_samples=replace", "data.validation={fraction: 0.4}", "data.normalize=auto", "data.augment=[flip]",
                  "data.cache=memory", "evaluate.every=4 steps"]
         for ranks in ("1", "2"):
             self.run_it("train", "job.yaml", f"run_directory=validated{ranks}", *words, "--ranks", ranks)
-            told = self.told(f"validated{ranks}")
-            self.assertEqual(sorted(event["name"] for event in told), sorted(NAMES[i] for i in BAD))
-            self.assertEqual({event["set"] for event in told}, {"train", "validation"})
+            reported = self.reported(f"validated{ranks}")
+            self.assertEqual(sorted(event["name"] for event in reported), sorted(NAMES[i] for i in BAD))
+            self.assertEqual({event["set"] for event in reported}, {"train", "validation"})
         self.assertEqual(self.hash_of("validated1"), self.hash_of("validated2"))
         self.assertEqual([event["loss"] for event in self.events("validated1", "eval")],
                          [event["loss"] for event in self.events("validated2", "eval")])

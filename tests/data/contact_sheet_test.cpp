@@ -7,10 +7,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "data/contact_sheet_font.hpp"
 #include "data/digits.hpp"
 #include "data/fake_data.hpp"
-#include "data/png.hpp"
+#include "data/image_file.hpp"
 
 namespace lockstep::data {
 

@@ -1,4 +1,4 @@
-// Samples found bad when they are read: what takes their place, and how it is told.
+// Samples found bad when they are read: what takes their place, and how it is reported.
 #include "data/replacing_set.hpp"
 
 #include <gtest/gtest.h>
@@ -57,10 +57,10 @@ TEST(ReplacingSet, EachIsToldOnce) {
   EXPECT_FALSE(replaced->any());
   for (const std::int64_t id : {4, 1, 0, 4, 1}) (void)read(*set, id);
   EXPECT_TRUE(replaced->any());
-  const auto told = replaced->take();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0].text(), "train: sample 1 is bad: imgs: #1: truncated JPEG; sample 2 (#2) takes its place");
-  EXPECT_EQ(told[1].text(), "train: sample 4 is bad: imgs: #4: truncated JPEG; sample 5 (#5) takes its place");
+  const auto reported = replaced->take();
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_EQ(reported[0].text(), "train: sample 1 is bad: imgs: #1: truncated JPEG; sample 2 (#2) takes its place");
+  EXPECT_EQ(reported[1].text(), "train: sample 4 is bad: imgs: #4: truncated JPEG; sample 5 (#5) takes its place");
   (void)read(*set, 4);
   EXPECT_FALSE(replaced->any());
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <functional>
 
-#include "device/gpu/gpu_arena.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/input_stage.hpp"
 #include "lockstep/error.hpp"
 

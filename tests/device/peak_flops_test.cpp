@@ -1,5 +1,5 @@
 // What a processor could do at most.
-#include "device/peak_flops.hpp"
+#include "device/device.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // PNG and JPEG. What the header says is what comes out, in one channel and in three.
-#include "data/readers/image_file.hpp"
+#include "data/image_file.hpp"
 #include "fuzz/support.hpp"
 
 using namespace lockstep;

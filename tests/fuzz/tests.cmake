@@ -63,5 +63,5 @@ lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cp
 
 lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp telemetry/event_json.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(trace ROOM telemetry LINKS nlohmann_json::nlohmann_json
-  SOURCES telemetry/rank_trace.cpp telemetry/trace_events.cpp telemetry/merged_trace.cpp telemetry/critical_path.cpp
+  SOURCES telemetry/rank_trace.cpp telemetry/trace_events.cpp telemetry/merged_trace.cpp
   telemetry/diagnosis.cpp telemetry/text.cpp)

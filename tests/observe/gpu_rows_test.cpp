@@ -1,5 +1,5 @@
 // What a GPU's profiler recorded, on the host's clock and in its steps.
-#include "observe/gpu_rows.hpp"
+#include "observe/tracing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -157,10 +157,10 @@ TEST_F(GridKernels, EmbeddingsGradientLeavesOutIdsOutsideTheVocabulary) {
 }
 
 TEST_F(GridKernels, EmbeddingOfTooManyIds) {
-  EXPECT_NO_THROW(require_gpu_positions(kMostPositions));
+  EXPECT_NO_THROW(require_gpu_positions(kMaxPositions));
   KernelRequest request;
-  request.inputs = {{DType::i32, {1, kMostPositions + 1}}};
-  request.outputs = {{DType::f32, {1, kMostPositions + 1, 2}}};
+  request.inputs = {{DType::i32, {1, kMaxPositions + 1}}};
+  request.outputs = {{DType::f32, {1, kMaxPositions + 1, 2}}};
   request.parameters = {{DType::f32, {5, 2}}};
   try {
     (void)host_grid_kernels().at("embedding")(request);

@@ -8,7 +8,6 @@
 #include "ops/attention/attention_layout.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
-#include "ops/conv/conv_weight_grid.hpp"
 #include "ops/linear/linear_grid.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"

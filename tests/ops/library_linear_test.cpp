@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "ops/gelu_linear/gelu_linear_grid.hpp"
-#include "ops/linear_gelu/linear_gelu_grid.hpp"
 #include "ops/low_precision_problem.hpp"
 #include "ops/played_product.hpp"
 #include "ops/registry.hpp"

@@ -127,6 +127,7 @@ TEST_F(OpErrors, Text) {
             "scale: expected a factor that fp32 can hold, found 1e-50");
   EXPECT_EQ(refusal("scale", Attributes({{"factor", 2.0}}), {i32({2, 5})}),
             "scale: expected an input of f32, found i32");
+  EXPECT_EQ(refusal("relu", {}, {i32({2, 5})}), "relu: expected an input of f32, found i32");
 }
 
 TEST_F(OpErrors, DataOutOfRange) {

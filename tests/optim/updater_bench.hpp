@@ -12,7 +12,7 @@
 
 #include "core/low_precision.hpp"
 #include "core/philox.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 #include "exec/cpu_device.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"

@@ -1,4 +1,4 @@
-#include "telemetry/crc32c.hpp"
+#include "telemetry/record_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "telemetry/histogram.hpp"
+#include "telemetry/tensorboard.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
+#include "telemetry/exporter.hpp"
 #include "telemetry/exposition.hpp"
 #include "telemetry/process_sample.hpp"
-#include "telemetry/scrape_targets.hpp"
 
 namespace lockstep::telemetry {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "observe/board_pictures.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

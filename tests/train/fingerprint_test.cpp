@@ -5,7 +5,6 @@
 #include "core/digest.hpp"
 #include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
-#include "train/fingerprint.hpp"
 
 namespace lockstep::train {
 

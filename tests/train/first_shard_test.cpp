@@ -1,5 +1,5 @@
-// Ranks that compute the job's first shard to other bits are told so before the first step.
-#include "train/first_shard.hpp"
+// Ranks that compute the job's first shard to other bits hear so before the first step.
+#include "train/start_check.hpp"
 
 #include <gtest/gtest.h>
 

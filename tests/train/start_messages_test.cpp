@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 /// The most that any rank sent.
-std::uint64_t most_messages(int ranks, int hosts, const std::string& directory, std::int64_t stop_at) {
+std::uint64_t max_messages(int ranks, int hosts, const std::string& directory, std::int64_t stop_at) {
   std::vector<int> host_of;
   for (int r = 0; r < ranks; ++r) host_of.push_back(r % hosts);
   std::mutex mutex;
@@ -34,8 +34,8 @@ TEST(StartMessages, GrowWithTheLogarithmOfTheRanks) {
     for (const int hosts : {1, 3}) {
       if (hosts > ranks) continue;
       const Folder folder;
-      const auto fresh = most_messages(ranks, hosts, folder.path(), 2);
-      const auto resumed = most_messages(ranks, hosts, folder.path(), 0);
+      const auto fresh = max_messages(ranks, hosts, folder.path(), 2);
+      const auto resumed = max_messages(ranks, hosts, folder.path(), 0);
       EXPECT_LE(fresh, allowed_messages(kCollectivesOfAFreshStart, ranks)) << ranks << " ranks, " << hosts << " hosts";
       EXPECT_LE(resumed, allowed_messages(kCollectivesOfAResumedStart, ranks))
           << ranks << " ranks, " << hosts << " hosts";

@@ -29,7 +29,7 @@
 #include "comm/reduce/rank_reducer.hpp"
 #include "comm/transport/gpu_transport.hpp"
 #include "device/gpu/gpu.hpp"
-#include "device/gpu/gpu_block.hpp"
+#include "device/gpu/gpu_memory.hpp"
 
 namespace lockstep::comm {
 

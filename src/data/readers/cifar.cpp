@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "data/readers/common.hpp"
-#include "data/readers/limits.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
 #include "lockstep/error.hpp"

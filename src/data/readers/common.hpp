@@ -1,7 +1,10 @@
-// What readers have in common: bad samples, and what a validation or test set takes over from its training set.
+// What readers have in common: how much of a set indexing reads, work in parallel, bad samples, and what a validation
+// or test set takes over from its training set.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,15 @@
 #include "lockstep/job.hpp"
 
 namespace lockstep::data {
+
+/// Sets of encoded images up to this size are decoded once when they are indexed.
+inline constexpr std::uint64_t kFullCheckBytes = std::uint64_t{64} << 20;
+
+/// Sets up to this size are read whole once when they are indexed, and their content is in the digest. Of larger
+/// ones the digest takes names, sizes, labels and, where records have one length, kSpotChecks spots; the rest is left
+/// to content_digest().
+inline constexpr std::uint64_t kFullDigestBytes = std::uint64_t{256} << 20;
+inline constexpr std::int64_t kSpotChecks = 64;
 
 /// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless they are to be skipped.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);
@@ -28,5 +40,9 @@ void judge_bad_samples(const SourceOptions& source, const std::vector<std::strin
 
 /// Whether a folder or an archive stands for its files for testing: SourceOptions::part.
 [[nodiscard]] bool is_test_part(const SourceOptions& source, const IndexOptions& options);
+
+/// Calls body(i) once for each i in 0 ... count - 1, in any order, and rethrows one of the errors it throws.
+/// threads 0: as many as this process may use, at most 8.
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);
 
 }  // namespace lockstep::data

@@ -1,14 +1,14 @@
 // A CSV with a header row: `label` is the class, every other column names an image file, relative to the CSV's
 // folder, and is a feature of that name. So a sample may hold two images: left,right,label.
-// csv_labels says what classes the labels mean.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
-#include "data/readers/csv_labels.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
 #include "data/readers/readers.hpp"
@@ -18,6 +18,92 @@ namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Classes are numbered from 0, so a number below this is taken for a class.
+inline constexpr int kMaxNumberedClasses = 100000;
+
+enum class LabelKind { word, class_number, other_number, missing };
+
+bool is_digits(const std::string& text) {
+  return text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+LabelKind kind_of(const std::string& label) {
+  if (label == "nan" || label == "NaN") return LabelKind::missing;
+  if (is_digits(label)) {
+    if (label.size() > 1 && label[0] == '0') return LabelKind::word;
+    return label.size() < 6 ? LabelKind::class_number : LabelKind::other_number;
+  }
+  const bool plus = label[0] == '+';  // which from_chars does not take
+  double value = 0;
+  const auto [end, error] = std::from_chars(label.data() + (plus ? 1 : 0), label.data() + label.size(), value);
+  return end == label.data() + label.size() && error != std::errc::invalid_argument ? LabelKind::other_number
+                                                                                    : LabelKind::word;
+}
+
+struct Labels {
+  std::map<std::string, LabelKind> distinct;
+  int largest = -1;                      ///< class number
+  const ImageSample* refused = nullptr;  ///< the first sample whose label is a number, but no class's
+  [[nodiscard]] bool have(LabelKind kind) const {
+    return std::any_of(distinct.begin(), distinct.end(), [kind](const auto& entry) { return entry.second == kind; });
+  }
+};
+
+Labels look_at_labels(std::vector<ImageSample>& samples) {
+  Labels labels;
+  for (auto& sample : samples) {
+    const std::string& label = sample.class_name;
+    if (label.empty()) continue;
+    const LabelKind kind = labels.distinct.try_emplace(label, kind_of(label)).first->second;
+    if (kind == LabelKind::class_number) labels.largest = std::max(labels.largest, std::stoi(label));
+    if (kind == LabelKind::other_number && labels.refused == nullptr) labels.refused = &sample;
+    if (kind == LabelKind::missing && sample.fault.empty())
+      sample.fault = fmt::format("the label is {}, no class", label);
+  }
+  std::erase_if(labels.distinct, [](const auto& entry) { return entry.second == LabelKind::missing; });
+  return labels;
+}
+
+/// "98 of 100 classes have no sample (1, 2, 3 and 95 more)"
+std::string unused_text(const std::map<std::string, LabelKind>& used, int classes) {
+  constexpr std::size_t kNamed = 3;
+  std::string named;
+  std::size_t unused = 0;
+  for (int i = 0; i < classes; ++i) {
+    if (used.contains(std::to_string(i))) continue;
+    if (++unused <= kNamed) named += (named.empty() ? "" : ", ") + std::to_string(i);
+  }
+  if (unused == 0) return "";
+  if (unused > kNamed) named += fmt::format(" and {} more", unused - kNamed);
+  return fmt::format(
+      "{} of {} classes {} no sample ({}): labels that are all numbers are the classes' numbers, from 0 to "
+      "the largest",
+      unused, classes, unused == 1 ? "has" : "have", named);
+}
+
+/// Sets class_names and warnings. Labels that are all numbers are the classes' numbers, from 0 to the largest; a
+/// warning names classes without a sample. If any label is a word, classes are the distinct labels, sorted. Numbers
+/// with leading zeros are words. A label that is not a number ("nan", as programs write a missing value) makes its
+/// sample bad. Throws Error(data), with the place of the first one, where all labels are numbers and one is negative,
+/// has a fraction or is too large.
+void name_classes(ImageCandidates& candidates) {
+  const Labels labels = look_at_labels(candidates.samples);
+  candidates.class_names.clear();
+  if (labels.have(LabelKind::word)) {
+    for (const auto& [label, kind] : labels.distinct) candidates.class_names.push_back(label);
+    return;
+  }
+  if (labels.refused != nullptr) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: label '{}': expected the number of a class, 0 to {}, as the other labels are numbers; "
+                            "write classes as whole numbers from 0, or all of them as words",
+                            labels.refused->name, labels.refused->class_name, kMaxNumberedClasses - 1));
+  }
+  for (int i = 0; i <= labels.largest; ++i) candidates.class_names.push_back(std::to_string(i));
+  const std::string unused = unused_text(labels.distinct, labels.largest + 1);
+  if (!unused.empty()) candidates.warnings.push_back(unused);
+}
 
 struct Columns {
   std::vector<std::string> images;

@@ -7,7 +7,6 @@
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
-#include "data/readers/parallel.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
 
@@ -223,11 +222,11 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
 
 /// Of the whole set, whatever the column: grey images become coloured ones where any image is in colour.
 std::int64_t max_channels(const std::vector<Finding>& findings) {
-  std::int64_t most = 0;
+  std::int64_t max = 0;
   for (const auto& finding : findings) {
-    for (const auto& size : finding.sizes) most = std::max(most, size.channels);
+    for (const auto& size : finding.sizes) max = std::max(max, size.channels);
   }
-  return most;
+  return max;
 }
 
 Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "data/archive.hpp"
+#include "data/image_file.hpp"
 #include "data/open.hpp"
-#include "data/readers/image_file.hpp"
-#include "data/readers/limits.hpp"
+#include "data/readers/common.hpp"
 
 namespace lockstep::data {
 

@@ -29,16 +29,16 @@ class Inflater {
   z_stream stream_{};
 };
 
-/// Nothing where it would be more than `most` bytes.
+/// Nothing where it would be more than `max_bytes`.
 std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packed, const std::string& path,
-                                             const UnpackLimits& limits, std::uint64_t most) {
+                                             const UnpackLimits& limits, std::uint64_t max_bytes) {
   const UnpackBudget budget(path, packed.size(), limits);
   Inflater inflater;
   z_stream& stream = *inflater;
-  std::vector<std::byte> out(std::min<std::size_t>(std::max<std::size_t>(packed.size() * 4, 1 << 16), most + 1));
+  std::vector<std::byte> out(std::min<std::size_t>(std::max<std::size_t>(packed.size() * 4, 1 << 16), max_bytes + 1));
   std::size_t filled = 0, taken = 0;
   for (;;) {
-    if (filled == out.size()) out.resize(std::min<std::size_t>(out.size() * 2, most + 1));
+    if (filled == out.size()) out.resize(std::min<std::size_t>(out.size() * 2, max_bytes + 1));
     const auto step = std::size_t{1} << 30;  // zlib counts in 32 bits
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
     stream.avail_in = static_cast<uInt>(std::min(step, packed.size() - taken));
@@ -49,7 +49,7 @@ std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packe
     taken += before_in - stream.avail_in;
     filled += before_out - stream.avail_out;
     budget.check(filled);
-    if (filled > most) return std::nullopt;
+    if (filled > max_bytes) return std::nullopt;
     if (result == Z_STREAM_END) {
       const bool another = taken + 1 < packed.size() && packed[taken] == std::byte{0x1F};
       if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be joined
@@ -106,10 +106,11 @@ bool is_gzip(const File& file) {
   return magic[0] == std::byte{0x1F} && magic[1] == std::byte{0x8B};
 }
 
-std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits, std::uint64_t most) {
+std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits,
+                                                    std::uint64_t max_bytes) {
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
-  return gunzip(bytes, file.path(), limits, most);
+  return gunzip(bytes, file.path(), limits, max_bytes);
 }
 
 std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits) {

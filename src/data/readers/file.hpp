@@ -44,9 +44,9 @@ class File {
 /// The bytes of a whole file; of a gzip file (by its first bytes) the bytes that it unpacks to. Throws Error(data) for
 /// more than limits.held_without_copy of them, and for a bomb.
 [[nodiscard]] std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits = {});
-/// What a gzip file unpacks to; nothing if these are more than `most` bytes.
+/// What a gzip file unpacks to; nothing if these are more than `max_bytes`.
 [[nodiscard]] std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits,
-                                                                  std::uint64_t most);
+                                                                  std::uint64_t max_bytes);
 [[nodiscard]] bool is_gzip(const File& file);
 
 }  // namespace lockstep::data

@@ -166,8 +166,8 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
     const auto stride = static_cast<std::uint64_t>(size.height * size.width * size.channels);
     images.parts.push_back({pair.images.source, pair.images.begin(), stride, 0, pair.images.shape[0]});
   }
-  const auto most = std::max_element(images.labels.begin(), images.labels.end());
-  for (std::int32_t i = 0; most != images.labels.end() && i <= *most; ++i)
+  const auto largest = std::max_element(images.labels.begin(), images.labels.end());
+  for (std::int32_t i = 0; largest != images.labels.end() && i <= *largest; ++i)
     images.class_names.push_back(std::to_string(i));
   return make_raw_images(std::move(images), options);
 }

@@ -6,11 +6,10 @@
 #include <set>
 
 #include "core/digest.hpp"
+#include "data/image_file.hpp"
 #include "data/pack_format.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
-#include "data/readers/image_file.hpp"
-#include "data/readers/limits.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
 #include "lockstep/error.hpp"

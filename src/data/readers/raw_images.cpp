@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
-#include "data/readers/limits.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
 

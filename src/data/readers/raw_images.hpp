@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image_size.hpp"
+#include "data/image_file.hpp"
 #include "data/open.hpp"
 #include "data/readers/byte_source.hpp"
 

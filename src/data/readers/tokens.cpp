@@ -8,7 +8,6 @@
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
-#include "data/readers/limits.hpp"
 #include "data/readers/readers.hpp"
 #include "data/readers/token_windows.hpp"
 #include "lockstep/error.hpp"

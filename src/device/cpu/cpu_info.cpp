@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
 
+#include "core/whole_file.hpp"
 #include "device/device.hpp"
 
 namespace lockstep::device {
@@ -71,6 +73,28 @@ DeviceInfo cpu_info() {
   return {DeviceKind::cpu, model_name(), isa_name(),
           fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch),
           multiplies_bf16(dnnl::get_effective_cpu_isa())};
+}
+
+double peak_flops(const std::string& isa, double hertz, int cores) {
+  constexpr double kUnits = 2, kOperations = 2;  // multiply and add
+  double floats = 0;
+  if (isa.starts_with("avx512") || isa.starts_with("avx10")) {
+    floats = 16;
+  } else if (isa.starts_with("avx2")) {
+    floats = 8;
+  }
+  return kUnits * kOperations * floats * hertz * cores;
+}
+
+double cpu_hertz() {
+  if (const auto text = read_whole_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")) {
+    return std::strtod(text->c_str(), nullptr) * 1e3;
+  }
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("cpu MHz")) return std::strtod(line.c_str() + line.find(':') + 1, nullptr) * 1e6;
+  }
+  return 0;
 }
 
 }  // namespace lockstep::device

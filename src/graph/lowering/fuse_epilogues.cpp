@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "graph/lowering/lower.hpp"
-#include "graph/lowering/rewrite.hpp"
 
 namespace lockstep {
 

@@ -3,7 +3,6 @@
 // gradient of `pre`, and linear_gelu goes on from it. In low precision `pre` is not rounded before gelu is taken of it,
 // nor its gradient between the product and gelu's slope.
 #include "graph/lowering/lower.hpp"
-#include "graph/lowering/rewrite.hpp"
 
 namespace lockstep {
 

@@ -29,9 +29,17 @@ struct LoweringPass {
 
 [[nodiscard]] Graph lower(Graph graph, const LoweringTarget& target);
 
-/// Passes
+// The passes.
 int fuse_epilogues(Graph& graph, const LoweringTarget& target);
 int fuse_gelu(Graph& graph, const LoweringTarget& target);
 int order_weights(Graph& graph, const LoweringTarget& target);
+
+// What passes share.
+
+/// By value, how many nodes read it, as input or as parameter; as the graph's output it is read once more.
+[[nodiscard]] std::vector<int> readers_of(const Graph& graph);
+
+/// Takes out the nodes whose `gone` is true, by index, and counts the others anew.
+void remove_nodes(Graph& graph, const std::vector<bool>& gone);
 
 }  // namespace lockstep

@@ -6,11 +6,7 @@
 
 namespace lockstep::ops {
 
-// For MapFunctor and MapPairFunctor; `Formula` is a struct of the table.
-template <class Formula>
-struct ActivationOf {
-  static LOCKSTEP_HOST_DEVICE float of(float x) { return Formula::of(x); }
-};
+/// For MapPairFunctor; `Formula` is a struct of the table.
 template <class Formula>
 struct ActivationGradientOf {
   static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }
@@ -21,7 +17,7 @@ class ActivationGrid final : public Kernel {
  public:
   explicit ActivationGrid(std::int64_t n) : n_(n) {}
   void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, MapFunctor<ActivationOf<Formula>, T>{input<T>(call), output<T>(call)});
+    Grid::each(stream_of(call), n_, MapFunctor<Formula, T>{input<T>(call), output<T>(call)});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
@@ -36,7 +32,7 @@ class ActivationGrid final : public Kernel {
 };
 
 template <class Grid, class Formula>
-std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
+std::unique_ptr<Kernel> make_grid_of(const KernelRequest& request) {
   return make_for_elements(request, [&]<class T>(T /*element*/) {
     return std::make_unique<ActivationGrid<Grid, Formula, T>>(request.outputs[0].elements());
   });
@@ -45,7 +41,7 @@ std::unique_ptr<Kernel> make_activation_grid(const KernelRequest& request) {
 #define LOCKSTEP_MAKE_GRID(Formula, op)                                    \
   template <class Grid>                                                    \
   std::unique_ptr<Kernel> make_##op##_grid(const KernelRequest& request) { \
-    return make_activation_grid<Grid, Formula>(request);                   \
+    return make_grid_of<Grid, Formula>(request);                           \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_GRID)
 #undef LOCKSTEP_MAKE_GRID

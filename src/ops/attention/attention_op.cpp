@@ -7,7 +7,6 @@
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 #include "ops/attention/attention_sizes.hpp"
-#include "ops/registry.hpp"
 
 namespace lockstep::ops {
 

@@ -7,7 +7,7 @@
 #include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/pool_shape.hpp"
+#include "ops/window.hpp"
 #include "ops/window_grid.hpp"
 
 namespace lockstep::ops {

@@ -10,11 +10,11 @@
 
 #include "core/divisor.hpp"
 #include "device/gpu/grid.hpp"
+#include "ops/activations/activations.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/batch_norm/channel_sums.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/relu/relu_grid.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
@@ -124,7 +124,7 @@ struct NormalizeFunctor {
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     const std::int64_t c = i % channels;
     const float normalized = (x[i] - mean[c]) * scale[c] + shift[c];
-    return relu ? ReluForward::of(normalized) : normalized;
+    return relu ? Relu::of(normalized) : normalized;
   }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
@@ -135,7 +135,7 @@ struct NormalizedGradient {
   const T* dy;
   const T* y;  ///< null: no relu
   LOCKSTEP_HOST_DEVICE float of(std::int64_t i) const {
-    return y == nullptr ? float{dy[i]} : ReluGradient::of(y[i], dy[i]);
+    return y == nullptr ? float{dy[i]} : Relu::gradient(y[i], dy[i]);
   }
 };
 

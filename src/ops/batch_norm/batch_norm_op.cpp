@@ -6,7 +6,6 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
-#include "ops/registry.hpp"
 
 namespace lockstep::ops {
 

@@ -1,7 +1,7 @@
 // conv by oneDNN. Activations stay NHWC (measured on ResNet-20's shapes: as fast as oneDNN's blocked layouts).
 #include <memory>
 
-#include "device/cpu/dnnl_convolution.hpp"
+#include "device/cpu/dnnl_layer.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/upcast.hpp"

@@ -14,7 +14,6 @@
 #include "device/cuda/cudnn_convolution.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
-#include "ops/conv/conv_weight_grid.hpp"
 
 namespace lockstep::ops {
 
@@ -59,7 +58,7 @@ class CudnnConv final : public LayerProducts {
     if (relu && (of_output.empty() || wanted_with_relu)) {
       output_ = make(Direction::output, compute_type_, output_type_, of_output, true);
     }
-    relu_ = !relu ? Relu::none : output_ ? Relu::in_plan : Relu::after;
+    relu_ = !relu ? ReluStep::none : output_ ? ReluStep::in_plan : ReluStep::after;
     if (!output_ && !wanted_with_relu) output_ = make(Direction::output, compute_type_, output_type_, of_output);
     if (request.mode != Mode::training) return;
     image_gradient_ = make(Direction::image_gradient, compute_type_, request.inputs[0].dtype, wanted.input_gradient);
@@ -83,7 +82,7 @@ class CudnnConv final : public LayerProducts {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
       return direction ? direction->name() : std::string(device::kOwnKernel);
     };
-    const std::string of_output = name(output_) + std::string(output_ && relu_ == Relu::in_plan ? kRelu : "");
+    const std::string of_output = name(output_) + std::string(output_ && relu_ == ReluStep::in_plan ? kRelu : "");
     const std::string of_weight = name(weight_gradient_) + std::string(upcasts_ ? kUpcast : "");
     return device::LayerAlgorithms{of_output, name(image_gradient_), of_weight}.text();
   }
@@ -91,9 +90,9 @@ class CudnnConv final : public LayerProducts {
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     output_->run(*call.stream, {x, packed_weight(call, weight), bias, y}, rest(call));
-    if (relu_ != Relu::after) return;
+    if (relu_ != ReluStep::after) return;
     device::with_element(output_type_, [&]<class T>(T /*element*/) {
-      CudaGrid::each(call.stream, outputs_, MapFunctor<ReluForward, T>{static_cast<T*>(y), static_cast<T*>(y)});
+      CudaGrid::each(call.stream, outputs_, MapFunctor<Relu, T>{static_cast<T*>(y), static_cast<T*>(y)});
     });
   }
 
@@ -149,7 +148,7 @@ class CudnnConv final : public LayerProducts {
   std::int64_t inputs_, outputs_, weights_;  ///< elements
   DType output_type_;
   FilterSizes filter_;
-  enum class Relu : std::uint8_t { none, in_plan, after } relu_ = Relu::none;  ///< of the output
+  enum class ReluStep : std::uint8_t { none, in_plan, after } relu_ = ReluStep::none;  ///< of the output
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
   bool upcasts_ = false;  ///< the factors of the weight's gradient
 };

@@ -7,10 +7,12 @@
 
 #include <memory>
 
+#include "core/filter_sizes.hpp"
 #include "device/gpu/grid.hpp"
+#include "ops/activations/activations_grid.hpp"
 #include "ops/conv/conv_shape.hpp"
+#include "ops/gather_grid.hpp"
 #include "ops/product_layer_grid.hpp"
-#include "ops/relu/relu_grid.hpp"
 #include "ops/rows_grid.hpp"
 #include "ops/window_grid.hpp"
 
@@ -54,7 +56,7 @@ struct ConvFunctor {
       for (std::int64_t c = 0; c < group.channels; ++c) sum += pixel[c] * weight[group.weight(at.channel, c, tap)];
     }
     if (bias != nullptr) sum += bias[at.channel];
-    y[i] = relu ? ReluForward::of(sum) : sum;
+    y[i] = relu ? Relu::of(sum) : sum;
   }
 };
 
@@ -183,7 +185,8 @@ class ConvLayer final : public ProductLayer<Grid> {
   template <class T, class To>
   void launch(const BackwardCall& call, void* to) const {
     const auto *y = static_cast<const T*>(call.outputs[0]), *dy = static_cast<const T*>(call.output_gradients[0]);
-    Grid::each(stream_of(call), output_.elements(), ReluGradientFunctor<T, To>{y, dy, static_cast<To*>(to)});
+    Grid::each(stream_of(call), output_.elements(),
+               MapPairFunctor<ActivationGradientOf<Relu>, T, T, To>{y, dy, static_cast<To*>(to)});
   }
 
   bool relu_;
@@ -202,5 +205,11 @@ template <class Grid>
 std::unique_ptr<Kernel> make_conv_grid(const KernelRequest& request) {
   return make_conv_layer<Grid>(request, make_conv_products<Grid>(request));
 }
+
+// What cuDNN leaves to us where a weight lies as the model has it: into channels last, and back.
+/// weight -> packed, and packed -> weight.
+template <class T>
+using ChannelsLastFunctor = GatherFunctor<FilterSizes, T>;
+using ChannelsFirstFunctor = ScatterFunctor<FilterSizes, float>;
 
 }  // namespace lockstep::ops

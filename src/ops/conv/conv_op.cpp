@@ -1,11 +1,35 @@
 // conv: 2-D convolution of images; weight [filters, channels / groups, height, width].
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/initialize.hpp"
-#include "ops/registry.hpp"
 
 namespace lockstep::ops {
 
 std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request);
+
+namespace {
+
+void require_divisible(const char* what, std::int64_t count, std::int64_t groups) {
+  if (count % groups == 0) return;
+  throw Error(ExitCode::configuration,
+              fmt::format("conv: expected {} divisible by groups {}, found {}", what, groups, count));
+}
+
+}  // namespace
+
+ConvShape conv_shape(const Attributes& attributes, const TensorSpec& image) {
+  ConvShape s;
+  s.window = window_of("conv", attributes, false);
+  s.image = window_shape("conv", s.window, image);
+  s.filters = attributes.integer("filters");
+  s.groups = attributes.integer("groups");
+  s.bias = attributes.boolean("bias");
+  require_divisible("input channels", s.image.channels, s.groups);
+  require_divisible("filters", s.filters, s.groups);
+  return s;
+}
 
 namespace {
 

@@ -6,7 +6,6 @@
 
 #include "core/vectorize.hpp"
 #include "device/cpu/softmax.hpp"
-#include "ops/cross_entropy/cross_entropy_cpu.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
 

@@ -1,11 +1,12 @@
-// cross_entropy: -sum_k q_k log softmax(x)_k, where q is the target after label smoothing; a loss.
-#include "lockstep/op.hpp"
+// cross_entropy: -sum_k q_k log softmax(x)_k, where q is the target after label smoothing; a loss. perplexity: e to its
+// mean without smoothing, so e to the mean negative log likelihood of the target class; a metric.
+#include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
-#include "ops/registry.hpp"
 
 namespace lockstep::ops {
 
 std::unique_ptr<Kernel> make_cross_entropy_cpu(const KernelRequest& request);
+std::unique_ptr<Kernel> make_log_loss_cpu(const KernelRequest& request, double label_smoothing);
 
 namespace {
 
@@ -44,6 +45,25 @@ OpDef make_cross_entropy() {
   op.infer = infer_cross_entropy;
   op.cost = cross_entropy_cost;
   op.kernels[DeviceKind::cpu] = make_cross_entropy_cpu;
+  return op;
+}
+
+OpDef make_perplexity() {
+  OpDef op;
+  op.name = "perplexity";
+  op.doc = "e to the mean cross entropy without label smoothing";
+  op.kind = OpKind::metric;
+  op.attributes = {ignored_index_attribute()};
+  op.min_inputs = op.max_inputs = 2;
+  op.differentiable = false;
+  op.exponential = true;
+  op.higher_is_better = false;
+  op.constant_inputs = {0, 1};
+  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) {
+    return classes_signature("perplexity", inputs);
+  };
+  op.cost = elementwise_cost<20, 0>;
+  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) { return make_log_loss_cpu(request, 0); };
   return op;
 }
 

@@ -1,5 +1,4 @@
 #include "ops/activation_case.hpp"
-#include "ops/gelu/gelu_reference.hpp"
 
 namespace lockstep::ops {
 

@@ -1,17 +1,104 @@
 // global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels].
+//
+// Pixels are taken in order; of equal largest ones the first wins.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 
+#include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/op.hpp"
-#include "ops/registry.hpp"
+#include "ops/elementwise.hpp"
 
 namespace lockstep::ops {
 
-std::unique_ptr<Kernel> make_global_pool_cpu(const KernelRequest& request);
-
 namespace {
+
+LOCKSTEP_VECTORIZED void mean_of_pixels(const float* x, float* y, std::int64_t pixels, std::int64_t channels) {
+  for (std::int64_t c = 0; c < channels; ++c) y[c] = 0;
+  for (std::int64_t p = 0; p < pixels; ++p) {
+    for (std::int64_t c = 0; c < channels; ++c) y[c] += x[p * channels + c];
+  }
+  const float factor = 1.0F / static_cast<float>(pixels);
+  for (std::int64_t c = 0; c < channels; ++c) y[c] *= factor;
+}
+
+LOCKSTEP_VECTORIZED void mean_gradient(const float* dy, float* dx, std::int64_t pixels, std::int64_t channels) {
+  const float factor = 1.0F / static_cast<float>(pixels);
+  for (std::int64_t p = 0; p < pixels; ++p) {
+    for (std::int64_t c = 0; c < channels; ++c) dx[p * channels + c] = dy[c] * factor;
+  }
+}
+
+LOCKSTEP_VECTORIZED void largest_of_pixels(const float* x, float* y, std::int32_t* winner, std::int64_t pixels,
+                                           std::int64_t channels) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    y[c] = x[c];
+    winner[c] = 0;
+  }
+  for (std::int64_t p = 1; p < pixels; ++p) {
+    const float* pixel = x + p * channels;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const bool wins = pixel[c] > y[c] || pixel[c] != pixel[c];
+      y[c] = wins ? pixel[c] : y[c];
+      winner[c] = wins ? static_cast<std::int32_t>(p) : winner[c];
+    }
+  }
+}
+
+class GlobalPoolCpu final : public Kernel {
+ public:
+  explicit GlobalPoolCpu(const KernelRequest& request)
+      : maximum_(request.attributes->text("kind") == "max"),
+        training_(request.mode == Mode::training),
+        batch_(request.outputs[0].shape[0]),
+        channels_(request.outputs[0].shape[1]) {
+    const Shape& x = request.inputs[0].shape;
+    for (std::size_t i = 1; i + 1 < x.size(); ++i) pixels_ *= x[i];
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return training_ ? 0 : static_cast<std::size_t>(channels_) * sizeof(std::int32_t);
+  }
+
+  void forward(const ForwardCall& call) override {
+    for (std::int64_t n = 0; n < batch_; ++n) {
+      const float* x = input(call) + n * pixels_ * channels_;
+      float* y = output(call) + n * channels_;
+      if (maximum_) {
+        auto* winner = static_cast<std::int32_t*>(training_ ? call.saved[0] : call.workspace);
+        largest_of_pixels(x, y, training_ ? winner + n * channels_ : winner, pixels_, channels_);
+      } else {
+        mean_of_pixels(x, y, pixels_, channels_);
+      }
+    }
+  }
+
+  void backward(const BackwardCall& call) override {
+    if (maximum_) return backward_maximum(call);
+    for (std::int64_t n = 0; n < batch_; ++n) {
+      mean_gradient(output_gradient(call) + n * channels_, input_gradient(call) + n * pixels_ * channels_, pixels_,
+                    channels_);
+    }
+  }
+
+ private:
+  void backward_maximum(const BackwardCall& call) const {
+    const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
+    float* dx = input_gradient(call);
+    std::fill_n(dx, batch_ * pixels_ * channels_, 0.0F);
+    for (std::int64_t n = 0; n < batch_; ++n) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const std::int64_t i = n * channels_ + c;
+        dx[(n * pixels_ + winner[i]) * channels_ + c] = output_gradient(call)[i];
+      }
+    }
+  }
+
+  bool maximum_, training_;
+  std::int64_t batch_, channels_, pixels_ = 1;
+};
 
 bool is_maximum(const Attributes& attributes) {
   return attributes.text("kind") == "max";
@@ -57,7 +144,7 @@ OpDef make_global_pool() {
   op.shorthand = "kind";
   op.infer = infer_global_pool;
   op.cost = global_pool_cost;
-  op.kernels[DeviceKind::cpu] = make_global_pool_cpu;
+  op.kernels[DeviceKind::cpu] = kernel_of<GlobalPoolCpu>;
   return op;
 }
 

@@ -3,12 +3,12 @@
 #include <optional>
 
 #include "core/vectorize.hpp"
+#include "device/cpu/dnnl_layer.hpp"
 #include "device/cpu/gemm.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/linear/linear_native_cpu.hpp"
 #include "ops/linear/linear_sizes.hpp"
-#include "ops/row_sums.hpp"
+#include "ops/rows.hpp"
 #include "ops/upcast.hpp"
 
 namespace lockstep::ops {
@@ -89,6 +89,20 @@ class LinearCpu final : public Kernel {
   bool bias_;
   Weight forward_, backward_;
 };
+
+/// In bfloat16 by oneDNN's inner product: float32's kernel is gemm's. For requests that multiplies_natively().
+std::unique_ptr<Kernel> make_linear_native(const KernelRequest& request) {
+  using Layout = dnnl::memory::format_tag;
+  const LinearSizes s = linear_sizes(request);
+  const DnnlLayerShape shape{.source = {s.rows, s.in},
+                             .weight = {s.out, s.in},
+                             .destination = {s.rows, s.out},
+                             .activations = Layout::ab,
+                             .plain_weight = Layout::ab};
+  return make_dnnl_layer(request, shape, [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {
+    return describe(engine, device::InnerProductSpec{tensors, request.mode == Mode::training});
+  });
+}
 
 }  // namespace
 

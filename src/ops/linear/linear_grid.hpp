@@ -6,11 +6,23 @@
 #include <memory>
 
 #include "ops/gelu/gelu_grid.hpp"
-#include "ops/linear/gelu_products.hpp"
 #include "ops/linear/linear_sizes.hpp"
+#include "ops/product_layer_grid.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {
+
+/// linear's products with gelu (its tanh form) behind them or before them: of linear_gelu and gelu_linear.
+class GeluProducts : public LayerProducts {
+ public:
+  /// pre = x * weight^T + bias and y = gelu(pre), which is taken of pre before it is rounded. `bias`: null where there
+  /// is none.
+  virtual void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
+                               void* y) = 0;
+  /// dpre = (dz * weight) * gelu'(pre), rounded once.
+  virtual void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
+                                   void* dpre) = 0;
+};
 
 /// Output i.
 template <class T, class Group>
@@ -156,6 +168,56 @@ std::unique_ptr<GeluProducts> make_linear_products(const KernelRequest& request)
 template <class Grid>
 std::unique_ptr<Kernel> make_linear_grid(const KernelRequest& request) {
   return make_product_layer<Grid>(request, make_linear_products<Grid>(request));
+}
+
+/// linear's kernels, of which that for the output also takes gelu.
+template <class Grid>
+class LinearGelu final : public ProductLayer<Grid, GeluProducts> {
+ public:
+  using ProductLayer<Grid, GeluProducts>::ProductLayer;
+
+ private:
+  void make_output(const ProductCall& to, const ForwardCall& call, const void* x, const float* bias) override {
+    this->products().output_and_gelu(to, x, call.parameters[0], bias, call.outputs[0], call.outputs[1]);
+  }
+};
+
+/// Null where pre and y are of two types, or for null.
+template <class Grid>
+std::unique_ptr<Kernel> make_linear_gelu_layer(const KernelRequest& request, std::unique_ptr<GeluProducts> products) {
+  if (products == nullptr || request.outputs[0].dtype != request.outputs[1].dtype) return nullptr;
+  return std::make_unique<LinearGelu<Grid>>(request, std::move(products));
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_linear_gelu_grid(const KernelRequest& request) {
+  return make_linear_gelu_layer<Grid>(request, make_linear_products<Grid>(request));
+}
+
+/// linear's kernels, of which that for the input's gradient goes on through gelu.
+template <class Grid>
+class GeluLinear final : public ProductLayer<Grid, GeluProducts> {
+ public:
+  using ProductLayer<Grid, GeluProducts>::ProductLayer;
+
+ private:
+  void make_input_gradient(const ProductCall& to, const BackwardCall& call, const void* dz) override {
+    void* const dpre = call.input_gradients[1];
+    if (dpre != nullptr) this->products().gelu_input_gradient(to, dz, call.parameters[0], call.inputs[1], dpre);
+  }
+};
+
+/// Null where y and pre are not both of the products' type, or for null.
+template <class Grid>
+std::unique_ptr<Kernel> make_gelu_linear_layer(const KernelRequest& request, std::unique_ptr<GeluProducts> products) {
+  const auto fits = [&](const TensorSpec& input) { return input.dtype == request.compute_type; };
+  if (products == nullptr || !fits(request.inputs[0]) || !fits(request.inputs[1])) return nullptr;
+  return std::make_unique<GeluLinear<Grid>>(request, std::move(products));
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_gelu_linear_grid(const KernelRequest& request) {
+  return make_gelu_linear_layer<Grid>(request, make_linear_products<Grid>(request));
 }
 
 }  // namespace lockstep::ops

@@ -1,14 +1,19 @@
 // linear: y = x * weight^T + bias over the last dimension; weight [features, in].
+//
+// Lowering makes two more of a linear, gelu by tanh, and another linear. linear_gelu: pre = x * weight^T + bias, and
+// y = gelu(pre); gelu_linear: linear of y, which reads both. So the gradient of y is never written: gelu_linear makes
+// that of pre, and none comes for y.
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 #include "ops/initialize.hpp"
-#include "ops/registry.hpp"
 
 namespace lockstep::ops {
 
 std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request);
+std::unique_ptr<Kernel> make_linear_gelu_cpu(const KernelRequest& request);
+std::unique_ptr<Kernel> make_gelu_linear_cpu(const KernelRequest& request);
 
 namespace {
 
@@ -65,6 +70,41 @@ OpDef make_linear() {
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_linear_cpu;
   op.takes_low_precision = {DeviceKind::cpu};
+  return op;
+}
+
+OpDef make_linear_gelu() {
+  OpDef op = make_linear();
+  op.name = "linear_gelu";
+  op.doc = "linear, and gelu of it beside it";
+  op.kind = OpKind::fused;
+  op.infer = [infer = op.infer](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    Signature signature = infer(attributes, inputs);
+    signature.outputs.push_back(signature.outputs[0]);
+    return signature;
+  };
+  op.kernels = {{DeviceKind::cpu, make_linear_gelu_cpu}};
+  op.takes_low_precision = {};
+  return op;
+}
+
+OpDef make_gelu_linear() {
+  OpDef op = make_linear();
+  op.name = "gelu_linear";
+  op.doc = "linear of what gelu made, whose gradient goes on to gelu's input";
+  op.kind = OpKind::fused;
+  op.min_inputs = op.max_inputs = 2;
+  op.constant_inputs = {0};
+  op.infer = [infer = op.infer](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    if (inputs[0] != inputs[1]) {
+      throw Error(ExitCode::configuration,
+                  fmt::format("gelu_linear: expected two inputs of one shape and type, found {} and {}",
+                              to_string(inputs[0].shape), to_string(inputs[1].shape)));
+    }
+    return infer(attributes, inputs.first(1));
+  };
+  op.kernels = {{DeviceKind::cpu, make_gelu_linear_cpu}};
+  op.takes_low_precision = {};
   return op;
 }
 

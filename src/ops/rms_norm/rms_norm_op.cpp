@@ -1,14 +1,75 @@
 // rms_norm: y = x / sqrt(mean(x^2) + epsilon) * weight over the last dimension. Saved: 1 / sqrt(...) of each row.
-#include "lockstep/op.hpp"
+//
+// With z = x * r and g = dy * weight: dx = r * (g - z * mean(g * z)). The weight's gradient is a sum over rows
+// (rows.hpp).
+#include <cmath>
+#include <memory>
+
+#include "core/vectorize.hpp"
+#include "device/cpu/reduce.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/registry.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
 
-std::unique_ptr<Kernel> make_rms_norm_cpu(const KernelRequest& request);
-
 namespace {
+
+LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y, float* saved, Rows rows,
+                                   float epsilon) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const float* xr = x + row * rows.size;
+    const float mean = device::dot(xr, xr, rows.size) / static_cast<float>(rows.size);
+    const float r = 1.0F / std::sqrt(mean + epsilon);
+    for (std::int64_t i = 0; i < rows.size; ++i) y[row * rows.size + i] = xr[i] * r * weight[i];
+    if (saved != nullptr) saved[row] = r;
+  }
+}
+
+/// dx holds g * x first, so that its sum has the stated association.
+LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const float* saved, const float* weight,
+                                         float* dx, Rows rows) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const std::int64_t at = row * rows.size;
+    const float r = saved[row];
+    for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = dy[at + i] * weight[i] * (x[at + i] * r);
+    const float mean = device::sum(dx + at, rows.size) / static_cast<float>(rows.size);
+    for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = r * (dy[at + i] * weight[i] - x[at + i] * r * mean);
+  }
+}
+
+class RmsNormCpu final : public Kernel {
+ public:
+  RmsNormCpu(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
+
+  void forward(const ForwardCall& call) override {
+    normalize(input(call), static_cast<const float*>(call.parameters[0]), output(call),
+              call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_, epsilon_);
+  }
+
+  [[nodiscard]] bool can_recompute() const override { return true; }
+  void recompute(const ForwardCall& call) override { forward(call); }
+
+  void backward(const BackwardCall& call) override {
+    const auto* saved = static_cast<const float*>(call.saved[0]);
+    const float *x = input(call), *dy = output_gradient(call);
+    if (float* dx = input_gradient(call); dx != nullptr) {
+      input_gradients(x, dy, saved, static_cast<const float*>(call.parameters[0]), dx, rows_);
+    }
+    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
+      sum_scale_gradients({x, dy, nullptr, saved, rows_.count, rows_.size}, dw, call.workspace);
+    }
+  }
+
+ private:
+  Rows rows_;
+  float epsilon_;
+};
+
+std::unique_ptr<Kernel> make_rms_norm_cpu(const KernelRequest& request) {
+  return std::make_unique<RmsNormCpu>(Rows(request.inputs[0]), request.attributes->number("epsilon"));
+}
 
 Signature infer_rms_norm(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   expect_rows("rms_norm", inputs[0]);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "optim/elementwise.hpp"
-#include "optim/weight_decay.hpp"
 
 namespace lockstep::optim {
 

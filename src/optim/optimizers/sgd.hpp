@@ -4,7 +4,6 @@
 #pragma once
 
 #include "optim/elementwise.hpp"
-#include "optim/weight_decay.hpp"
 
 namespace lockstep::optim {
 

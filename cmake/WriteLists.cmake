@@ -1,0 +1,131 @@
+# cmake -D SOURCE=src -D LISTS=folder -D KERNEL_UNITS=n -D OPS_TEST=program -P WriteLists.cmake
+# Writes what Lists.cmake describes. A file whose text stays the same is left as it is, and so is what was made of it.
+
+# names_in(OUT DEFINITION file...): the names, in place of @, of what these files define. What uses the table
+# LOCKSTEP_ACTIVATIONS defines that for each activation.
+function(names_in OUT DEFINITION)
+  string(REPLACE "@" "([a-z0-9_]+)" PATTERN "${DEFINITION}")
+  set(NAMES "")
+  foreach(FILE ${ARGN})
+    file(READ ${FILE} TEXT)
+    string(REGEX MATCHALL "${PATTERN}" FOUND "${TEXT}")
+    foreach(ONE IN LISTS FOUND)
+      string(REGEX REPLACE "${PATTERN}" "\\1" NAME "${ONE}")
+      list(APPEND NAMES ${NAME})
+    endforeach()
+    if(TEXT MATCHES "\nLOCKSTEP_ACTIVATIONS\\(")
+      list(APPEND NAMES ${ACTIVATIONS})
+    endif()
+  endforeach()
+  list(SORT NAMES)
+  list(REMOVE_DUPLICATES NAMES)
+  set(${OUT} ${NAMES} PARENT_SCOPE)
+endfunction()
+
+# lines(OUT LINE name...): the line for each name, in place of @.
+function(lines OUT LINE)
+  set(ALL "")
+  foreach(NAME ${ARGN})
+    string(REPLACE "@" "${NAME}" ONE "${LINE}")
+    string(APPEND ALL "${ONE}\n")
+  endforeach()
+  set(${OUT} "${ALL}" PARENT_SCOPE)
+endfunction()
+
+# write(FILE NAMESPACE INCLUDES TEXT)
+function(write FILE NAMESPACE INCLUDES TEXT)
+  file(CONFIGURE OUTPUT ${LISTS}/${FILE} @ONLY
+    CONTENT "${INCLUDES}\nnamespace lockstep::${NAMESPACE} {\n\n${TEXT}\n}  // namespace lockstep::${NAMESPACE}\n")
+endfunction()
+
+names_in(ACTIVATIONS "USE\\([A-Z][A-Za-z0-9]*, @\\)" ${SOURCE}/ops/activations/activations.hpp)
+
+file(GLOB FILES ${SOURCE}/ops/*/*_op.cpp)
+names_in(NAMES "\nOpDef make_@\\(\\) {" ${FILES})
+lines(DECLARATIONS "OpDef make_@();" ${NAMES})
+lines(CALLS "  registry.add(make_@());" ${NAMES})
+write(ops.cpp ops "#include \"ops/registry.hpp\"\n" "${DECLARATIONS}
+void add_built_in(OpRegistry& registry) {
+${CALLS}}
+")
+
+file(GLOB FILES ${SOURCE}/ops/*/*_cases.cpp)
+names_in(NAMES "\nOpCases make_@_cases\\(\\) {" ${FILES})
+lines(DECLARATIONS "OpCases make_@_cases();" ${NAMES})
+lines(CALLS "  list.push_back(make_@_cases());" ${NAMES})
+write(cases.cpp ops "#include \"ops/op_driver.hpp\"\n" "${DECLARATIONS}
+std::vector<OpCases> all_cases() {
+  std::vector<OpCases> list;
+${CALLS}  return list;
+}
+")
+# For ctest, one entry an op.
+lines(TESTS "add_test(ops.@ \"${OPS_TEST}\" \"--gtest_filter=*/@__*\")\nset_tests_properties(ops.@ PROPERTIES LABELS ops)"
+  ${NAMES})
+file(CONFIGURE OUTPUT ${LISTS}/op_tests.cmake CONTENT "${TESTS}" @ONLY)
+
+# Kernels over a Grid: for tests over HostGrid, all in one list.
+file(GLOB GRIDS RELATIVE ${SOURCE} ${SOURCE}/ops/*/*_grid.hpp)
+list(TRANSFORM GRIDS PREPEND ${SOURCE}/ OUTPUT_VARIABLE FILES)
+names_in(NAMES "\nstd::unique_ptr<Kernel> make_@_grid\\(const KernelRequest& request\\) {" ${FILES})
+lines(INCLUDES "#include \"@\"" ${GRIDS})
+lines(ENTRIES "      {\"@\", make_@_grid<device::HostGrid>}," ${NAMES})
+write(grids.cpp ops "${INCLUDES}#include \"ops/op_driver.hpp\"\n" "std::map<std::string, KernelFactory> host_grid_kernels() {
+  return {
+${ENTRIES}  };
+}
+")
+
+# For GPUs over CudaGrid, in some units, but for the ops that have a _cuda.cu of their own.
+file(GLOB FILES ${SOURCE}/ops/*/*_cuda.cu)
+names_in(CUDA_NAMES "\nstd::unique_ptr<Kernel> make_@_cuda\\(const KernelRequest& request\\) {" ${FILES})
+set(OWN ${CUDA_NAMES})
+set(UNIT 0)
+foreach(GRID ${GRIDS})
+  names_in(NAMES "\nstd::unique_ptr<Kernel> make_@_grid\\(const KernelRequest& request\\) {" ${SOURCE}/${GRID})
+  list(REMOVE_ITEM NAMES ${OWN})
+  if(NAMES)
+    math(EXPR UNIT "${UNIT} % ${KERNEL_UNITS} + 1")
+    list(APPEND CUDA_NAMES ${NAMES})
+    list(APPEND NAMES_${UNIT} ${NAMES})
+    list(APPEND GRIDS_${UNIT} ${GRID})
+  endif()
+endforeach()
+foreach(UNIT RANGE 1 ${KERNEL_UNITS})
+  lines(INCLUDES "#include \"@\"" ${GRIDS_${UNIT}})
+  lines(KERNELS "std::unique_ptr<Kernel> make_@_cuda(const KernelRequest& request) {
+  return make_@_grid<device::CudaGrid>(request);
+}" ${NAMES_${UNIT}})
+  write(kernels_${UNIT}.cu ops "#include \"device/cuda/cuda_grid.cuh\"\n${INCLUDES}" "${KERNELS}")
+endforeach()
+list(SORT CUDA_NAMES)
+lines(DECLARATIONS "std::unique_ptr<Kernel> make_@_cuda(const KernelRequest& request);" ${CUDA_NAMES})
+lines(CALLS "  registry.add_kernel(\"@\", DeviceKind::cuda, make_@_cuda, true);" ${CUDA_NAMES})
+write(cuda.cpp ops "#include \"lockstep/op.hpp\"\n" "${DECLARATIONS}
+extern \"C\" __attribute__((visibility(\"default\"))) void lockstep_cuda_register(OpRegistry& registry) {
+${CALLS}}
+")
+
+file(GLOB FILES RELATIVE ${SOURCE} ${SOURCE}/optim/optimizers/*.hpp)
+lines(INCLUDES "#include \"@\"" ${FILES})
+list(TRANSFORM FILES PREPEND ${SOURCE}/)
+names_in(NAMES "\ninline ElementwiseOptimizer<[A-Za-z]+> make_@\\(\\) {" ${FILES})
+lines(VISITS "  visit(\"@\", make_@);" ${NAMES})
+write(optimizer_list.hpp optim "#pragma once\n\n${INCLUDES}" "/// visit(name, make) for each optimizer: make() returns it.
+template <class Visit>
+void for_each_optimizer(const Visit& visit) {
+${VISITS}}
+")
+
+file(GLOB FILES ${SOURCE}/optim/schedules/*.cpp)
+names_in(NAMES "\nScheduleDef make_@\\(\\) {" ${FILES})
+lines(DECLARATIONS "ScheduleDef make_@();" ${NAMES})
+lines(CALLS "  registry.add(make_@());" ${NAMES})
+write(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"optim/registry.hpp\"\n" "${DECLARATIONS}
+void add_built_in(ScheduleRegistry& registry) {
+${CALLS}}
+
+void add_built_in(OptimizerRegistry& registry) {
+  for_each_optimizer([&](const char* /*name*/, const auto& make) { registry.add(make()); });
+}
+")

@@ -1,0 +1,68 @@
+// oneDNN 2: an operation descriptor first, then the primitive descriptor.
+#include "device/cpu/dnnl_call.hpp"
+#include "device/cpu/dnnl_layer.hpp"
+
+namespace lockstep::device {
+
+namespace {
+
+using Forward = dnnl::convolution_forward::primitive_desc;
+using BackwardData = dnnl::convolution_backward_data::primitive_desc;
+using BackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+Forward describe_forward(const dnnl::engine& engine, const ConvolutionSpec& s) {
+  const auto kind = s.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const DnnlTensors& t = s.tensors;
+  // A bias of size 0 means none here.
+  return {{kind, kDirect, t.source, t.weights, t.bias, t.destination, s.strides, s.dilations, s.padding_before,
+           s.padding_after},
+          user_scratchpad(),
+          engine};
+}
+
+BackwardData describe_backward_data(const dnnl::engine& engine, const ConvolutionSpec& s, const Forward& forward) {
+  const DnnlTensors& t = s.tensors;
+  return {{kDirect, t.source_gradient, t.weights, t.destination_gradient, s.strides, s.dilations, s.padding_before,
+           s.padding_after},
+          user_scratchpad(),
+          engine,
+          forward};
+}
+
+BackwardWeights describe_backward_weights(const dnnl::engine& engine, const ConvolutionSpec& s,
+                                          const Forward& forward) {
+  const DnnlTensors& t = s.tensors;
+  return {{kDirect, t.source, t.weight_gradient, t.bias, t.destination_gradient, s.strides, s.dilations,
+           s.padding_before, s.padding_after},
+          user_scratchpad(),
+          engine,
+          forward};
+}
+
+}  // namespace
+
+DnnlDirections describe(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  const Forward forward = describe_forward(engine, spec);
+  if (!spec.training) return {forward, {}, {}};
+  return {forward, describe_backward_data(engine, spec, forward), describe_backward_weights(engine, spec, forward)};
+}
+
+DnnlDirections describe(const dnnl::engine& engine, const InnerProductSpec& spec) {
+  using Forward = dnnl::inner_product_forward;
+  using BackwardData = dnnl::inner_product_backward_data;
+  using BackwardWeights = dnnl::inner_product_backward_weights;
+  const DnnlTensors& t = spec.tensors;
+  const auto attributes = user_scratchpad();
+  const auto kind = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  // A bias of size 0 means none here.
+  const Forward::primitive_desc forward(Forward::desc(kind, t.source, t.weights, t.bias, t.destination), attributes,
+                                        engine);
+  if (!spec.training) return {forward, {}, {}};
+  const BackwardData::desc data(t.source_gradient, t.weights, t.destination_gradient);
+  const BackwardWeights::desc weights(t.source, t.weight_gradient, t.bias, t.destination_gradient);
+  return {forward, BackwardData::primitive_desc(data, attributes, engine, forward),
+          BackwardWeights::primitive_desc(weights, attributes, engine, forward)};
+}
+
+}  // namespace lockstep::device

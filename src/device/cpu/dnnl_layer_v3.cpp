@@ -1,0 +1,57 @@
+// oneDNN 3: the primitive descriptor at once.
+#include "device/cpu/dnnl_call.hpp"
+#include "device/cpu/dnnl_layer.hpp"
+
+namespace lockstep::device {
+
+namespace {
+
+using Forward = dnnl::convolution_forward::primitive_desc;
+using BackwardData = dnnl::convolution_backward_data::primitive_desc;
+using BackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+Forward describe_forward(const dnnl::engine& engine, const ConvolutionSpec& s) {
+  const auto kind = s.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const DnnlTensors& t = s.tensors;
+  // An empty description of the bias means none here.
+  return {engine,        kind,      kDirect,     t.source,         t.weights,       t.bias,
+          t.destination, s.strides, s.dilations, s.padding_before, s.padding_after, user_scratchpad()};
+}
+
+BackwardData describe_backward_data(const dnnl::engine& engine, const ConvolutionSpec& s, const Forward& forward) {
+  const DnnlTensors& t = s.tensors;
+  return {engine,      kDirect,          t.source_gradient, t.weights, t.destination_gradient, s.strides,
+          s.dilations, s.padding_before, s.padding_after,   forward,   user_scratchpad()};
+}
+
+BackwardWeights describe_backward_weights(const dnnl::engine& engine, const ConvolutionSpec& s,
+                                          const Forward& forward) {
+  const DnnlTensors& t = s.tensors;
+  return {engine,    kDirect,     t.source,         t.weight_gradient, t.bias,  t.destination_gradient,
+          s.strides, s.dilations, s.padding_before, s.padding_after,   forward, user_scratchpad()};
+}
+
+}  // namespace
+
+DnnlDirections describe(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  const Forward forward = describe_forward(engine, spec);
+  if (!spec.training) return {forward, {}, {}};
+  return {forward, describe_backward_data(engine, spec, forward), describe_backward_weights(engine, spec, forward)};
+}
+
+DnnlDirections describe(const dnnl::engine& engine, const InnerProductSpec& spec) {
+  using Forward = dnnl::inner_product_forward::primitive_desc;
+  using BackwardData = dnnl::inner_product_backward_data::primitive_desc;
+  using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
+  const DnnlTensors& t = spec.tensors;
+  const auto attributes = user_scratchpad();
+  const auto kind = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  // An empty description of the bias means none here.
+  const Forward forward(engine, kind, t.source, t.weights, t.bias, t.destination, attributes);
+  if (!spec.training) return {forward, {}, {}};
+  return {forward, BackwardData(engine, t.source_gradient, t.weights, t.destination_gradient, forward, attributes),
+          BackwardWeights(engine, t.source, t.weight_gradient, t.bias, t.destination_gradient, forward, attributes)};
+}
+
+}  // namespace lockstep::device

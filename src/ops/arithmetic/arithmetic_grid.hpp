@@ -1,0 +1,128 @@
+// add, mul and scale over a Grid; add and mul take their inputs from left to right.
+#pragma once
+
+#include "ops/activations/activations_grid.hpp"
+#include "ops/elementwise_grid.hpp"
+
+namespace lockstep::ops {
+
+struct AddRelu {
+  static LOCKSTEP_HOST_DEVICE float of(float left, float right) { return Relu::of(left + right); }
+};
+
+template <class Grid, class T>
+class AddGrid final : public Kernel {
+ public:
+  AddGrid(std::int64_t n, bool relu) : n_(n), relu_(relu) {}
+
+  void forward(const ForwardCall& call) override {
+    const T* sum = input<T>(call, 0);
+    for (std::size_t i = 1; i < call.inputs.size(); ++i, sum = output<T>(call)) {
+      if (relu_ && i + 1 == call.inputs.size()) {
+        Grid::each(stream_of(call), n_, MapPairFunctor<AddRelu, T>{sum, input<T>(call, i), output<T>(call)});
+      } else {
+        Grid::each(stream_of(call), n_, device::AddFunctor<T>{sum, input<T>(call, i), output<T>(call)});
+      }
+    }
+  }
+  /// With relu, the gradient of all inputs is made once, where the first one's is.
+  void backward(const BackwardCall& call) override {
+    if (relu_) {
+      const auto* y = static_cast<const T*>(call.outputs[0]);
+      return Grid::each(
+          stream_of(call), n_,
+          MapPairFunctor<ActivationGradientOf<Relu>, T>{y, output_gradient<T>(call), input_gradient<T>(call)});
+    }
+    for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
+      T* dx = input_gradient<T>(call, i);
+      if (dx != nullptr) Grid::each(stream_of(call), n_, device::CopyFunctor<T>{output_gradient<T>(call), dx});
+    }
+  }
+
+ private:
+  std::int64_t n_;
+  bool relu_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_add_grid(const KernelRequest& request) {
+  if (rounds_between(request)) return nullptr;
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<AddGrid<Grid, T>>(request.outputs[0].elements(), request.epilogue == "relu");
+  });
+}
+
+template <class Grid, class T>
+class MulGrid final : public Kernel {
+ public:
+  explicit MulGrid(std::int64_t n) : n_(n) {}
+
+  void forward(const ForwardCall& call) override {
+    const T* product = input<T>(call, 0);
+    for (std::size_t i = 1; i < call.inputs.size(); ++i, product = output<T>(call)) {
+      Grid::each(stream_of(call), n_, MapPairFunctor<Product, T>{product, input<T>(call, i), output<T>(call)});
+    }
+  }
+  /// The gradient of an input is dy times the other inputs, from left to right.
+  void backward(const BackwardCall& call) override {
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      T* dx = input_gradient<T>(call, i);
+      if (dx != nullptr) gradient(call, i, dx);
+    }
+  }
+
+ private:
+  void gradient(const BackwardCall& call, std::size_t wanted, T* dx) const {
+    const T* product = output_gradient<T>(call);
+    for (std::size_t other = 0; other < call.inputs.size(); ++other) {
+      if (other == wanted) continue;
+      Grid::each(stream_of(call), n_, MapPairFunctor<Product, T>{product, input<T>(call, other), dx});
+      product = dx;
+    }
+  }
+  std::int64_t n_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_mul_grid(const KernelRequest& request) {
+  if (rounds_between(request)) return nullptr;
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<MulGrid<Grid, T>>(request.outputs[0].elements());
+  });
+}
+
+template <class T>
+struct ScaleFunctor {
+  const T* x;
+  T* y;
+  float factor;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return factor * x[i]; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
+};
+
+template <class Grid, class T>
+class ScaleGrid final : public Kernel {
+ public:
+  ScaleGrid(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::each(stream_of(call), n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_});
+  }
+  void backward(const BackwardCall& call) override {
+    T* dx = input_gradient<T>(call);
+    if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_});
+  }
+
+ private:
+  float factor_;
+  std::int64_t n_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_scale_grid(const KernelRequest& request) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<ScaleGrid<Grid, T>>(request.attributes->number("factor"), request.outputs[0].elements());
+  });
+}
+
+}  // namespace lockstep::ops

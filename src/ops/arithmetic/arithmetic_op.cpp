@@ -1,0 +1,186 @@
+// add and mul: sum and product of two or more tensors of one shape, from left to right. scale: factor * x, for example
+// a network's scores before the softmax (Hinton, Vinyals and Dean, 2015, call its inverse the temperature); it holds
+// the gradients of the layers before it down without making their rate smaller.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "core/vectorize.hpp"
+#include "device/cpu/add.hpp"
+#include "lockstep/error.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/vectors.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+Signature infer_of_one_shape(const std::string& op, std::span<const TensorSpec> inputs) {
+  for (const TensorSpec& other : inputs.subspan(1)) {
+    if (other.shape != inputs[0].shape) {
+      throw Error(ExitCode::configuration, fmt::format("{}: expected inputs of one shape, found {} and {}", op,
+                                                       to_string(inputs[0].shape), to_string(other.shape)));
+    }
+  }
+  for (const TensorSpec& input : inputs) {
+    if (input.dtype != DType::f32) {
+      throw Error(ExitCode::configuration,
+                  fmt::format("{}: expected inputs of f32, found {}", op, name_of(input.dtype)));
+    }
+  }
+  Signature signature;
+  signature.outputs.push_back(inputs[0]);
+  return signature;
+}
+
+Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  const double factor = attributes.number("factor");
+  const auto rounded = static_cast<float>(factor);
+  if (!std::isfinite(rounded) || (rounded == 0 && factor != 0)) {
+    throw Error(ExitCode::configuration, fmt::format("scale: expected a factor that fp32 can hold, found {}", factor));
+  }
+  return same_floats("scale", inputs[0]);
+}
+
+LOCKSTEP_VECTORIZED void add_relu(const float* a, const float* b, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float sum = a[i] + b[i];
+    y[i] = sum > 0 ? sum : 0;
+  }
+}
+
+LOCKSTEP_VECTORIZED void add_relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+LOCKSTEP_VECTORIZED void scale_by(float factor, const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
+}
+
+class AddCpu final : public Kernel {
+ public:
+  explicit AddCpu(const KernelRequest& request)
+      : n_(request.outputs[0].elements()), relu_(request.epilogue == "relu") {}
+
+  void forward(const ForwardCall& call) override {
+    const std::size_t last = call.inputs.size() - 1;
+    const float* sum = input(call, 0);
+    for (std::size_t i = 1; i <= last; ++i) {
+      (relu_ && i == last ? add_relu : device::add)(sum, input(call, i), output(call), n_);
+      sum = output(call);
+    }
+  }
+
+  void backward(const BackwardCall& call) override {
+    if (n_ == 0) return;
+    if (relu_) {
+      add_relu_gradient(static_cast<const float*>(call.outputs[0]), output_gradient(call), input_gradient(call), n_);
+      return;
+    }
+    for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
+      float* dx = input_gradient(call, i);
+      if (dx != nullptr) std::memcpy(dx, output_gradient(call), static_cast<std::size_t>(n_) * sizeof(float));
+    }
+  }
+
+ private:
+  std::int64_t n_;
+  bool relu_;
+};
+
+class MulCpu final : public Kernel {
+ public:
+  explicit MulCpu(const KernelRequest& request) : n_(request.outputs[0].elements()) {}
+
+  void forward(const ForwardCall& call) override {
+    multiply(input(call, 0), input(call, 1), output(call), n_);
+    for (std::size_t i = 2; i < call.inputs.size(); ++i) multiply(output(call), input(call, i), output(call), n_);
+  }
+
+  /// The gradient of an input is dy times the other inputs, from left to right.
+  void backward(const BackwardCall& call) override {
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      float* dx = input_gradient(call, i);
+      if (dx == nullptr) continue;
+      const float* product = output_gradient(call);
+      for (std::size_t other = 0; other < call.inputs.size(); ++other) {
+        if (other == i) continue;
+        multiply(product, input(call, other), dx, n_);
+        product = dx;
+      }
+    }
+  }
+
+ private:
+  std::int64_t n_;
+};
+
+class ScaleCpu final : public Kernel {
+ public:
+  explicit ScaleCpu(const KernelRequest& request)
+      : factor_(static_cast<float>(request.attributes->number("factor"))), n_(request.outputs[0].elements()) {}
+
+  void forward(const ForwardCall& call) override { scale_by(factor_, input(call), output(call), n_); }
+  void backward(const BackwardCall& call) override {
+    if (input_gradient(call) != nullptr) scale_by(factor_, output_gradient(call), input_gradient(call), n_);
+  }
+
+ private:
+  float factor_;
+  std::int64_t n_;
+};
+
+}  // namespace
+
+OpDef make_add() {
+  OpDef op;
+  op.name = "add";
+  op.doc = "the sum of its inputs";
+  op.passes_gradient = true;
+  op.min_inputs = 2;
+  op.max_inputs = -1;
+  op.in_place = {.forward = true, .over_gradient = true};
+  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return infer_of_one_shape("add", inputs); };
+  op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
+    const auto n = static_cast<double>(inputs[0].elements()) * static_cast<double>(inputs.size() - 1);
+    return Cost{n, 0};
+  };
+  op.kernels[DeviceKind::cpu] = kernel_of<AddCpu>;
+  op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
+  return op;
+}
+
+OpDef make_mul() {
+  OpDef op;
+  op.name = "mul";
+  op.doc = "the elementwise product of its inputs";
+  op.min_inputs = 2;
+  op.max_inputs = -1;
+  op.backward_reads = {.inputs = true, .outputs = false};
+  op.in_place = {.forward = true};
+  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return infer_of_one_shape("mul", inputs); };
+  op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
+    const auto n = static_cast<double>(inputs[0].elements()), count = static_cast<double>(inputs.size());
+    return Cost{n * (count - 1), n * count * (count - 1)};
+  };
+  op.kernels[DeviceKind::cpu] = kernel_of<MulCpu>;
+  return op;
+}
+
+OpDef make_scale() {
+  OpDef op;
+  op.name = "scale";
+  op.doc = "a constant times x";
+  op.attributes = {{.name = "factor", .kind = AttributeKind::number, .doc = "the constant"}};
+  op.shorthand = "factor";
+  op.in_place = {.forward = true, .over_gradient = true};
+  op.infer = infer_scale;
+  op.cost = elementwise_cost<1, 1>;
+  op.kernels[DeviceKind::cpu] = kernel_of<ScaleCpu>;
+  return op;
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,90 @@
+// The naive reference: sort the classes of each row.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/op_case.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t best) {
+  const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
+  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
+  DoubleTensor right{{x.shape[0]}, std::vector<double>(batch)}, count = right;
+  for (std::size_t row = 0; row < batch * per_sample; ++row) {
+    const double* scores = x.values.data() + row * classes;
+    std::vector<std::size_t> order(classes);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return scores[a] > scores[b]; });
+    auto label = static_cast<std::size_t>(target.values[std::min(row, target.values.size() - 1)]);
+    if (target.shape == x.shape) {
+      const auto first = target.values.begin() + static_cast<std::ptrdiff_t>(row * classes);
+      label = static_cast<std::size_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(classes)) - first);
+    }
+    const auto place = static_cast<std::size_t>(std::find(order.begin(), order.end(), label) - order.begin());
+    right.values[row / per_sample] += place < best ? 1 : 0;
+    count.values[row / per_sample] += 1;
+  }
+  return {{right, count}, {}};
+}
+
+/// Small integers, so that scores are often equal.
+void fill_with_ties(int index, Tensor& tensor) {
+  auto n = static_cast<std::uint64_t>(index);
+  if (tensor.dtype() == DType::f32) {
+    for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16U & 3U);
+  } else {
+    for (auto& value : tensor.as<std::int32_t>())
+      value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16U & 7U);
+  }
+}
+
+std::vector<OpCase> class_metric_cases() {
+  return {
+      {.name = "odd",
+       .attributes = {},
+       .inputs = {{DType::f32, {33, 10}}, {DType::i32, {33}}},
+       .integer_bound = 10,
+       .tolerance = 0},
+      {.name = "ties",
+       .attributes = {},
+       .inputs = {{DType::f32, {40, 8}}, {DType::i32, {40}}},
+       .tolerance = 0,
+       .fill = fill_with_ties},
+      {.name = "sequence",
+       .attributes = {},
+       .inputs = {{DType::f32, {3, 5, 9}}, {DType::i32, {3, 5}}},
+       .integer_bound = 9,
+       .tolerance = 0},
+      {.name = "soft", .attributes = {}, .inputs = {{DType::f32, {9, 7}}, {DType::f32, {9, 7}}}, .tolerance = 0},
+      {.name = "few_classes",
+       .attributes = {},
+       .inputs = {{DType::f32, {4, 3}}, {DType::i32, {4}}},
+       .integer_bound = 3,
+       .tolerance = 0},
+      {.name = "empty",
+       .attributes = {},
+       .inputs = {{DType::f32, {0, 7}}, {DType::i32, {0}}},
+       .integer_bound = 7,
+       .tolerance = 0},
+      {.name = "speed",
+       .attributes = {},
+       .inputs = {{DType::f32, {128, 10}}, {DType::i32, {128}}},
+       .integer_bound = 10,
+       .benchmark = true},
+  };
+}
+
+}  // namespace
+
+OpCases make_accuracy_cases() {
+  return {"accuracy", [](const ReferenceCall& call) { return class_metric_reference(call, 1); }, class_metric_cases()};
+}
+
+OpCases make_top5_cases() {
+  return {"top5", [](const ReferenceCall& call) { return class_metric_reference(call, 5); }, class_metric_cases()};
+}
+
+}  // namespace lockstep::ops

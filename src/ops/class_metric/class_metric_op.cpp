@@ -1,0 +1,82 @@
+// Metrics that ask whether the target is among a row's k best classes: accuracy (k = 1), top5. Of equal scores the
+// class with the lower index is the better one; a NaN beats the target.
+#include <memory>
+#include <string>
+
+#include "ops/elementwise.hpp"
+#include "ops/per_sample.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+class ClassMetricCpu final : public Kernel {
+ public:
+  ClassMetricCpu(const ClassRows& rows, std::int64_t best) : rows_(rows), best_(best) {}
+
+  void forward(const ForwardCall& call) override {
+    for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
+      float right = 0, count = 0;
+      for (std::int64_t i = 0; i < rows_.per_sample; ++i) {
+        const std::int64_t row = sample * rows_.per_sample + i;
+        if (!rows_.counts(call.inputs[1], row)) continue;
+        right += is_right(call, row) ? 1 : 0;
+        count += 1;
+      }
+      output(call, 0)[sample] = right;
+      output(call, 1)[sample] = count;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t target(const ForwardCall& call, std::int64_t row) const {
+    if (!rows_.soft) return rows_.label(call.inputs[1], row);
+    const float* t = input(call, 1) + row * rows_.classes;
+    std::int64_t best = 0;
+    for (std::int64_t k = 1; k < rows_.classes; ++k) best = t[k] > t[best] ? k : best;
+    return best;
+  }
+
+  [[nodiscard]] bool is_right(const ForwardCall& call, std::int64_t row) const {
+    const float* x = input(call) + row * rows_.classes;
+    const std::int64_t label = target(call, row);
+    std::int64_t better = 0;
+    for (std::int64_t k = 0; k < rows_.classes; ++k) {
+      const bool worse = x[k] < x[label] || (x[k] == x[label] && k >= label);
+      better += worse ? 0 : 1;
+    }
+    return better < best_;
+  }
+
+  ClassRows rows_;
+  std::int64_t best_;
+};
+
+OpDef class_metric(const std::string& name, std::int64_t best, const std::string& doc) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.kind = OpKind::metric;
+  op.attributes = {ignored_index_attribute()};
+  op.min_inputs = op.max_inputs = 2;
+  op.differentiable = false;
+  op.constant_inputs = {0, 1};
+  op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature(name, inputs); };
+  op.cost = elementwise_cost<2, 0>;
+  op.kernels[DeviceKind::cpu] = [best](const KernelRequest& request) {
+    return std::make_unique<ClassMetricCpu>(ClassRows(request), best);
+  };
+  return op;
+}
+
+}  // namespace
+
+OpDef make_accuracy() {
+  return class_metric("accuracy", 1, "share of samples (or tokens) whose best class is the target's");
+}
+
+OpDef make_top5() {
+  return class_metric("top5", 5, "share of samples (or tokens) whose five best classes hold the target's");
+}
+
+}  // namespace lockstep::ops
