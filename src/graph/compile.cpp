@@ -54,7 +54,7 @@ class Compiler {
       send_gradients();
     }
     find_results();
-    assign_offsets();
+    plan_memory(graph_, program_, std::move(tensors_), options_.in_place);
     return std::move(program_);
   }
 
@@ -346,70 +346,6 @@ class Compiler {
     // With a loss it is an evaluation, and nobody reads what can be gigabytes to be copied: a score for each token and
     // each entry of the vocabulary.
     if (program_.mode == Mode::inference && graph_.loss < 0) results.prediction = place_at(graph_.output);
-  }
-
-  template <class Visit>
-  void visit(Instruction& instruction, Visit use) {
-    for (auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved, &instruction.statistics,
-                       &instruction.output_gradients, &instruction.input_gradients}) {
-      for (Location& location : *list) use(location);
-    }
-    use(instruction.workspace);
-  }
-
-  void assign_offsets() {
-    const auto end = static_cast<std::int32_t>(program_.instructions.size());
-    const auto mark = [&](const Location& location, std::int32_t at) {
-      if (location.space != Space::arena) return;
-      Lifetime& tensor = tensors_[static_cast<std::size_t>(location.index)];
-      if (tensor.first < 0) tensor.first = at;
-      tensor.last = std::max(tensor.last, at);
-    };
-    for (std::int32_t i = 0; i < end; ++i) {
-      visit(program_.instructions[static_cast<std::size_t>(i)], [&](const Location& location) { mark(location, i); });
-    }
-    for_results([&](const Location& location) { mark(location, end); });
-    for (const Location& location : program_.sent) mark(location, std::max(program_.forward_end - 1, 0));
-    for_received_gradients([&](const Location& location) { mark(location, end); });
-    program_.arena_bytes = place_tensors();
-    const auto move = [&](Location& location) {
-      if (location.space == Space::arena) location.index = tensors_[static_cast<std::size_t>(location.index)].offset;
-    };
-    for (auto& instruction : program_.instructions) visit(instruction, move);
-    for_results(move);
-    for (Location& location : program_.sent) move(location);
-    for_received_gradients(move);
-  }
-
-  // Longer lifetimes may fit worse: then every tensor keeps a place of its own.
-  std::int64_t place_tensors() {
-    std::vector<Lifetime> shared = tensors_;
-    const std::int64_t bytes = plan_memory(tensors_);
-    if (!options_.in_place) return bytes;
-    const std::vector<std::size_t> owners = share_in_place(graph_, program_, shared);
-    const std::int64_t shared_bytes = plan_memory(shared);
-    if (shared_bytes > bytes) return bytes;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].offset = shared[owners[i]].offset;
-    return shared_bytes;
-  }
-
-  template <class Use>
-  void for_received_gradients(Use use) {
-    for (auto& terms : program_.received_gradients) {
-      for (Location& location : terms) use(location);
-    }
-  }
-
-  template <class Use>
-  void for_results(Use use) {
-    Results& results = program_.results;
-    use(results.loss);
-    use(results.count);
-    for (auto& [value, count] : results.metrics) {
-      use(value);
-      use(count);
-    }
-    use(results.prediction);
   }
 
   const Graph& graph_;

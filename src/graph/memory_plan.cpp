@@ -81,8 +81,8 @@ class Sharing {
   std::vector<std::size_t> owners_;
 };
 
-}  // namespace
-
+/// Whose memory each tensor has, its own or that of an earlier one of its size, whose lifetime then covers both; those
+/// that have another's are left with no bytes.
 std::vector<std::size_t> share_in_place(const Graph& graph, const Program& program, std::vector<Lifetime>& tensors) {
   Sharing sharing(tensors);
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -93,6 +93,61 @@ std::vector<std::size_t> share_in_place(const Graph& graph, const Program& progr
   }
   return std::move(sharing).owners();
 }
+
+template <class Use>
+void for_operands(Instruction& instruction, Use use) {
+  for (auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved, &instruction.statistics,
+                     &instruction.output_gradients, &instruction.input_gradients}) {
+    for (Location& location : *list) use(location);
+  }
+  use(instruction.workspace);
+}
+
+/// What is read when the program is done.
+template <class Use>
+void for_results(Program& program, Use use) {
+  Results& results = program.results;
+  use(results.loss);
+  use(results.count);
+  for (auto& [value, count] : results.metrics) {
+    use(value);
+    use(count);
+  }
+  use(results.prediction);
+  for (auto& terms : program.received_gradients) {
+    for (Location& location : terms) use(location);
+  }
+}
+
+void set_lifetimes(Program& program, std::vector<Lifetime>& tensors) {
+  const auto mark = [&](const Location& location, std::int32_t at) {
+    if (location.space != Space::arena) return;
+    Lifetime& tensor = tensors[static_cast<std::size_t>(location.index)];
+    if (tensor.first < 0) tensor.first = at;
+    tensor.last = std::max(tensor.last, at);
+  };
+  const auto end = static_cast<std::int32_t>(program.instructions.size());
+  for (std::int32_t i = 0; i < end; ++i) {
+    for_operands(program.instructions[static_cast<std::size_t>(i)],
+                 [&](const Location& location) { mark(location, i); });
+  }
+  for_results(program, [&](const Location& location) { mark(location, end); });
+  for (const Location& location : program.sent) mark(location, program.forward_end);
+}
+
+/// Offsets in the arena, and its size. Longer lifetimes may fit worse: then every tensor keeps a place of its own.
+std::int64_t place(const Graph& graph, const Program& program, std::vector<Lifetime>& tensors, bool in_place) {
+  std::vector<Lifetime> shared = tensors;
+  const std::int64_t bytes = plan_memory(tensors);
+  if (!in_place) return bytes;
+  const std::vector<std::size_t> owners = share_in_place(graph, program, shared);
+  const std::int64_t shared_bytes = plan_memory(shared);
+  if (shared_bytes > bytes) return bytes;
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].offset = shared[owners[i]].offset;
+  return shared_bytes;
+}
+
+}  // namespace
 
 std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
   std::vector<std::size_t> order(tensors.size());
@@ -116,6 +171,17 @@ std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
     placed.insert(std::upper_bound(placed.begin(), placed.end(), index, by_offset), index);
   }
   return arena;
+}
+
+void plan_memory(const Graph& graph, Program& program, std::vector<Lifetime> tensors, bool in_place) {
+  set_lifetimes(program, tensors);
+  program.arena_bytes = place(graph, program, tensors, in_place);
+  const auto move = [&](Location& location) {
+    if (location.space == Space::arena) location.index = tensors[static_cast<std::size_t>(location.index)].offset;
+  };
+  for (Instruction& instruction : program.instructions) for_operands(instruction, move);
+  for_results(program, move);
+  for (Location& location : program.sent) move(location);
 }
 
 }  // namespace lockstep

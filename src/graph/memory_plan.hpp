@@ -17,14 +17,13 @@ struct Lifetime {
   std::int64_t offset = -1;  ///< the result, a multiple of 256
 };
 
-/// For a program before its memory is planned: Location{arena, i} is tensor i, and lifetimes are set. Returns whose
-/// memory each tensor has, its own or that of an earlier one of its size, whose lifetime then covers both; those that
-/// have another's are left with no bytes.
-[[nodiscard]] std::vector<std::size_t> share_in_place(const Graph& graph, const Program& program,
-                                                      std::vector<Lifetime>& tensors);
-
 /// Sets every offset so that tensors alive at the same instruction do not overlap; returns the arena's size.
 /// Greedy: the largest first, each in the lowest gap that fits.
 std::int64_t plan_memory(std::vector<Lifetime>& tensors);
+
+/// Of a program in which Location{arena, i} is still tensor i, of which the sizes are known: makes offsets of these,
+/// and sets Program::arena_bytes. `in_place`: kernels write over what they are the last to read, where that takes no
+/// more memory.
+void plan_memory(const Graph& graph, Program& program, std::vector<Lifetime> tensors, bool in_place);
 
 }  // namespace lockstep

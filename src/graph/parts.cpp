@@ -205,7 +205,8 @@ class Splitter {
     const std::vector<Use> uses = uses_of(id);
     std::vector<std::size_t> terms(parts_.size());
     for (std::size_t u = 0; u < uses.size(); ++u) {
-      const auto [node, user] = uses[u];
+      const std::int32_t node = uses[u].node;
+      const int user = uses[u].part;
       if (user == number) continue;
       const auto p = static_cast<std::size_t>(user);
       const bool first = std::all_of(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(u),

@@ -14,7 +14,7 @@ namespace {
 using device::Cast;
 
 /// As any kernel's workspace is aligned, so is that of the kernel inside.
-std::size_t aligned(std::size_t bytes) {
+std::size_t kernel_aligned(std::size_t bytes) {
   return round_up<std::size_t>(bytes, 256);
 }
 
@@ -51,7 +51,7 @@ class Copies {
       : casts_(&casts), specs_(specs), rounded_to_(rounded_to) {
     for (const TensorSpec& spec : specs) {
       starts_.push_back(at);
-      if (copies(spec)) at += aligned(static_cast<std::size_t>(spec.elements()) * sizeof(float));
+      if (copies(spec)) at += kernel_aligned(static_cast<std::size_t>(spec.elements()) * sizeof(float));
     }
   }
 
@@ -140,7 +140,7 @@ class UpcastKernel final : public Kernel {
  public:
   UpcastKernel(const KernelFactory& make, const KernelRequest& request, std::shared_ptr<const Casts> casts)
       : casts_(std::move(casts)), kernel_(make(in_float32(request))), rounded_(*casts_, request) {
-    bytes_ = aligned(kernel_->workspace_bytes());
+    bytes_ = kernel_aligned(kernel_->workspace_bytes());
     inputs_ = Copies(*casts_, request.inputs, request.compute_type, bytes_);
     parameters_ = Copies(*casts_, request.parameters, DType::f32, bytes_);
     outputs_ = Copies(*casts_, request.outputs, DType::f32, bytes_);

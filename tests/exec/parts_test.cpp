@@ -299,6 +299,15 @@ INSTANTIATE_TEST_SUITE_P(All, PartsMakeTheBits,
                          testing::Combine(testing::Values("residual", "transformer", "fan"),
                                           testing::Values(DType::f32, DType::bf16)));
 
+// The last kernel of the first part could write over what it is the last to read there, but that is sent, too.
+TEST(Parts, WhatIsSentIsNotWrittenOver) {
+  const Net net([](GraphBuilder& b) {
+    const ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 10));
+    finish(b, b.apply("mul", {x, b.apply("relu", {x})}), "accuracy");
+  });
+  EXPECT_EQ(run_parts(split(net.graph, {0, 0, 1, 1, 1}), false), run_whole(net.graph));
+}
+
 TEST(Parts, NameWhatKeepsAGraphFromBeingSplit) {
   const Net net([](GraphBuilder& b) {
     ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 12), "first");
