@@ -21,11 +21,12 @@ std::vector<bool> wanted_values(const Graph& graph) {
   return wanted;
 }
 
-}  // namespace
-
+/// Whether its gradient is that of its output, by another name or past an epilogue.
 bool passes_gradient(const Node& node) {
   return node.op->view || node.op->passes_gradient;
 }
+
+}  // namespace
 
 bool adds_gradient(const Graph& graph, const GradientFlow& flow, std::int32_t node, std::size_t i) {
   const Node& at = graph.nodes[static_cast<std::size_t>(node)];

@@ -19,7 +19,4 @@ struct GradientFlow {
 /// Whether the backward of `node` adds to the gradient of its input `i`.
 [[nodiscard]] bool adds_gradient(const Graph& graph, const GradientFlow& flow, std::int32_t node, std::size_t i);
 
-/// Whether its gradient is that of its output, by another name or past an epilogue.
-[[nodiscard]] bool passes_gradient(const Node& node);
-
 }  // namespace lockstep

@@ -45,6 +45,17 @@ OpRegistry compiled_toys() {
   return ops;
 }
 
+/// With norm and curve, whose backward reads their inputs.
+OpRegistry toys_that_read_inputs() {
+  OpRegistry ops = compiled_toys();
+  for (const char* name : {"norm", "curve"}) {
+    OpDef op = compiled_toy(name, 1, true);
+    op.backward_reads = {.inputs = true, .outputs = false};
+    ops.add(op);
+  }
+  return ops;
+}
+
 std::size_t none(std::int32_t /*node*/) {
   return 0;
 }
@@ -163,12 +174,7 @@ TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
 
 // in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is made again.
 TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
-  OpRegistry ops = compiled_toys();
-  for (const char* name : {"norm", "curve"}) {
-    OpDef op = compiled_toy(name, 1, true);
-    op.backward_reads = {.inputs = true, .outputs = false};
-    ops.add(op);
-  }
+  const OpRegistry ops = toys_that_read_inputs();
   GraphBuilder b(ops, 16);
   ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
   x = b.apply("curve", {b.apply("norm", {x})});
@@ -198,12 +204,7 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
 
 // scale -> [curve, norm, curve] -> [curve, norm, curve] -> loss: of each block only the input is kept.
 TEST(Compile, BlocksAreRecomputedRightBeforeTheirBackward) {
-  OpRegistry ops = compiled_toys();
-  for (const char* name : {"norm", "curve"}) {
-    OpDef op = compiled_toy(name, 1, true);
-    op.backward_reads = {.inputs = true, .outputs = false};
-    ops.add(op);
-  }
+  const OpRegistry ops = toys_that_read_inputs();
   GraphBuilder b(ops, 16);
   ValueId x = b.apply("scale", {b.input("x", {DType::f32, {64}})});
   for (const char* block : {"first", "second"}) {
