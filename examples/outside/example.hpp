@@ -1,7 +1,7 @@
 // What the examples share: a small job on the embedded digits, and a training on one rank and on three.
 #pragma once
 
-#include <lockstep/exit_code.hpp>
+#include <lockstep/error.hpp>
 #include <lockstep/trainer.hpp>
 
 #include <cstdio>

@@ -4,6 +4,7 @@
 // and what to try. A machine's failure is `infrastructure`; the message names host, rank, step and operation.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -30,6 +31,9 @@ class Error : public std::runtime_error {
  private:
   ExitCode code_;
 };
+
+/// The exit code of a process that an error ends: Error's own, `infrastructure` where memory is short, else `internal`.
+[[nodiscard]] int exit_code(const std::exception& error);
 
 /// Throws Error(internal) with the failed expression and its place.
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& detail);

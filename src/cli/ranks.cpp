@@ -18,7 +18,6 @@
 #include "launch/mpirun.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/exit_code.hpp"
 #include "lockstep/mpi.hpp"
 
 namespace lockstep::cli {

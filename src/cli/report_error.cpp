@@ -10,7 +10,6 @@
 
 #include "core/nearest.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/exit_code.hpp"
 
 namespace lockstep::cli {
 

@@ -4,10 +4,13 @@
 
 namespace lockstep::config {
 
+std::string override_key(const std::string& path) {
+  return path.starts_with("job.") ? path.substr(4) : path;
+}
+
 Place Session::place(const Mark& mark, const std::string& path) const {
   if (!mark.command_line) return {file, mark.line, mark.column, path};
-  const std::string key = path.rfind("job.", 0) == 0 ? path.substr(4) : path;
-  return {"command line", 0, 0, key};
+  return {"command line", 0, 0, override_key(path)};
 }
 
 void Session::problem(const Mark& mark, const std::string& path, std::string message) {

@@ -13,6 +13,9 @@ namespace lockstep::config {
 
 class Rule;
 
+/// A path in the job as overrides name it: without the leading "job.", where it has one.
+[[nodiscard]] std::string override_key(const std::string& path);
+
 /// One reading of one job: what is known about its surroundings, and what has been found.
 struct Session {
   std::string file;

@@ -99,12 +99,11 @@ std::vector<std::string> split_path(const std::string& path) {
 void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session) {
   for (const auto& option : overrides) {
     const auto equals = option.find('=');
-    std::string key = option.substr(0, equals);
+    const std::string key = override_key(option.substr(0, equals));
     if (equals == std::string::npos) {
       session.problem(kCommandLine, option, fmt::format("expected key=value, found '{}'", option));
       continue;
     }
-    if (key.rfind("job.", 0) == 0) key = key.substr(4);
     if (!is_utf8(key)) {
       session.problem(kCommandLine, key, kNoUtf8);
       continue;

@@ -47,9 +47,8 @@ class FilesRule : public Rule {
     const bool expand_it = at.session().need_data && is_pattern(path) && !file_exists(path);
     const auto paths = expand_it ? expand(path) : std::vector<std::string>{path};
     if (at.session().need_data && (paths.empty() || !is_there_(paths[0]))) {
-      const std::string key = at.path().rfind("job.", 0) == 0 ? at.path().substr(4) : at.path();
-      at.problem(
-          fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_, key));
+      at.problem(fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_,
+                             override_key(at.path())));
     }
     source.paths.insert(source.paths.end(), paths.begin(), paths.end());
   }

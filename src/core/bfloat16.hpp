@@ -21,12 +21,4 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Arrays; they do not overlap.
-void to_bfloat16(const float* from, std::uint16_t* to, std::int64_t n);
-void from_bfloat16(const std::uint16_t* from, float* to, std::int64_t n);
-/// The nearest values that bfloat16 has.
-void round_to_bfloat16(const float* from, float* to, std::int64_t n);
-/// sum = a + b, added in float32 and rounded; it may be one of them.
-void add_bfloat16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n);
-
 }  // namespace lockstep

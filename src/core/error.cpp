@@ -4,8 +4,6 @@
 
 #include <new>
 
-#include "lockstep/exit_code.hpp"
-
 namespace lockstep {
 
 void check_failed(const char* expression, const char* file, int line, const std::string& detail) {

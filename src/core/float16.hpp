@@ -46,12 +46,4 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float from_float16(std::uint16_t bits) {
   return std::bit_cast<float>(((bits & 0x8000U) << 16) | wide);
 }
 
-/// Arrays; they do not overlap.
-void to_float16(const float* from, std::uint16_t* to, std::int64_t n);
-void from_float16(const std::uint16_t* from, float* to, std::int64_t n);
-/// The nearest values that float16 has; infinite from 65520 on.
-void round_to_float16(const float* from, float* to, std::int64_t n);
-/// sum = a + b, added in float32 and rounded; it may be one of them.
-void add_float16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n);
-
 }  // namespace lockstep

@@ -30,7 +30,7 @@ struct Float16 {
 /// Arrays of n values; they do not overlap.
 void downcast(DType to_type, const float* from, std::uint16_t* to, std::int64_t n);
 void upcast(DType from_type, const std::uint16_t* from, float* to, std::int64_t n);
-/// The nearest values that the type has.
+/// The nearest values that the type has; in f16 infinite from 65520 on.
 void round_to(DType type, const float* from, float* to, std::int64_t n);
 /// sum = a + b, added in float32 and rounded; it may be one of them.
 void add_low_precision(DType type, const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n);

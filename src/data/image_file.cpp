@@ -26,9 +26,9 @@ bool contains(std::span<const std::byte> bytes, std::span<const unsigned char> m
 
 }  // namespace
 
-ImageSize image_size(std::span<const std::byte> bytes) {
-  if (is_jpeg(bytes)) return jpeg_size(bytes);
-  if (is_png(bytes)) return png_size(bytes);
+ImageHeader image_header(std::span<const std::byte> bytes) {
+  if (is_jpeg(bytes)) return jpeg_header(bytes);
+  if (is_png(bytes)) return png_header(bytes);
   refuse(bytes);
 }
 

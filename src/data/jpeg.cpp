@@ -111,10 +111,11 @@ bool is_jpeg(std::span<const std::byte> bytes) {
   return bytes.size() >= 3 && bytes[0] == std::byte{0xFF} && bytes[1] == std::byte{0xD8} && bytes[2] == std::byte{0xFF};
 }
 
-ImageSize jpeg_size(std::span<const std::byte> bytes) {
+ImageHeader jpeg_header(std::span<const std::byte> bytes) {
   JpegDecoder decoder;
   read_jpeg_header(decoder, bytes);
-  return {decoder.info.image_height, decoder.info.image_width, decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+  return {{decoder.info.image_height, decoder.info.image_width},
+          decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
 }
 
 void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {

@@ -68,15 +68,14 @@ void guarded_png(PngDecoder& decoder, Body body) {
   body();
 }
 
-ImageSize read_png_header(PngDecoder& decoder) {
+ImageHeader read_png_header(PngDecoder& decoder) {
   guarded_png(decoder, [&decoder] { png_read_info(decoder.png, decoder.info); });
-  const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info),
-                       (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
+  const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info)};
   if (size.height * size.width > kMaxPixels) {
     throw Error(ExitCode::data,
                 fmt::format("PNG of {} x {} pixels: expected at most {}", size.width, size.height, kMaxPixels));
   }
-  return size;
+  return {size, (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
 }
 
 /// Tells libpng to hand out 8 bits a channel, without alpha.
@@ -97,21 +96,21 @@ bool is_png(std::span<const std::byte> bytes) {
   return bytes.size() >= 8 && png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
 }
 
-ImageSize png_size(std::span<const std::byte> bytes) {
+ImageHeader png_header(std::span<const std::byte> bytes) {
   PngDecoder decoder(bytes);
   return read_png_header(decoder);
 }
 
 void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
   PngDecoder decoder(bytes);
-  const ImageSize size = read_png_header(decoder);
-  if (size.channels > channels) throw Error(ExitCode::data, "a colour PNG where grey images were expected");
-  const auto stride = static_cast<std::size_t>(size.width * channels);
-  prepare(out, {DType::u8, {size.height, size.width, channels}});
-  std::vector<png_bytep> rows(static_cast<std::size_t>(size.height));
+  const ImageHeader header = read_png_header(decoder);
+  if (header.channels > channels) throw Error(ExitCode::data, "a colour PNG where grey images were expected");
+  const auto stride = static_cast<std::size_t>(header.size.width * channels);
+  prepare(out, {DType::u8, {header.size.height, header.size.width, channels}});
+  std::vector<png_bytep> rows(static_cast<std::size_t>(header.size.height));
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = out.as<std::uint8_t>().data() + y * stride;
   guarded_png(decoder, [&] {
-    set_conversions(decoder.png, decoder.info, channels == 3 && size.channels == 1);
+    set_conversions(decoder.png, decoder.info, channels == 3 && header.channels == 1);
     if (png_get_rowbytes(decoder.png, decoder.info) != stride) png_error(decoder.png, "unexpected row length");
     png_read_image(decoder.png, rows.data());
     png_read_end(decoder.png, nullptr);

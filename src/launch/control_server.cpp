@@ -27,7 +27,7 @@ constexpr rlim_t kOtherFiles = 64;           ///< of this process: logs, mpirun,
 constexpr std::size_t kLongestHello = 1024;  ///< bytes; a name of a host has 255 at most
 constexpr std::chrono::seconds kHelloPatience{10};
 constexpr std::size_t kMaxUnidentified = 1024;  ///< connections without a hello, at a time
-constexpr std::chrono::seconds kLookForStrangers{1};
+constexpr std::chrono::seconds kUnidentifiedCheckPeriod{1};
 
 [[noreturn]] void failed(const char* what) {
   throw Error(ExitCode::infrastructure, fmt::format("the control socket: cannot {}: {}", what, std::strerror(errno)));
@@ -92,7 +92,7 @@ void ControlServer::accept_all(int listener) {
   while (true) {
     int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve_ >= 0) {
-      // Left in the queue it would wake this loop again and again: it is taken, and shown out.
+      // Left in the queue it would wake this loop again and again: it is accepted, and closed.
       ::close(reserve_);
       descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (descriptor >= 0) ::close(descriptor);
@@ -122,7 +122,8 @@ void ControlServer::close(int descriptor) {
   connections_.erase(found);
 }
 
-// Who connects and says nothing holds a descriptor. Of too many, those that have been silent for longest go first.
+// A connection without a hello holds a descriptor: it is closed after kHelloPatience. Of too many, the oldest are
+// closed at once.
 void ControlServer::drop_unidentified() {
   checked_unidentified_ = Clock::now();
   std::vector<std::pair<Clock::time_point, int>> unidentified;
@@ -144,7 +145,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
     std::vector<std::string> lines;
     alive = socket.read_lines(lines, unidentified ? kLongestHello : ControlSocket::kLongestLine);
     for (auto& line : lines) {
-      if (connection.rank < 0 && !greet(connection, line)) {
+      if (connection.rank < 0 && !identify(connection, line)) {
         alive = false;  // a port scanner, or a rank of an earlier attempt
         break;
       }
@@ -163,7 +164,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
 }
 
 // "hello TOKEN RANK ..." makes it rank RANK's connection, and leaves "hello ..." of the line.
-bool ControlServer::greet(Connection& connection, std::string& line) {
+bool ControlServer::identify(Connection& connection, std::string& line) {
   if (take_word(line) != "hello" || take_word(line) != token_) return false;
   connection.rank = static_cast<int>(take_number(line));
   if (connection.rank < 0) return false;
@@ -175,7 +176,7 @@ bool ControlServer::greet(Connection& connection, std::string& line) {
 
 std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience, int wake) {
   std::vector<RankMessage> messages;
-  if (Clock::now() - checked_unidentified_ >= kLookForStrangers) drop_unidentified();
+  if (Clock::now() - checked_unidentified_ >= kUnidentifiedCheckPeriod) drop_unidentified();
   std::array<pollfd, 2> waiting = {{{ready_, POLLIN, 0}, {wake, POLLIN, 0}}};
   if (::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return messages;
   std::array<epoll_event, kMaxEvents> ready{};

@@ -36,9 +36,8 @@ class ControlServer {
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
-  [[nodiscard]] std::size_t unidentified() const {
-    return unidentified_;
-  }  ///< connections that have not sent a valid hello
+  /// Connections that have not sent a valid hello.
+  [[nodiscard]] std::size_t unidentified() const { return unidentified_; }
 
  private:
   struct Connection {
@@ -50,7 +49,7 @@ class ControlServer {
   void listen(const std::string& address);
   void accept_all(int listener);
   void serve(Connection& connection, std::vector<RankMessage>& messages);
-  bool greet(Connection& connection, std::string& line);
+  bool identify(Connection& connection, std::string& line);
   void close(int descriptor);
   void drop_unidentified();
 

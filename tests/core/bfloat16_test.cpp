@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/low_precision.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep {
@@ -58,9 +59,9 @@ TEST(Bfloat16, ArraysAreAsTheirElements) {
   values[7] = std::numeric_limits<float>::infinity();
   std::vector<std::uint16_t> low(values.size());
   const auto n = static_cast<std::int64_t>(values.size());
-  to_bfloat16(values.data(), low.data(), n);
-  from_bfloat16(low.data(), wide.data(), n);
-  round_to_bfloat16(values.data(), round.data(), n);
+  downcast(DType::bf16, values.data(), low.data(), n);
+  upcast(DType::bf16, low.data(), wide.data(), n);
+  round_to(DType::bf16, values.data(), round.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(wide[i], rounded_to_bfloat16(values[i])) << i;
     EXPECT_EQ(round[i], wide[i]) << i;

@@ -111,10 +111,10 @@ TEST(Float16, ArraysAreAsTheirElements) {
   values[7] = kInfinity;
   std::vector<std::uint16_t> low(values.size()), sum(values.size());
   const auto n = static_cast<std::int64_t>(values.size());
-  to_float16(values.data(), low.data(), n);
-  from_float16(low.data(), wide.data(), n);
-  round_to_float16(values.data(), round.data(), n);
-  add_float16(low.data(), low.data(), sum.data(), n);
+  downcast(DType::f16, values.data(), low.data(), n);
+  upcast(DType::f16, low.data(), wide.data(), n);
+  round_to(DType::f16, values.data(), round.data(), n);
+  add_low_precision(DType::f16, low.data(), low.data(), sum.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(low[i], to_float16(values[i])) << i;
     EXPECT_EQ(wide[i], rounded_to_float16(values[i])) << i;

@@ -7,14 +7,14 @@ using namespace lockstep;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::int64_t kMaxPixels = std::int64_t{1} << 20;  // lockstep's own limit takes seconds to fill
   const auto bytes = std::as_bytes(std::span(data, size));
-  data::ImageSize header;
-  if (!fuzz::accepts([&] { header = data::image_size(bytes); })) return 0;
-  fuzz::require(header.height > 0 && header.width > 0, "an image has pixels");
-  if (header.height * header.width > kMaxPixels) return 0;
+  data::ImageHeader header;
+  if (!fuzz::accepts([&] { header = data::image_header(bytes); })) return 0;
+  fuzz::require(header.size.height > 0 && header.size.width > 0, "an image has pixels");
+  if (header.size.height * header.size.width > kMaxPixels) return 0;
   for (const std::int64_t channels : {1, 3}) {
     Tensor image;
     if (!fuzz::accepts([&] { data::decode_image(bytes, channels, image); })) continue;
-    fuzz::require(image.spec() == TensorSpec{DType::u8, {header.height, header.width, channels}},
+    fuzz::require(image.spec() == TensorSpec{DType::u8, {header.size.height, header.size.width, channels}},
                   "an image has the size that its header says");
     // Every byte was written: a sum that a sanitizer would stop at.
     std::uint64_t sum = 0;

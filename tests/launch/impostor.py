@@ -51,7 +51,7 @@ def main():
                 connection.sendall(words)
                 found.setdefault("answers", []).append(connection.recv(1000).decode(errors="replace"))
             except ConnectionError:
-                pass  # it was shown out in the middle of a word
+                pass  # it was closed in the middle of a word
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(IDLE)]
     print(json.dumps(found), flush=True)
     sys.stdin.read()

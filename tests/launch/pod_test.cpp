@@ -44,7 +44,7 @@ TEST(PodRole, TheFirstLineLeadsAndTheOthersWork) {
   EXPECT_EQ(role_of(kHosts, "run-1", "hosts"), PodRole::worker);
 }
 
-TEST(PodRole, AStrangerIsTold) {
+TEST(PodRole, AHostThatIsNotListedIsAMistake) {
   EXPECT_EQ(
       message_of(ExitCode::configuration, [] { (void)role_of(kHosts, "run-10", "/etc/lockstep/hosts"); }),
       "/etc/lockstep/hosts: expected a line for this host, 'run-10', found run-0.run:2,run-1.run:2; the list must "

@@ -8,7 +8,6 @@
 
 #include "comm/transport/mpi_session.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/exit_code.hpp"
 #include "lockstep/mpi.hpp"
 
 namespace lockstep {

@@ -124,7 +124,7 @@ std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOpti
   RawImages images;
   images.source = describe(source.paths);
   images.counter = make_byte_counter();
-  images.size = {32, 32, 3};
+  images.shape = {32, 32, 3};
   images.planar = true;
   Cifar cifar;
   const Request request{is_test_part(source, options), images.counter, options.notes};

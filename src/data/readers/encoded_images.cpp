@@ -93,7 +93,7 @@ class EncodedImages : public DataSet {
 
 /// What checking found about one sample.
 struct Finding {
-  std::vector<ImageSize> sizes;
+  std::vector<ImageHeader> headers;
   std::string fault;
   std::string content;  ///< sha256, where the digest takes it
 };
@@ -113,32 +113,32 @@ Depth depth_for(const ImageCandidates& candidates) {
 }
 
 /// Reads the header and the end only.
-ImageSize check_lightly(const ImageFile& image) {
+ImageHeader check_lightly(const ImageFile& image) {
   std::vector<std::byte> head, tail;
   const auto size = image.entry.size, tail_size = std::min(size, kTailBytes);
   auto begin = image.tree->read(image.entry, 0, std::min(size, kHeadBytes), head);
   check_end(begin, image.tree->read(image.entry, size - tail_size, tail_size, tail));
   try {
-    return image_size(begin);
+    return image_header(begin);
   } catch (const Error&) {
     if (size <= kHeadBytes) throw;  // a long preview may stand before the header
-    return image_size(image.tree->read(image.entry, 0, size, head));
+    return image_header(image.tree->read(image.entry, 0, size, head));
   }
 }
 
-ImageSize check_image(const ImageFile& image, Depth depth, Sha256& content) {
+ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content) {
   if (!depth.content) return check_lightly(image);
   std::vector<std::byte> scratch;
   const auto bytes = image.tree->read(image.entry, 0, image.entry.size, scratch);
-  const ImageSize size = image_size(bytes);
+  const ImageHeader header = image_header(bytes);
   content.add(bytes);
   if (depth.decode) {
     Tensor decoded;
-    decode_image(bytes, size.channels, decoded);
+    decode_image(bytes, header.channels, decoded);
   } else {
     check_end(bytes, bytes.last(std::min<std::size_t>(bytes.size(), kTailBytes)));
   }
-  return size;
+  return header;
 }
 
 Finding check_sample(const ImageSample& sample, Depth depth) {
@@ -148,7 +148,7 @@ Finding check_sample(const ImageSample& sample, Depth depth) {
   for (const auto& image : sample.images) {
     if (!finding.fault.empty()) break;
     try {
-      finding.sizes.push_back(check_image(image, depth, content));
+      finding.headers.push_back(check_image(image, depth, content));
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;
       const bool named = image.entry.name != sample.name;
@@ -164,9 +164,9 @@ std::string write_findings(const std::vector<Finding>& findings) {
   for (const auto& finding : findings) {
     append_text(out, finding.fault);
     append_text(out, finding.content);
-    append(out, static_cast<std::uint64_t>(finding.sizes.size()));
-    for (const auto& size : finding.sizes) {
-      for (const std::int64_t number : {size.height, size.width, size.channels}) append(out, number);
+    append(out, static_cast<std::uint64_t>(finding.headers.size()));
+    for (const auto& [size, channels] : finding.headers) {
+      for (const std::int64_t number : {size.height, size.width, channels}) append(out, number);
     }
   }
   return out;
@@ -178,9 +178,9 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
   for (auto& finding : findings) {
     finding.fault = reader.text();
     finding.content = reader.text();
-    finding.sizes.resize(reader.value<std::uint64_t>());
-    for (auto& size : finding.sizes) {
-      for (std::int64_t* number : {&size.height, &size.width, &size.channels}) *number = reader.value<std::int64_t>();
+    finding.headers.resize(reader.value<std::uint64_t>());
+    for (auto& [size, channels] : finding.headers) {
+      for (std::int64_t* number : {&size.height, &size.width, &channels}) *number = reader.value<std::int64_t>();
     }
   }
   return findings;
@@ -224,21 +224,19 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
 std::int64_t max_channels(const std::vector<Finding>& findings) {
   std::int64_t max = 0;
   for (const auto& finding : findings) {
-    for (const auto& size : finding.sizes) max = std::max(max, size.channels);
+    for (const auto& header : finding.headers) max = std::max(max, header.channels);
   }
   return max;
 }
 
 Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,
                       const SourceOptions& source, const IndexOptions& options) {
-  ImageSize common = findings.front().sizes.at(index);
-  common.channels = max_channels(findings);
+  ImageSize common = findings.front().headers.at(index).size;
   for (const auto& finding : findings) {
-    const ImageSize& size = finding.sizes.at(index);
-    if (size.height != common.height || size.width != common.width) common.height = common.width = -1;
+    if (finding.headers.at(index).size != common) common = {};
   }
-  common.channels = channels_like(options.like, name, common.channels, describe(source.paths));
-  return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, common.channels}}};
+  const std::int64_t channels = channels_like(options.like, name, max_channels(findings), describe(source.paths));
+  return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, channels}}};
 }
 
 std::string digest_of(const ImageCandidates& candidates, const std::vector<Finding>& findings) {

@@ -1,6 +1,7 @@
 // IDX files, the format of MNIST: "00 00 08 <dimensions>", the sizes as big-endian 32-bit numbers, unsigned bytes.
 // A path is a folder, or files of images and labels; labels are told from images by their one dimension.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -119,7 +120,8 @@ std::vector<Pair> find_pairs(const SourceOptions& source, const IndexOptions& op
   return pairs;
 }
 
-ImageSize size_of(const Idx& images) {
+/// [height, width, channels]
+Shape image_shape_of(const Idx& images) {
   const auto& shape = images.shape;
   if (shape.size() < 3 || (shape.size() == 4 && shape[3] != 1 && shape[3] != 3)) {
     throw Error(ExitCode::data, fmt::format("{}: shape {}; expected images [count, height, width] or [count, height, "
@@ -154,16 +156,15 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
   images.source = describe(source.paths);
   images.counter = make_byte_counter();
   for (const auto& pair : find_pairs(source, options, images.counter)) {
-    const ImageSize size = size_of(pair.images);
-    if (!images.parts.empty() && !(size == images.size)) {
-      throw Error(ExitCode::data, fmt::format("{}: images of {} x {} x {}; those before are {} x {} x {}",
-                                              pair.images.source->name(), size.height, size.width, size.channels,
-                                              images.size.height, images.size.width, images.size.channels));
+    const Shape shape = image_shape_of(pair.images);
+    if (!images.parts.empty() && shape != images.shape) {
+      throw Error(ExitCode::data, fmt::format("{}: images of {}; those before are {}", pair.images.source->name(),
+                                              fmt::join(shape, " x "), fmt::join(images.shape, " x ")));
     }
-    images.size = size;
+    images.shape = shape;
     images.files += pair.images.source->name() + ", " + pair.labels.source->name() + ", ";
     add_labels(pair, images.labels);
-    const auto stride = static_cast<std::uint64_t>(size.height * size.width * size.channels);
+    const auto stride = static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]);
     images.parts.push_back({pair.images.source, pair.images.begin(), stride, 0, pair.images.shape[0]});
   }
   const auto largest = std::max_element(images.labels.begin(), images.labels.end());

@@ -42,7 +42,7 @@ class RawImageSet : public DataSet {
     if (!images_.planar) return part.source->read(at, std::as_writable_bytes(pixels));
     std::vector<std::uint8_t> planes(pixels.size());
     part.source->read(at, std::as_writable_bytes(std::span(planes)));
-    const auto channels = static_cast<std::size_t>(images_.size.channels), area = planes.size() / channels;
+    const auto channels = static_cast<std::size_t>(images_.shape[2]), area = planes.size() / channels;
     for (std::size_t c = 0; c < channels; ++c) {
       for (std::size_t i = 0; i < area; ++i) pixels[i * channels + c] = planes[c * area + i];
     }
@@ -82,8 +82,8 @@ std::uint64_t bytes_of(const RawImages& images) {
 
 std::string digest_of(const RawImages& images, bool whole) {
   Sha256 digest;
-  digest.add(fmt::format("raw images 1 {} {} {} {}\n", images.size.height, images.size.width, images.size.channels,
-                         images.planar));
+  digest.add(
+      fmt::format("raw images 1 {} {} {} {}\n", images.shape[0], images.shape[1], images.shape[2], images.planar));
   digest.add(std::as_bytes(std::span(images.labels)));
   for (const auto& part : images.parts) (whole ? add_whole : add_spots)(part, digest);
   return digest.hex();
@@ -95,8 +95,7 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& o
   DataSetInfo info;
   info.format = images.format;
   info.source = images.source;
-  const ImageSize& size = images.size;
-  info.features = {{"image", Feature::Kind::image, {DType::u8, {size.height, size.width, size.channels}}},
+  info.features = {{"image", Feature::Kind::image, {DType::u8, images.shape}},
                    {"label", Feature::Kind::label, {DType::i32, {}}}};
   info.class_names = options.like != nullptr ? options.like->class_names : images.class_names;
   info.class_counts.assign(info.class_names.size(), 0);

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/image_file.hpp"
 #include "data/open.hpp"
 #include "data/readers/byte_source.hpp"
 
@@ -21,7 +20,7 @@ struct RawPart {
 
 struct RawImages {
   std::vector<RawPart> parts;
-  ImageSize size;
+  Shape shape;          ///< of an image: [height, width, channels]
   bool planar = false;  ///< channel planes after each other (CIFAR), not pixel by pixel
   std::vector<std::int32_t> labels;
   std::vector<std::string> class_names;

@@ -1,0 +1,124 @@
+// mpirun's command line, children, processes by their mark.
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/whole_file.hpp"
+#include "launch/child.hpp"
+#include "launch/mpirun.hpp"
+#include "launch/processes.hpp"
+
+namespace lockstep::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool holds(const std::vector<std::string>& words, const std::vector<std::string>& run) {
+  return std::search(words.begin(), words.end(), run.begin(), run.end()) != words.end();
+}
+
+TEST(Mpirun, EachMajorGetsItsOwnFlags) {
+  const MpirunOptions options = {3, {{"a", 2}, {"b", 1}}, "my-agent", {{"NAME", "value"}}, "mark"};
+  const auto four = mpirun_command(options, 4), five = mpirun_command(options, 5);
+  EXPECT_TRUE(holds(four, {"--oversubscribe"}));
+  EXPECT_FALSE(holds(five, {"--oversubscribe"}));
+  EXPECT_FALSE(holds(five, {"--quiet"})) << "version 5 refuses it";
+  EXPECT_TRUE(holds(five, {"--map-by", ":OVERSUBSCRIBE"}));
+  for (const auto& command : {four, five}) {
+    EXPECT_TRUE(holds(command, {"mpirun", "-n", "3"}));
+    EXPECT_TRUE(holds(command, {"--host", "a:2,b:1"}));
+    EXPECT_TRUE(holds(command, {"-x", "NAME"}));
+    EXPECT_TRUE(holds(command, {"--mca", "lockstep_launch", "mark"}));
+  }
+  const auto environment = mpirun_environment(options);
+  EXPECT_EQ(environment.at("OMPI_MCA_plm_rsh_agent"), "my-agent");
+  EXPECT_EQ(environment.at("PRTE_MCA_plm_ssh_agent"), "my-agent");
+  EXPECT_EQ(environment.at("NAME"), "value");
+}
+
+TEST(Mpirun, RanksOfOneHostNeedNoSockets) {
+  for (const int major : {4, 5}) {
+    const std::vector<std::string> without = {"--mca", "pml", "ob1",
+                                              "--mca", "btl", major == 5 ? "self,sm" : "self,vader"};
+    EXPECT_TRUE(
+        holds(mpirun_command({.ranks = 2, .hosts = {}, .agent = "", .environment = {}, .mark = ""}, major), without));
+    EXPECT_TRUE(holds(
+        mpirun_command({.ranks = 2, .hosts = {{"a", 2}}, .agent = "", .environment = {}, .mark = ""}, major), without));
+    EXPECT_FALSE(holds(
+        mpirun_command({.ranks = 2, .hosts = {{"a", 1}, {"b", 1}}, .agent = "", .environment = {}, .mark = ""}, major),
+        without));
+  }
+}
+
+TEST(Mpirun, WhatNetworksAreToldGoesToTheRanksOfAllHosts) {
+  const std::array<const char*, 6> environment = {
+      "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", nullptr};
+  const std::map<std::string, std::string> expected = {
+      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}};
+  EXPECT_EQ(network_variables(environment.data()), expected);
+}
+
+TEST(Child, TellsExitCodeAndSignal) {
+  Child seven({"sh", "-c", "exit 7"}, {});
+  EXPECT_EQ(seven.wait(20s), 7);
+  EXPECT_FALSE(seven.killed());
+  Child sleeper({"sleep", "1000"}, {});
+  EXPECT_FALSE(sleeper.poll());
+  sleeper.signal(SIGKILL);
+  EXPECT_EQ(sleeper.wait(20s), 128 + SIGKILL);
+  EXPECT_TRUE(sleeper.killed());
+}
+
+TEST(Child, ACommandThatTakesTooLongIsKilled) {
+  const auto output = run_command({"sh", "-c", "echo first; exec sleep 1000"}, 1000ms);
+  EXPECT_EQ(output.code, 124);
+  EXPECT_EQ(output.output, "first\n");
+}
+
+// As a killed rank is while one of its threads is in fsync().
+TEST(Processes, AZombieWithALivingThreadIsNotGone) {
+  const std::string mark = "processes_test-zombie-" + std::to_string(getpid());
+  const std::string ends_its_first_thread =
+      "import ctypes, threading, time\n"
+      "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+      "ctypes.CDLL(None).syscall(" +
+      std::to_string(SYS_exit) + ", 0)";
+  Child zombie({"python3", "-c", ends_its_first_thread}, {"", {{kMarkVariable, mark}}});
+  const std::string folder = "/proc/" + std::to_string(zombie.pid());
+  const auto is_zombie = [&] {
+    return read_whole_file(folder + "/stat").value_or("").find(") Z ") != std::string::npos;
+  };
+  for (int i = 0; i < 6000 && !is_zombie(); ++i) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(is_zombie());
+  EXPECT_EQ(marked_processes(mark), std::vector<pid_t>{zombie.pid()});
+  EXPECT_EQ(kill_marked(mark, 0, 20s), 1);
+  EXPECT_EQ(zombie.wait(20s), 128 + SIGKILL);
+}
+
+TEST(Processes, AreFoundByEnvironmentOrCommandLineAndKilled) {
+  const std::string mark = "processes_test-" + std::to_string(getpid());
+  Child by_environment({"sleep", "1000"}, {"", {{kMarkVariable, mark}}});
+  Child by_word({"sh", "-c", "kill -STOP $$", mark}, {});
+  Child neither({"sleep", "1000"}, {});
+  Child ender({"sh", "-c", "kill -STOP $$", "--end", mark}, {});
+  const auto both = [&] { return marked_processes(mark).size() >= 2; };
+  for (int i = 0; i < 2000 && !both(); ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(both());
+  EXPECT_EQ(kill_marked(mark, by_word.pid(), 5ms), 1);
+  EXPECT_EQ(by_environment.wait(20s), 128 + SIGKILL);
+  EXPECT_EQ(kill_marked(mark, 0, 20s), 1);
+  EXPECT_TRUE(marked_processes(mark).empty());
+  EXPECT_FALSE(neither.poll());
+  EXPECT_FALSE(ender.poll());
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,110 @@
+// The events of a launch, on disks that are full or stand still.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "launch/run_record.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
+  const std::string directory = testing::TempDir() + "run_record_lock-" + std::to_string(getpid());
+  auto first = std::make_unique<RunRecord>(directory, "", false);
+  EXPECT_THROW(RunRecord(directory, "", false), Error);
+  std::thread end([&] {
+    std::this_thread::sleep_for(50ms);
+    first.reset();
+  });
+  EXPECT_NO_THROW(RunRecord(directory, "", false, 60));
+  end.join();
+  std::filesystem::remove_all(directory);
+}
+
+// A file system that stands still: here a pipe that nobody reads. Lines are taken meanwhile, and none is lost.
+TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
+  const std::string directory = testing::TempDir() + "run_record_pipe-" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  const std::string file = directory + "/events.jsonl";
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  const int reader = open(file.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  constexpr int kLines = 5000;  // more than a pipe holds
+  std::string text;
+  {
+    RunRecord record(directory, "", true);
+    testing::internal::CaptureStdout();
+    auto written = std::async(std::launch::async, [&] {
+      for (int i = 0; i < kLines; ++i) record.line(R"({"event":"step","step":)" + std::to_string(i) + "}");
+    });
+    const bool taken = written.wait_for(60s) == std::future_status::ready;
+    EXPECT_TRUE(taken) << "the supervisor would hear no heartbeat";
+    std::thread end([&] {
+      std::array<char, 65536> block{};
+      while (std::count(text.begin(), text.end(), '\n') < kLines) {
+        const ssize_t count = read(reader, block.data(), block.size());
+        if (count > 0) text.append(block.data(), static_cast<std::size_t>(count));
+        if (count <= 0) std::this_thread::sleep_for(1ms);
+      }
+    });
+    written.wait();
+    end.join();
+    record.flush();
+    testing::internal::GetCapturedStdout();
+  }
+  close(reader);
+  std::istringstream lines(text);
+  std::string line;
+  for (int i = 0; i < kLines; ++i) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(line.find(R"({"event":"step","step":)" + std::to_string(i) + ","), 0U) << line;
+  }
+  std::filesystem::remove_all(directory);
+}
+
+// A limit of the process stands for a full disk: a write across it is cut short, too.
+TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
+  const std::string directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
+  const std::string file = directory + "/events.jsonl";
+  RunRecord record(directory, "", false);
+  record.line(R"({"event":"first"})");
+  record.flush();
+  const auto size = std::filesystem::file_size(file);
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{size + 10, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  record.line(R"({"event":"second"})");
+  record.flush();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
+  (void)std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(std::filesystem::file_size(file), size);
+  record.line(R"({"event":"third"})");
+  record.flush();
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text.str().find(R"({"event":"first","time":)"), 0U);
+  EXPECT_NE(text.str().find("}\n{\"event\":\"third\""), std::string::npos) << text.str();
+  EXPECT_EQ(text.str().find("second"), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace lockstep::launch
