@@ -45,7 +45,8 @@ void Training::begin_with_model() {
   reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
-      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), engine_.model);
+      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
+                                       checkpoint::whole_of(engine_.model), engine_.model);
       return false;
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
