@@ -54,7 +54,7 @@ void Training::begin_with_model() {
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;
-  checkpointing_->prepare(engine_.model, state_names, keep_every);
+  checkpointing_->prepare(checkpoint::sources_of(engine_.model, state_names), keep_every);
 }
 
 void Training::place_model() {
