@@ -21,6 +21,28 @@ std::vector<WholeModel::Tensor> tensors_of(const exec::TensorBlock& block) {
   return tensors;
 }
 
+std::vector<WholeModel::Tensor> tensors_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<WholeModel::Tensor> tensors;
+  for (const ValueId id : ids) tensors.push_back({graph.at(id).name, graph.at(id).spec.shape});
+  return tensors;
+}
+
+/// `list`: of the parts' tensors, as entries of the whole model's list.
+void place(std::vector<WholeModel::Tensor>& tensors, const std::vector<GraphPart>& parts,
+           std::vector<std::size_t> GraphPart::*list, const std::vector<std::vector<int>>& ranks) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (const auto i : parts[p].*list) {
+      auto& having = tensors.at(i).ranks;
+      having.insert(having.end(), ranks.at(p).begin(), ranks.at(p).end());
+    }
+  }
+  for (auto& tensor : tensors) {
+    LOCKSTEP_CHECK(!tensor.ranks.empty(), tensor.name);
+    std::sort(tensor.ranks.begin(), tensor.ranks.end());
+    tensor.ranks.erase(std::unique(tensor.ranks.begin(), tensor.ranks.end()), tensor.ranks.end());
+  }
+}
+
 /// A tensor on its way into the hash.
 struct HashedTensor {
   std::size_t bytes = 0;
@@ -67,6 +89,14 @@ std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& com
 }
 
 }  // namespace
+
+WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
+                    const std::vector<std::vector<int>>& ranks) {
+  WholeModel whole{tensors_of(graph, graph.parameters), tensors_of(graph, graph.states)};
+  place(whole.parameters, parts, &GraphPart::parameters, ranks);
+  place(whole.states, parts, &GraphPart::states, ranks);
+  return whole;
+}
 
 WholeModel whole_of(const optim::Model& model) {
   return {tensors_of(model.parameters), tensors_of(model.states)};

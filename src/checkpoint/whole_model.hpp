@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "exec/parameters.hpp"
+#include "graph/parts.hpp"
 #include "lockstep/communicator.hpp"
+#include "lockstep/graph.hpp"
 #include "lockstep/tensor.hpp"
 #include "optim/updater.hpp"
 
@@ -26,6 +28,9 @@ struct WholeModel {
   std::vector<Tensor> parameters, states;  ///< in the order of the whole graph
 };
 
+/// Of a graph that is cut; by part: the ranks that it lies on.
+[[nodiscard]] WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
+                                  const std::vector<std::vector<int>>& ranks);
 /// Of a model that is not cut.
 [[nodiscard]] WholeModel whole_of(const optim::Model& model);
 

@@ -44,41 +44,42 @@ const std::vector<Placement> kPlacements = {
     {{{1, 4}, {0, 3}, {2, 5, 6}}},
 };
 
-/// Which of the whole model's tensors is in which part: `layer` of 64 in order, or in both ends (-1).
+/// A tensor of the whole model: of one of 64 layers, which are cut into parts in order, or of both ends (-1).
 struct LayerTensor {
   std::string name;
   Shape shape;
   int layer;
 };
 
-class TestModel {
- public:
-  TestModel() {
-    parameters.push_back({"embedding", {3, 4100}, -1});  // larger than a file
-    for (int i = 0; i < 64; ++i) parameters.push_back({"layer" + std::to_string(i), {7 * i, 23}, i});
-    parameters.push_back({"last", {2, 8200}, 63});
-    states = {{"mean0", {2, 2}, 0}, {"mean40", {5}, 40}, {"mean63", {9000}, 63}};
-  }
-  std::vector<LayerTensor> parameters, states;
-};
+std::vector<LayerTensor> parameters_of_layers() {
+  std::vector<LayerTensor> list = {{"embedding", {3, 4100}, -1}};  // larger than a file
+  for (int i = 0; i < 64; ++i) list.push_back({"layer" + std::to_string(i), {7 * i, 23}, i});
+  list.push_back({"last", {2, 8200}, 63});
+  return list;
+}
 
-WholeModel whole_on(const TestModel& model, const Placement& placement) {
-  const auto parts = static_cast<int>(placement.ranks_of_part.size());
-  const auto placed = [&](const std::vector<LayerTensor>& tensors) {
-    std::vector<WholeModel::Tensor> list;
+const std::vector<LayerTensor> kParameters = parameters_of_layers();
+const std::vector<LayerTensor> kRunningStatistics = {{"mean0", {2, 2}, 0}, {"mean40", {5}, 40}, {"mean63", {9000}, 63}};
+
+WholeModel whole_on(const Placement& placement) {
+  Graph graph;
+  const std::size_t count = placement.ranks_of_part.size();
+  std::vector<GraphPart> parts(count);
+  const auto add = [&](const std::vector<LayerTensor>& tensors, std::vector<ValueId>& ids,
+                       std::vector<std::size_t> GraphPart::*list) {
     for (const auto& tensor : tensors) {
-      std::set<int> ranks;
-      for (int part = 0; part < parts; ++part) {
-        const bool ends = part == 0 || part == parts - 1;
-        if (tensor.layer < 0 ? !ends : tensor.layer * parts / 64 != part) continue;
-        const auto& more = placement.ranks_of_part[static_cast<std::size_t>(part)];
-        ranks.insert(more.begin(), more.end());
-      }
-      list.push_back({tensor.name, tensor.shape, {ranks.begin(), ranks.end()}});
+      const std::size_t part = tensor.layer < 0 ? 0 : static_cast<std::size_t>(tensor.layer) * count / 64;
+      (parts[part].*list).push_back(ids.size());
+      if (tensor.layer < 0 && count > 1) (parts[count - 1].*list).push_back(ids.size());
+      ids.push_back(static_cast<ValueId>(graph.values.size()));
+      graph.values.emplace_back();
+      graph.values.back().name = tensor.name;
+      graph.values.back().spec = {DType::f32, tensor.shape};
     }
-    return list;
   };
-  return {placed(model.parameters), placed(model.states)};
+  add(kParameters, graph.parameters, &GraphPart::parameters);
+  add(kRunningStatistics, graph.states, &GraphPart::states);
+  return whole_of(graph, parts, placement.ranks_of_part);
 }
 
 /// What a rank has of a model; all 0.
@@ -141,7 +142,7 @@ Targets targets_of(const optim::Model& model) {
 using OnRank = std::function<void(Communicator&, const WholeModel&, optim::Model&)>;
 
 void run_placed(const Placement& placement, const OnRank& body) {
-  const WholeModel whole = whole_on({}, placement);
+  const WholeModel whole = whole_on(placement);
   run_in_threads(placement.size(), [&](Communicator& communicator) {
     optim::Model own = part_on(whole, communicator.rank());
     body(communicator, whole, own);
@@ -191,7 +192,7 @@ std::vector<std::string> errors_of(const Placement& placement, ExitCode code, co
 TEST(CutModel, FilesAreThoseOfTheUncutOne) {
   const Folder folder;
   const std::string uncut = folder / "uncut";
-  const optim::Model model = part_on(whole_on({}, kPlacements.front()), 0);
+  const optim::Model model = part_on(whole_on(kPlacements.front()), 0);
   write_steps_of(model, sources_of(model, kStates), *make_single_communicator(), uncut);
   const auto names = names_in(uncut + "/step-00000002");
   EXPECT_GT(names.size(), 10u);
@@ -207,7 +208,7 @@ TEST(CutModel, FilesAreThoseOfTheUncutOne) {
 
 TEST(CutModel, WhoHasMostOfAFileWritesIt) {
   const Placement placement{{{1, 4}, {0, 3}, {2, 5, 6}}};
-  const WholeModel whole = whole_on({}, placement);
+  const WholeModel whole = whole_on(placement);
   const Topology topology{.host_of = {0, 0, 0, 1, 1, 1, 1}, .host_names = {"a", "b"}};
   const auto tensors = sources_of(whole, part_on(whole, 0), kStates);
   const auto parts = plan_parts(tensors, SmallModel::kPart, topology);
@@ -271,7 +272,7 @@ TEST(CutModel, ATensorThatIsMissingOnOnePartIsToldOnAllRanks) {
 TEST(CutModel, TheHashIsThatOfTheUncutOne) {
   std::string uncut;
   {
-    const optim::Model model = part_on(whole_on({}, kPlacements.front()), 0);
+    const optim::Model model = part_on(whole_on(kPlacements.front()), 0);
     fill(model, 3);
     uncut = exec::sha256_of(model.parameters);
   }
@@ -317,7 +318,7 @@ namespace {
 
 /// A file of all tensors but those named.
 std::string weights_file(const Folder& folder, const std::set<std::string>& without = {}) {
-  const optim::Model model = part_on(whole_on({}, kPlacements.front()), 0);
+  const optim::Model model = part_on(whole_on(kPlacements.front()), 0);
   fill(model, 8);
   std::vector<NamedSpan> tensors;
   for (const auto* block : {&model.parameters, &model.states}) {
