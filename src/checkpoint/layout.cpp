@@ -16,15 +16,16 @@ namespace {
 constexpr std::int64_t kMaxParts = 256;
 constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
 
-void add_block(const exec::TensorBlock& block, const std::string& suffix, bool optimizer,
-               std::vector<TensorSource>& list) {
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    list.push_back({block.name(i) + suffix, block.shape(i), block.at(i), optimizer});
+void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::TensorBlock& own,
+                 const std::string& suffix, bool optimizer, std::vector<TensorSource>& list) {
+  const auto values = own_values(tensors, own);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    list.push_back({tensors[i].name + suffix, tensors[i].shape, values[i], optimizer, tensors[i].ranks});
   }
 }
 
 std::int64_t size(const TensorSource& tensor) {
-  return static_cast<std::int64_t>(tensor.values.size());
+  return elements(tensor.shape);
 }
 
 /// Fills files one after the other.
@@ -39,7 +40,7 @@ class Cutter {
     for (std::int64_t begin = 0; begin == 0 || begin < elements; begin += max_elements_) {
       if (begin > 0) next();
       const std::int64_t end = std::min(begin + max_elements_, elements);
-      parts_.back().pieces.push_back({tensor, begin, end, 0});
+      parts_.back().pieces.push_back({.tensor = tensor, .begin = begin, .end = end, .offset = 0});
       filled_ += end - begin;
     }
   }
@@ -96,17 +97,57 @@ std::vector<int> ranks_in_turn(const Topology& topology) {
   return ranks;
 }
 
+/// By rank: whether no other has more of the file.
+std::vector<bool> have_most(const std::vector<TensorSource>& tensors, const Part& part, std::size_t ranks) {
+  std::vector<std::int64_t> elements(ranks);
+  for (const auto& piece : part.pieces) {  // what all ranks have makes no difference
+    for (const int rank : tensors[piece.tensor].ranks) {
+      elements.at(static_cast<std::size_t>(rank)) += piece.end - piece.begin;
+    }
+  }
+  const std::int64_t most = *std::max_element(elements.begin(), elements.end());
+  std::vector<bool> have(ranks);
+  std::transform(elements.begin(), elements.end(), have.begin(), [&](auto count) { return count == most; });
+  return have;
+}
+
+void choose_ranks(const std::vector<TensorSource>& tensors, const Topology& topology, std::vector<Part>& parts) {
+  std::vector<std::size_t> bytes;
+  std::vector<std::vector<bool>> may_take;
+  for (const auto& part : parts) {
+    bytes.push_back(part.bytes);
+    may_take.push_back(have_most(tensors, part, topology.host_of.size()));
+  }
+  const auto ranks = share_out(
+      bytes, topology, [&](std::size_t file, int rank) { return may_take[file][static_cast<std::size_t>(rank)]; });
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].rank = ranks[i];
+    for (auto& piece : parts[i].pieces) {
+      const auto& having = tensors[piece.tensor].ranks;
+      piece.from = has(having, ranks[i]) ? ranks[i] : first_of(having);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<std::string>& state_names) {
+std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model& own,
+                                     const std::vector<std::string>& state_names) {
   std::vector<TensorSource> list;
-  add_block(model.parameters, "", false, list);
-  add_block(model.states, "", false, list);
-  for (std::size_t s = 0; s < state_names.size(); ++s) add_block(model.optimizer[s], ":" + state_names[s], true, list);
+  add_tensors(whole.parameters, own.parameters, "", false, list);
+  add_tensors(whole.states, own.states, "", false, list);
+  for (std::size_t s = 0; s < state_names.size(); ++s) {
+    add_tensors(whole.parameters, own.optimizer[s], ":" + state_names[s], true, list);
+  }
   return list;
 }
 
-std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology) {
+std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<std::string>& state_names) {
+  return sources_of(whole_of(model), model, state_names);
+}
+
+std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology,
+                           const std::function<bool(std::size_t, int)>& may_take) {
   const std::vector<int> ranks = ranks_in_turn(topology);
   std::vector<std::size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -114,8 +155,12 @@ std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology
   std::vector<std::size_t> load(ranks.size());
   std::vector<int> takes(bytes.size());
   for (const auto i : order) {
-    const auto least = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    takes[i] = ranks[least];
+    auto least = ranks.size();
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (may_take && !may_take(i, ranks[r])) continue;
+      if (least == ranks.size() || load[r] < load[least]) least = r;
+    }
+    takes[i] = ranks.at(least);
     load[least] += bytes[i];
   }
   return takes;
@@ -127,13 +172,8 @@ std::vector<Part> plan_parts(const std::vector<TensorSource>& tensors, std::int6
   name_parts("model", parts);
   name_parts("optimizer", optimizer);
   std::move(optimizer.begin(), optimizer.end(), std::back_inserter(parts));
-  std::vector<std::size_t> bytes;
-  for (auto& part : parts) {
-    lay_out(tensors, part);
-    bytes.push_back(part.bytes);
-  }
-  const auto ranks = share_out(bytes, topology);
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].rank = ranks[i];
+  for (auto& part : parts) lay_out(tensors, part);
+  choose_ranks(tensors, topology, parts);
   return parts;
 }
 

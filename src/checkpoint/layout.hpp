@@ -3,27 +3,31 @@
 // The files depend on the tensors alone: the same step has the same files, byte for byte, on any number of ranks.
 // Tensors go in order into `model` files and `optimizer` files of about `part_bytes`; one that is larger is cut, on
 // chunk boundaries. Only who writes which file depends on the ranks: the largest file goes to the rank with the
-// fewest bytes so far.
+// fewest bytes so far; of a model whose parts lie on different ranks, to one of those that have most of it, and the
+// others send what is missing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/whole_model.hpp"
 #include "lockstep/communicator.hpp"
 #include "optim/updater.hpp"
 
 namespace lockstep::checkpoint {
 
-/// A tensor to be saved; `values` are where the run keeps it.
+/// A tensor to be saved; `values` are where the run keeps it. Every rank has the same list, of the whole model.
 struct TensorSource {
   std::string name;
   Shape shape;
-  std::span<const float> values;
-  bool optimizer = false;  ///< a state of the optimizer, not of the model
+  std::span<const float> values;  ///< empty on a rank that does not have it
+  bool optimizer = false;         ///< a state of the optimizer, not of the model
+  std::vector<int> ranks = {};    ///< that have it, ascending; empty: all
 };
 
 /// Elements [begin, end) of a tensor, at `offset` bytes of the file.
@@ -31,6 +35,7 @@ struct PartPiece {
   std::size_t tensor;
   std::int64_t begin, end;
   std::size_t offset;
+  int from = 0;  ///< the rank that its bytes come from: who writes the file, if it has them
 };
 
 /// A file: a safetensors header and the pieces' bytes, without holes.
@@ -45,12 +50,18 @@ struct Part {
 /// Files are not smaller than this unless there is no more to write, and there are at most 256 of a kind.
 inline constexpr std::int64_t kPartBytes = std::int64_t{16} << 20;
 
+/// `own`: what this rank has of the model.
+[[nodiscard]] std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model& own,
+                                                   const std::vector<std::string>& state_names);
+/// Of a model that is not cut.
 [[nodiscard]] std::vector<TensorSource> sources_of(const optim::Model& model,
                                                    const std::vector<std::string>& state_names);
 
 /// Which rank takes each of some files of so many bytes: the largest goes to the rank with the fewest bytes so far,
-/// ranks of different hosts in turn. By file.
-[[nodiscard]] std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology);
+/// ranks of different hosts in turn. By file. `may_take`: whether a rank may take a file, which one may at least;
+/// empty: all may.
+[[nodiscard]] std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology,
+                                         const std::function<bool(std::size_t file, int rank)>& may_take = {});
 
 /// All ranks get the same answer. Ranks of different hosts are taken in turn.
 [[nodiscard]] std::vector<Part> plan_parts(const std::vector<TensorSource>& tensors, std::int64_t part_bytes,

@@ -5,14 +5,13 @@
 #include <span>
 
 #include "checkpoint/layout.hpp"
+#include "checkpoint/messages.hpp"
 #include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
 
 namespace {
-
-constexpr std::size_t kMessageBytes = std::size_t{16} << 20;  ///< each has a deadline of its own
 
 std::map<std::string, int> readers(const Manifest& manifest, const Topology& topology) {
   std::vector<std::size_t> bytes;
@@ -62,16 +61,48 @@ std::string CheckpointReader::reported_by(int rank, std::string text, const Oper
 }
 
 void CheckpointReader::hand_out(std::string& bytes, int from, const Operation& operation) const {
-  auto rest = std::as_writable_bytes(std::span(bytes));
-  while (!rest.empty()) {
-    const std::size_t next = std::min(rest.size(), kMessageBytes);
-    communicator_.broadcast(rest.first(next), from, operation);
-    rest = rest.subspan(next);
+  in_messages(std::as_writable_bytes(std::span(bytes)),
+              [&](auto message) { communicator_.broadcast(message, from, operation); });
+}
+
+// All ranks take part in handing out a file, so they agree on the files; where a rank has a fault, they agree on that:
+// it throws its own, and the others, who would wait for files in vain, throw that of the first.
+std::vector<std::string> CheckpointReader::needed_files(const Checkpoint& checkpoint, const Copies& copies,
+                                                        const std::string& fault) const {
+  const auto& files = checkpoint.manifest.files;
+  const auto ranks = static_cast<std::size_t>(communicator_.size());
+  std::string mine(1, fault.empty() ? '-' : 'x');
+  for (const auto& [name, file] : files) mine += copies.contains(name) ? 'x' : '-';
+  std::string all(mine.size() * ranks, '\0');
+  communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                           operation(checkpoint));
+  const auto first_rank = [&](std::size_t flag) {
+    std::size_t rank = 0;
+    while (rank < ranks && all[rank * mine.size() + flag] == '-') ++rank;
+    return rank;
+  };
+  if (const std::size_t faulty = first_rank(0); faulty < ranks) {
+    const std::string of_first = reported_by(static_cast<int>(faulty), fault, operation(checkpoint));
+    throw Error(ExitCode::data, fault.empty() ? of_first : fault);
   }
+  std::vector<std::string> needed;
+  std::size_t flag = 0;
+  for (const auto& [name, file] : files) {
+    if (first_rank(++flag) < ranks) needed.push_back(name);
+  }
+  return needed;
 }
 
 void CheckpointReader::load(const Checkpoint& checkpoint, const Targets& targets) {
-  for (const auto& [name, copies] : plan_copies(checkpoint, targets)) {
+  Copies copies;
+  std::string fault;
+  try {
+    copies = plan_copies(checkpoint, targets);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
+    fault = error.what();
+  }
+  for (const auto& name : needed_files(checkpoint, copies, fault)) {
     const int from = reader_of_.at(name);
     SafetensorsFile file;
     if (from == communicator_.rank()) {
@@ -82,9 +113,10 @@ void CheckpointReader::load(const Checkpoint& checkpoint, const Targets& targets
       std::string bytes =
           from == communicator_.rank() ? file.release() : std::string(checkpoint.manifest.files.at(name).bytes, '\0');
       hand_out(bytes, from, operation(checkpoint));
+      if (!copies.contains(name)) continue;
       file = SafetensorsFile::parse(std::move(bytes), checkpoint.path + "/" + name);
     }
-    for (const auto& copy : copies) file.copy(copy.name, copy.shape, copy.to);
+    for (const auto& copy : copies.at(name)) file.copy(copy.name, copy.shape, copy.to);
   }
 }
 

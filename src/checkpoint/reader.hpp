@@ -3,7 +3,7 @@
 // the whole checkpoint, and a file system serves each byte once.
 //
 // A rank holds its part in memory until it is sent: about the checkpoint's bytes divided by the ranks, as much as
-// CheckpointWriter takes later.
+// CheckpointWriter takes later. Ranks that have different parts of a model go through the same files.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ class CheckpointReader {
   /// a rank that cannot read a file.
   [[nodiscard]] std::vector<std::string> read(const Checkpoint& checkpoint);
 
-  /// Collective, after a read() that found nothing wrong: fills the targets of every rank. Throws Error(data) when a
-  /// tensor is missing or of another shape.
+  /// Collective, after a read() that found nothing wrong: fills the targets of every rank, which may have different
+  /// ones. Throws Error(data) on all ranks when a tensor that one of them needs is missing or of another shape.
   void load(const Checkpoint& checkpoint, const Targets& targets);
 
   /// Files that this rank has read, by name.
@@ -37,8 +37,11 @@ class CheckpointReader {
   static constexpr std::size_t kMaxFaults = 8;
 
  private:
+  using Copies = std::map<std::string, std::vector<Copy>>;  ///< by file
   [[nodiscard]] Operation operation(const Checkpoint& checkpoint) const;
   [[nodiscard]] std::string reported_by(int rank, std::string text, const Operation& operation) const;
+  [[nodiscard]] std::vector<std::string> needed_files(const Checkpoint& checkpoint, const Copies& copies,
+                                                      const std::string& fault) const;
   void hand_out(std::string& bytes, int from, const Operation& operation) const;
 
   Communicator& communicator_;

@@ -146,7 +146,7 @@ SafetensorsFile SafetensorsFile::read(const std::string& path) {
   return parse(std::move(*bytes), path);
 }
 
-void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out) const {
+void SafetensorsFile::require(const std::string& tensor, const Shape& shape) const {
   const auto found = tensors_.find(tensor);
   if (found == tensors_.end()) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", name_, tensor));
   const LoadedTensor& loaded = found->second;
@@ -154,7 +154,12 @@ void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::s
     throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected F32 {}, found {} {}", name_, tensor,
                                             to_string(shape), loaded.dtype, to_string(loaded.shape)));
   }
-  std::copy(loaded.bytes.begin(), loaded.bytes.end(), std::as_writable_bytes(out).begin());
+}
+
+void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out) const {
+  require(tensor, shape);
+  const auto bytes = tensors_.at(tensor).bytes;
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(out).begin());
 }
 
 }  // namespace lockstep::checkpoint

@@ -49,7 +49,9 @@ class SafetensorsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
-  /// Copies tensor `name` into `out`; throws Error(data) when it is missing, not F32, or of another shape.
+  /// Throws Error(data) when the tensor is missing, not F32, or of another shape.
+  void require(const std::string& tensor, const Shape& shape) const;
+  /// Copies it into `out`, as required.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out) const;
 
  private:

@@ -194,18 +194,25 @@ void require_tensor(const SafetensorsFile& file, const std::string& name) {
 
 }  // namespace
 
-void initialize_from_file(const InitializeOptions& options, const Place& place, optim::Model& model) {
+void initialize_from_file(const InitializeOptions& options, const Place& place, const WholeModel& whole,
+                          optim::Model& own) {
+  const auto chosen = [&](const std::string& name) { return options.only.empty() || matches_any(options.only, name); };
   const auto file = SafetensorsFile::read(options.from);
   std::vector<std::string> names;
-  for (const auto* block : {&model.parameters, &model.states}) {
-    for (std::size_t i = 0; i < block->size(); ++i) names.push_back(block->name(i));
+  for (const auto* tensors : {&whole.parameters, &whole.states}) {
+    for (const auto& tensor : *tensors) names.push_back(tensor.name);
   }
   require_matches(options, place, names);
-  for (auto* block : {&model.parameters, &model.states}) {
+  for (const auto* tensors : {&whole.parameters, &whole.states}) {
+    for (const auto& tensor : *tensors) {
+      if (!chosen(tensor.name)) continue;
+      require_tensor(file, tensor.name);
+      file.require(tensor.name, tensor.shape);
+    }
+  }
+  for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
-      if (!options.only.empty() && !matches_any(options.only, block->name(i))) continue;
-      require_tensor(file, block->name(i));
-      file.copy(block->name(i), block->shape(i), block->at(i));
+      if (chosen(block->name(i))) file.copy(block->name(i), block->shape(i), block->at(i));
     }
   }
 }

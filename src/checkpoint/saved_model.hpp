@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/whole_model.hpp"
 #include "config/config.hpp"
 #include "exec/parameters.hpp"
 #include "lockstep/communicator.hpp"
@@ -48,7 +49,8 @@ struct SavedModel {
 
 /// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data) when
 /// the file lacks one or has it in another shape, Error(configuration) when a pattern chooses none; `place` is where
-/// the patterns were written.
-void initialize_from_file(const InitializeOptions& options, const Place& place, optim::Model& model);
+/// the patterns were written. Judged by the whole model, alike on all ranks; `own` is what this rank has of it.
+void initialize_from_file(const InitializeOptions& options, const Place& place, const WholeModel& whole,
+                          optim::Model& own);
 
 }  // namespace lockstep::checkpoint

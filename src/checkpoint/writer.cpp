@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <exception>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/messages.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
 
@@ -41,6 +46,30 @@ void remove_quietly(FileSystem& files, const std::string& path) {
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): why it is removed has been reported
   }
 }
+
+/// Messages of this rank, of which few are under way at a time, so that the deadline of one is not spent on others.
+/// All ranks have theirs in one order, so the first that is not done has both its ranks waiting for it: no two wait for
+/// each other.
+class FewMessages {
+ public:
+  explicit FewMessages(const Operation& operation) : operation_(operation) {}
+  void add(std::unique_ptr<Transfer> transfer) {
+    under_way_.push_back(std::move(transfer));
+    if (under_way_.size() > kMost) wait_for_first();
+  }
+  void wait() {
+    while (!under_way_.empty()) wait_for_first();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  void wait_for_first() {
+    under_way_.front()->wait(operation_);
+    under_way_.pop_front();
+  }
+  Operation operation_;
+  std::deque<std::unique_ptr<Transfer>> under_way_;
+};
 
 /// All that is wrong, with who says so.
 std::string failures_of(const std::vector<WriteReport>& reports, const Topology& topology) {
@@ -89,6 +118,11 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
       files_(files),
       parts_(plan_parts(tensors_, options_.part_bytes, communicator.topology())),
       reports_(communicator, parts_) {
+  for (const auto& tensor : tensors_) {
+    LOCKSTEP_CHECK(!has(tensor.ranks, communicator.rank()) ||
+                       static_cast<std::int64_t>(tensor.values.size()) == elements(tensor.shape),
+                   tensor.name);
+  }
   std::size_t bytes = 0;
   for (const auto& part : parts_) bytes += part.rank == communicator.rank() ? part.bytes : 0;
   buffer_ = AlignedBytes(bytes);
@@ -109,8 +143,8 @@ CheckpointWriter::~CheckpointWriter() {
 bool CheckpointWriter::begin(const Progress& progress, bool best) {
   const auto start = Clock::now();
   if (!all_idle(progress.step)) return false;
+  copy(progress.step);
   if (!thread_.joinable()) return true;
-  copy();
   {
     const std::lock_guard lock(mutex_);
     task_ = Task{progress, best, start, seconds_since(start), trace_};
@@ -154,17 +188,44 @@ bool CheckpointWriter::idle_within(milliseconds timeout) {
 }
 
 // The one thing that training waits for.
-void CheckpointWriter::copy() {
+void CheckpointWriter::copy(std::int64_t step) {
+  exchange(step);
   std::byte* to = buffer_.data();
   for (const auto& part : parts_) {
     if (part.rank != communicator_.rank()) continue;
     std::memcpy(to, part.header.data(), part.header.size());
     for (const auto& piece : part.pieces) {
-      const float* from = tensors_[piece.tensor].values.data() + piece.begin;
-      if (piece.end > piece.begin) std::memcpy(to + piece.offset, from, piece_bytes(piece));
+      if (piece.from != part.rank) continue;
+      const auto from = bytes_of(piece);
+      if (!from.empty()) std::memcpy(to + piece.offset, from.data(), from.size());
     }
     to += part.bytes;
   }
+}
+
+void CheckpointWriter::exchange(std::int64_t step) {
+  FewMessages messages({"checkpoint", static_cast<std::uint64_t>(step), options_.timeout});
+  const int rank = communicator_.rank();
+  std::byte* to = buffer_.data();
+  for (const auto& part : parts_) {
+    for (const auto& piece : part.pieces) {
+      if (piece.from == part.rank) continue;
+      if (part.rank == rank) {
+        in_messages(std::span(to + piece.offset, piece_bytes(piece)),
+                    [&](auto bytes) { messages.add(communicator_.receive(bytes, piece.from, kPieceTag)); });
+      } else if (piece.from == rank) {
+        in_messages(bytes_of(piece),
+                    [&](auto bytes) { messages.add(communicator_.send(bytes, part.rank, kPieceTag)); });
+      }
+    }
+    if (part.rank == rank) to += part.bytes;
+  }
+  messages.wait();
+}
+
+std::span<const std::byte> CheckpointWriter::bytes_of(const PartPiece& piece) const {
+  const auto values = std::as_bytes(tensors_[piece.tensor].values);
+  return values.subspan(static_cast<std::size_t>(piece.begin) * sizeof(float), piece_bytes(piece));
 }
 
 void CheckpointWriter::run() {

@@ -1,9 +1,10 @@
 // CheckpointWriter: saves a run's state while the run goes on.
 //
-// begin() copies this rank's part of the tensors at a step boundary and returns; a thread of its own hashes and
-// writes the files. When all ranks have said that theirs are safe, rank 0's thread writes the manifest: that is the
-// commit. One checkpoint is under way at a time on all ranks together; begin() waits for the one before
-// (back-pressure), and all ranks wait together, so that none of them misses another's deadline.
+// begin() copies this rank's part of the tensors at a step boundary and returns, once other ranks have sent what it
+// does not have of them; a thread of its own hashes and writes the files. When all ranks have said that theirs are
+// safe, rank 0's thread writes the manifest: that is the commit. One checkpoint is under way at a time on all ranks
+// together; begin() waits for the one before (back-pressure), and all ranks wait together, so that none of them misses
+// another's deadline.
 //
 // A failure (a full, read-only or vanished directory) never throws from begin(): finished() reports it, what was
 // half written is removed, and the next begin() tries anew.
@@ -14,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -90,7 +92,9 @@ class CheckpointWriter {
     std::shared_ptr<TraceRecorder> trace;
   };
 
-  void copy();
+  void copy(std::int64_t step);
+  void exchange(std::int64_t step);  // what the ranks that write do not have
+  [[nodiscard]] std::span<const std::byte> bytes_of(const PartPiece& piece) const;
   void run();
   void work(const Task& task);
   [[nodiscard]] static TraceScope span_of(const Task& task, const char* name);

@@ -78,7 +78,8 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
                             "a new run_directory",
                             path));
   }
-  if (saved.fingerprint != now.fingerprint) {
+  const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
+  if (!fingerprint) {
     const std::string difference =
         fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path, saved.fingerprint,
                     saved.instructions, now.fingerprint, now.instructions);
@@ -92,7 +93,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
-  saved.fingerprint = now.fingerprint;
+  saved.fingerprint = fingerprint.value_or(now.fingerprint);
   saved.instructions = now.instructions;
   return saved;
 }
@@ -111,8 +112,8 @@ checkpoint::Targets Checkpointing::targets_of(const std::vector<std::string>& st
   return targets;
 }
 
-void Checkpointing::prepare(const optim::Model& model, const std::vector<std::string>& state_names,
-                            std::int64_t keep_every, std::chrono::milliseconds deadline) {
+void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::int64_t keep_every,
+                            std::chrono::milliseconds deadline) {
   if (run_.job.checkpoint.never) return;
   checkpoint::WriterOptions options;
   options.directory = run_.job.run_directory + "/checkpoints";
@@ -122,8 +123,8 @@ void Checkpointing::prepare(const optim::Model& model, const std::vector<std::st
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
   options.deadline = deadline;
-  writer_ = std::make_unique<checkpoint::CheckpointWriter>(
-      run_.communicator, checkpoint::sources_of(model, state_names), std::move(options), files_);
+  writer_ =
+      std::make_unique<checkpoint::CheckpointWriter>(run_.communicator, std::move(tensors), std::move(options), files_);
 }
 
 void Checkpointing::write(const checkpoint::Progress& progress, bool best) {

@@ -20,13 +20,14 @@ class Checkpointing {
   /// then). Every rank makes one.
   explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files());
 
-  /// Goes on from the checkpoint that `--resume` chooses: overwrites the model and the progress, but for the
-  /// fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or data set, or,
-  /// where the job requires exact bits, of another fingerprint.
+  /// Goes on from the checkpoint that `--resume` chooses: overwrites what this rank has of the model, and the progress,
+  /// but for the fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or
+  /// data set, or, where the job requires exact bits, of another fingerprint.
   bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress);
 
-  /// From here on checkpoints of `model` can be written; it must not move. `keep_every`: steps, 0: none.
-  void prepare(const optim::Model& model, const std::vector<std::string>& state_names, std::int64_t keep_every,
+  /// From here on checkpoints of these tensors can be written, all of the model on every rank; what a rank has of them
+  /// must not move. `keep_every`: steps, 0: none.
+  void prepare(std::vector<checkpoint::TensorSource> tensors, std::int64_t keep_every,
                std::chrono::milliseconds deadline = checkpoint::WriterOptions().deadline);
 
   /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What

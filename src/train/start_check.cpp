@@ -21,7 +21,8 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 192;  // of a value, and of a detail
+constexpr std::size_t kWidth = 192;                    // of a value, and of a detail
+constexpr const char* kFirstShard = ", first shard ";  // in a fingerprint
 
 std::string cell(std::string text) {
   if (text.size() >= kWidth) text = sha256(text);
@@ -170,9 +171,15 @@ double compare_first_shard(const RunContext& run, const input::PreparedData& dat
   const ActivityScope activity(comm::recorder_of(run.communicator).get(), "first shard", 0);
   const std::string hash = hash_of_first_shard(run, data, graph, how);
   const double seconds = seconds_since(start);
-  progress.fingerprint += ", first shard " + hash;
+  progress.fingerprint += kFirstShard + hash;
   compare_bits(run, "first shard", "loss and gradients " + hash, progress);
   return seconds;
+}
+
+std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other) {
+  if (one == other || one.starts_with(other + kFirstShard)) return one;
+  if (other.starts_with(one + kFirstShard)) return other;
+  return std::nullopt;
 }
 
 }  // namespace lockstep::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,5 +50,9 @@ inline constexpr const char* kAllReduce = "plain all-reduce";
 /// GPU it is not done: memory there is planned to the last MiB, and what this takes is not in the plan.
 double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                            const exec::ExecutorOptions& how, checkpoint::Progress& progress);
+
+/// The one of two fingerprints that says more, if they agree, else nullopt. One may lack the first shard, which no rank
+/// can compute of a model that is cut into parts; the rest then decides.
+[[nodiscard]] std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other);
 
 }  // namespace lockstep::train

@@ -45,7 +45,8 @@ void Training::begin_with_model() {
   reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
-      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), engine_.model);
+      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
+                                       checkpoint::whole_of(engine_.model), engine_.model);
       return false;
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
@@ -53,7 +54,7 @@ void Training::begin_with_model() {
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;
-  checkpointing_->prepare(engine_.model, state_names, keep_every);
+  checkpointing_->prepare(checkpoint::sources_of(engine_.model, state_names), keep_every);
 }
 
 void Training::place_model() {

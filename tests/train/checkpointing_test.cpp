@@ -1,4 +1,5 @@
-// A run's checkpoints as the training loop sees them: what was never begun is not taken for written.
+// A run's checkpoints as the training loop sees them: what was never begun is not taken for written, and a model that
+// was cut goes on uncut.
 #include "train/checkpointing.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 #include "train/catalogue.hpp"
+#include "train/start_check.hpp"
 
 namespace lockstep::train {
 
@@ -31,10 +33,15 @@ class Warnings final : public events::Sink {
   std::vector<std::string> all;
 };
 
-optim::Model small_model(const Registries& registries) {
+Graph small_graph(const Registries& registries) {
   GraphBuilder b(registries.ops, 2);
   b.apply("linear", {b.input("image", {DType::f32, {3}})}, Attributes({{"features", std::int64_t{5}}}));
-  return {exec::TensorBlock(b.graph(), b.graph().parameters), exec::TensorBlock(b.graph(), b.graph().states), {}};
+  return b.graph();
+}
+
+optim::Model small_model(const Registries& registries) {
+  const Graph graph = small_graph(registries);
+  return {exec::TensorBlock(graph, graph.parameters), exec::TensorBlock(graph, graph.states), {}};
 }
 
 /// A disk on which nothing that is synced gets through while it is stuck.
@@ -66,7 +73,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
   const optim::Model model = small_model(registries);
   {
     Checkpointing checkpointing({{job, canonical, *alone, device, sinks}, registries, options}, disk.files);
-    checkpointing.prepare(model, {}, 0, milliseconds(100));
+    checkpointing.prepare(checkpoint::sources_of(model, {}), 0, milliseconds(100));
     checkpointing.write(progress_of(1), false);
     EXPECT_TRUE(checkpointing.has_begun(1));
     checkpointing.write(progress_of(2), false);
@@ -97,6 +104,77 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
     checkpointing.finish();
   }
   EXPECT_EQ(checkpoint::list_checkpoints(folder / "run/checkpoints").size(), 2u);
+}
+
+namespace {
+
+/// What a run in `folder` has saved for one that has the fingerprint `now`; rank r of two or more has parameter r.
+checkpoint::Progress go_on(const Folder& folder, int ranks, const std::string& now,
+                           std::vector<std::string>& warnings) {
+  const Registries registries = Registries::built_in();
+  const JobFile job = config::default_job({"run_directory=" + (folder / "run")}, catalogue_of(registries));
+  const CanonicalJob canonical = config::canonical(job, catalogue_of(registries));
+  const exec::CpuDevice device;
+  const TrainerOptions options;
+  checkpoint::Progress result;
+  run_in_threads(ranks, [&](Communicator& communicator) {
+    Warnings sink;
+    std::vector<events::Sink*> sinks = {&sink};
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const Graph graph = small_graph(registries);
+    optim::Model model{{graph, graph.parameters}, {graph, graph.states}, {}};
+    checkpoint::WholeModel whole = checkpoint::whole_of(model);
+    if (ranks > 1) {
+      for (std::size_t i = 0; i < whole.parameters.size(); ++i) whole.parameters[i].ranks = {static_cast<int>(i)};
+      model.parameters = exec::TensorBlock(graph, {graph.parameters.at(rank)});
+    }
+    checkpoint::Progress progress = progress_of(0);
+    progress.job_digest = canonical.digest;
+    progress.fingerprint = now;
+    progress.exactness = kBitwise;
+    Checkpointing checkpointing({{job, canonical, communicator, device, sinks}, registries, options});
+    const bool resumed = checkpointing.resume({}, model, progress);
+    for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+      for (float& value : model.parameters.at(i)) {
+        EXPECT_EQ(value, static_cast<float>(progress.step));
+        value = static_cast<float>(progress.step + 1);
+      }
+    }
+    EXPECT_EQ(resumed, progress.step > 0);
+    ++progress.step;
+    checkpointing.prepare(checkpoint::sources_of(whole, model, {}), 0);
+    checkpointing.write(progress, false);
+    checkpointing.finish();
+    if (communicator.rank() != 0) return;
+    result = progress;
+    warnings = sink.all;
+  });
+  return result;
+}
+
+}  // namespace
+
+// A cut model's first shard is computed by no rank alone, and so is not in its fingerprint.
+TEST(Checkpointing, ACutModelGoesOnUncutAndBack) {
+  const Folder folder;
+  const std::string cut = "kernels 1", uncut = "kernels 1, first shard 2", other = "kernels 1, first shard 3";
+  std::vector<std::string> warnings;
+  EXPECT_EQ(go_on(folder, 2, cut, warnings).fingerprint, cut);
+  EXPECT_EQ(go_on(folder, 1, uncut, warnings).fingerprint, uncut);
+  const checkpoint::Progress last = go_on(folder, 2, cut, warnings);
+  EXPECT_EQ(last.step, 3);
+  EXPECT_EQ(last.fingerprint, uncut) << "what is known of the first shard is kept";
+  EXPECT_EQ(last.exactness, kBitwise);
+  EXPECT_TRUE(warnings.empty());
+  try {
+    (void)go_on(folder, 1, other, warnings);
+    ADD_FAILURE() << "its first shard has other bits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with((folder / "run/checkpoints/step-00000003: it was written with the fingerprint ") +
+                                 uncut + " ("));
+  }
 }
 
 }  // namespace lockstep::train

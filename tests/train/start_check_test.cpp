@@ -77,4 +77,16 @@ TEST(StartCheck, LongValuesAreComparedWhole) {
   EXPECT_EQ(heard.errors.size(), 3u);
 }
 
+TEST(StartCheck, FingerprintsAgreeWhereOneLacksTheFirstShard) {
+  const std::string cut = "kernels 1", uncut = "kernels 1, first shard 2";
+  EXPECT_EQ(agreed_fingerprint(cut, cut), cut);
+  EXPECT_EQ(agreed_fingerprint(uncut, uncut), uncut);
+  EXPECT_EQ(agreed_fingerprint(cut, uncut), uncut);
+  EXPECT_EQ(agreed_fingerprint(uncut, cut), uncut);
+  EXPECT_EQ(agreed_fingerprint(uncut, "kernels 1, first shard 3"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint(cut, "kernels 1, builds 4"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint(cut, "kernels 12, first shard 2"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint("kernels 12", uncut), std::nullopt);
+}
+
 }  // namespace lockstep::train

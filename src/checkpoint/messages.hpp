@@ -1,0 +1,24 @@
+// Long rows of bytes between ranks go in messages, each with a deadline of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace lockstep::checkpoint {
+
+inline constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
+inline constexpr int kPieceTag = 81;  ///< pieces of files, to the ranks that write them
+inline constexpr int kHashTag = 82;   ///< tensors, to the rank that hashes them
+
+/// `call` gets the bytes of one message after the other; there is none for no bytes.
+template <typename Byte, typename Call>
+void in_messages(std::span<Byte> bytes, const Call& call) {
+  while (!bytes.empty()) {
+    const auto next = bytes.first(std::min(bytes.size(), kMessageBytes));
+    call(next);
+    bytes = bytes.subspan(next.size());
+  }
+}
+
+}  // namespace lockstep::checkpoint

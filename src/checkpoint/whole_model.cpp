@@ -1,0 +1,149 @@
+#include "checkpoint/whole_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "checkpoint/messages.hpp"
+#include "comm/transport/work_together.hpp"
+#include "core/digest.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::checkpoint {
+
+namespace {
+
+std::vector<WholeModel::Tensor> tensors_of(const exec::TensorBlock& block) {
+  std::vector<WholeModel::Tensor> tensors;
+  for (std::size_t i = 0; i < block.size(); ++i) tensors.push_back({block.name(i), block.shape(i)});
+  return tensors;
+}
+
+std::vector<WholeModel::Tensor> tensors_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<WholeModel::Tensor> tensors;
+  for (const ValueId id : ids) tensors.push_back({graph.at(id).name, graph.at(id).spec.shape});
+  return tensors;
+}
+
+/// `list`: of the parts' tensors, as entries of the whole model's list.
+void place(std::vector<WholeModel::Tensor>& tensors, const std::vector<GraphPart>& parts,
+           std::vector<std::size_t> GraphPart::*list, const std::vector<std::vector<int>>& ranks) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (const auto i : parts[p].*list) {
+      auto& having = tensors.at(i).ranks;
+      having.insert(having.end(), ranks.at(p).begin(), ranks.at(p).end());
+    }
+  }
+  for (auto& tensor : tensors) {
+    LOCKSTEP_CHECK(!tensor.ranks.empty(), tensor.name);
+    std::sort(tensor.ranks.begin(), tensor.ranks.end());
+    tensor.ranks.erase(std::unique(tensor.ranks.begin(), tensor.ranks.end()), tensor.ranks.end());
+  }
+}
+
+/// A tensor on its way into the hash.
+struct HashedTensor {
+  std::size_t bytes = 0;
+  int from = 0;
+  std::span<const std::byte> own;  ///< its values, on a rank that has it
+};
+
+std::vector<HashedTensor> in_order_of_name(const std::vector<WholeModel::Tensor>& tensors,
+                                           const exec::TensorBlock& own) {
+  const auto values = own_values(tensors, own);
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
+  std::vector<HashedTensor> hashed;
+  for (const auto i : order) {
+    hashed.push_back({static_cast<std::size_t>(elements(tensors[i].shape)) * sizeof(float), first_of(tensors[i].ranks),
+                      std::as_bytes(values[i])});
+  }
+  return hashed;
+}
+
+std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& communicator, const Operation& operation,
+                     comm::WorkProgress& progress) {
+  Sha256 hash;
+  std::vector<std::byte> received;
+  for (const auto& tensor : tensors) {
+    if (tensor.from == 0) {
+      in_messages(tensor.own, [&](auto bytes) {
+        hash.add(bytes);
+        progress.advance();
+      });
+      continue;
+    }
+    received.resize(std::min(std::max(received.size(), tensor.bytes), kMessageBytes));
+    for (std::size_t rest = tensor.bytes; rest > 0;) {
+      const auto bytes = std::span(received).first(std::min(rest, kMessageBytes));
+      communicator.receive(bytes, tensor.from, kHashTag)->wait(operation);
+      hash.add(bytes);
+      progress.advance();
+      rest -= bytes.size();
+    }
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
+                    const std::vector<std::vector<int>>& ranks) {
+  WholeModel whole{tensors_of(graph, graph.parameters), tensors_of(graph, graph.states)};
+  place(whole.parameters, parts, &GraphPart::parameters, ranks);
+  place(whole.states, parts, &GraphPart::states, ranks);
+  return whole;
+}
+
+WholeModel whole_of(const optim::Model& model) {
+  return {tensors_of(model.parameters), tensors_of(model.states)};
+}
+
+bool has(const std::vector<int>& ranks, int rank) {
+  return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank);
+}
+
+std::vector<std::span<float>> own_values(const std::vector<WholeModel::Tensor>& tensors, const exec::TensorBlock& own) {
+  std::map<std::string, std::size_t> entries;
+  for (std::size_t i = 0; i < own.size(); ++i) entries[own.name(i)] = i;
+  std::vector<std::span<float>> values;
+  std::size_t found = 0;
+  for (const auto& tensor : tensors) {
+    const auto entry = entries.find(tensor.name);
+    if (entry != entries.end()) {
+      LOCKSTEP_CHECK(own.shape(entry->second) == tensor.shape, tensor.name);
+      ++found;
+    }
+    values.push_back(entry == entries.end() ? std::span<float>() : own.at(entry->second));
+  }
+  LOCKSTEP_CHECK(found == own.size(), "a part has tensors of the whole model, and no others");
+  return values;
+}
+
+// Sends wait for rank 0 as long as it hashes, which no deadline is set for; when it has hashed all they are done. What
+// rank 0 receives meanwhile goes beside the collectives of work_together(), on any thread.
+std::string parameters_sha256(const WholeModel& whole, const exec::TensorBlock& own, Communicator& communicator,
+                              std::chrono::milliseconds timeout) {
+  const Operation operation{"parameters sha256", 0, timeout};
+  const auto tensors = in_order_of_name(whole.parameters, own);
+  std::vector<std::unique_ptr<Transfer>> sent;
+  for (const auto& tensor : tensors) {
+    if (tensor.from == 0 || tensor.from != communicator.rank()) continue;
+    in_messages(tensor.own, [&](auto bytes) { sent.push_back(communicator.send(bytes, 0, kHashTag)); });
+  }
+  std::array<char, 64> text{};
+  (void)comm::work_together(communicator, operation, [&](comm::WorkProgress& progress) {
+    if (communicator.rank() != 0) return false;
+    const std::string hash = hash_all(tensors, communicator, operation, progress);
+    std::copy_n(hash.begin(), text.size(), text.begin());
+    return true;
+  });
+  for (const auto& message : sent) message->wait(operation);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0, operation);
+  return {text.data(), text.size()};
+}
+
+}  // namespace lockstep::checkpoint
