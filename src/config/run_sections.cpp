@@ -105,8 +105,7 @@ Is<TelemetryOptions> telemetry_section() {
 Is<ParallelOptions> parallel_section() {
   using Options = ParallelOptions;
   return Section<Options>()
-      .field("stages", &Options::stages, number().at_least(1).at_most(1).advice("; pipelines are not in this build"),
-             "parts of a pipeline; 1 in this build")
+      .field("parts", &Options::parts, number().at_least(1), "how many parts the model is cut into, by cost")
       .field("sharding", &Options::sharding,
              choice<Sharding>({Sharding::optimizer, Sharding::gradients, Sharding::parameters}, "not in this build"),
              "what ranks divide among them");
