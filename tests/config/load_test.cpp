@@ -165,7 +165,7 @@ TEST(Load, Running) {
   checkpoint: {every: 2 epochs, keep: 1, best: loss}
   telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true}
   balance: {weights: {A100: 2, T4: 1}}
-  parallel: {stages: 1, sharding: none}
+  parallel: {parts: 4, in_flight: 2, sharding: none}
   timeout: 2.5
   bucket_bytes: 64 KiB
   run_directory: out/here)",
@@ -182,6 +182,9 @@ TEST(Load, Running) {
   EXPECT_TRUE(job.telemetry.tensorboard.enabled);
   EXPECT_TRUE(job.telemetry.tensorboard.images);
   EXPECT_EQ(job.balance.weights.at("A100"), 2);
+  EXPECT_EQ(job.parallel.parts, 4);
+  EXPECT_EQ(job.parallel.in_flight, 2);
+  EXPECT_EQ(job.parallel.place.text(), "my-run.yaml:12:21: job.parallel.parts");
   EXPECT_EQ(job.timeout_seconds, 2.5);
   EXPECT_EQ(job.bucket_bytes, 65536);
   EXPECT_EQ(job.run_directory, "out/here");
@@ -192,6 +195,23 @@ TEST(Load, Running) {
   const auto board = read("epochs: 1\n  telemetry: {tensorboard: {histograms: 0 steps}}").telemetry.tensorboard;
   EXPECT_TRUE(board.enabled);
   EXPECT_EQ(board.histograms.amount, 0);
+}
+
+TEST(Load, Parts) {
+  EXPECT_EQ(read("epochs: 1").parallel.parts, 1);
+  EXPECT_EQ(read("epochs: 1").parallel.in_flight, 0);
+  EXPECT_EQ(read("epochs: 1\n  parallel: {in_flight: auto}").parallel.in_flight, 0);
+  EXPECT_TRUE(read("epochs: 1\n  parallel: {parts: {branches: auto}}").parallel.branches);
+  const ParallelOptions cut = read("epochs: 1\n  parallel: {parts: [{until: block6, ranks: 2}, {ranks: 3}]}").parallel;
+  ASSERT_EQ(cut.cuts.size(), 2u);
+  EXPECT_EQ(cut.cuts[0].until, "block6");
+  EXPECT_EQ(cut.cuts[0].ranks, 2);
+  EXPECT_EQ(cut.cuts[0].place.text(), "my-run.yaml:5:22: job.parallel.parts[0]");
+  EXPECT_EQ(cut.cuts[1].until, "");
+  EXPECT_EQ(cut.cuts[1].ranks, 3);
+  const auto layers = read("epochs: 1", "{layers: [{flatten: {}, part: body}, {linear: {features: 3}}]}").model.layers;
+  EXPECT_EQ(layers.at(0).part, "body");
+  EXPECT_EQ(layers.at(1).part, "");
 }
 
 TEST(Load, AliasesAreCopies) {
