@@ -13,6 +13,7 @@
 #include "graph/blocks.hpp"
 #include "graph/gradient_flow.hpp"
 #include "graph/memory_plan.hpp"
+#include "graph/parts.hpp"
 #include "graph/precision.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"

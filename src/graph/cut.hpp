@@ -19,13 +19,13 @@ struct Placement {
 };
 
 /// The part of each node of a graph as it is computed, which lowering may have rewritten: at most as many parts as
-/// there are ranks, as even in cost for a rank as can be; one where the job cuts nothing. Loss and metrics are in one
-/// part with what makes the model's output. Throws Error(configuration), with the place in the job file, where the
-/// graph cannot be cut as the job says.
+/// there are ranks, and one where the job cuts nothing. Those that are cut by cost are even in cost for a rank, and of
+/// such cuts the one that sends least. Loss and metrics are in one part with what makes the model's output. Throws
+/// Error(configuration), with the place in the job file, where the graph cannot be cut as the job says.
 [[nodiscard]] std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ranks);
 
-/// Ranks 0 ... `ranks` - 1 in the order of the parts, of which there are no more. As many for each as it `wants`, or, if
-/// that is empty, in proportion to `costs`, each at least one.
+/// Ranks 0 ... `ranks` - 1 in the order of the parts, of which there are no more. As many for each as it `wants`, or,
+/// if that is empty, in proportion to `costs`, each at least one.
 [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs,
                                                            const std::vector<std::int64_t>& wants, int ranks);
 
