@@ -213,6 +213,21 @@ void check_ranks(const ParallelOptions& parallel, int ranks) {
                                       sum, ranks, sum));
 }
 
+void check_shards(const ParallelOptions& parallel, std::int64_t parts, int ranks, std::int64_t shards) {
+  for (const std::int64_t wanted : wanted_ranks(parallel, ranks)) {
+    if (wanted <= shards) continue;
+    fail_at(
+        parallel.place,
+        fmt::format("ranks: expected at most as many for a part as the job has shards, {}, found {}", shards, wanted));
+  }
+  if ((ranks + parts - 1) / parts <= shards) return;
+  fail_at(parallel.place,
+          fmt::format("expected at most as many ranks for a part as the job has shards, found {} ranks "
+                      "for {} of {} shards; start with --ranks {}, or set shards to a larger divisor of "
+                      "batch_size",
+                      ranks, parts == 1 ? "one part" : fmt::format("{} parts", parts), shards, parts * shards));
+}
+
 std::vector<int> cut(const Graph& graph, const std::vector<double>& costs, const ParallelOptions& parallel, int ranks) {
   check_ranks(parallel, ranks);
   if (parallel.branches) return parts_of_branches(graph, costs, parallel.place, ranks);
@@ -228,8 +243,9 @@ std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ra
 }
 
 std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs, const std::vector<std::int64_t>& wants,
-                                             int ranks) {
-  std::vector<int> shares = wants.empty() ? shares_of(costs, ranks) : std::vector<int>(wants.begin(), wants.end());
+                                             int ranks, std::int64_t shards) {
+  const std::vector<int> shares =
+      wants.empty() ? shares_of(costs, ranks, shards) : std::vector<int>(wants.begin(), wants.end());
   LOCKSTEP_CHECK(shares.size() == costs.size() && std::accumulate(shares.begin(), shares.end(), 0) == ranks,
                  "each rank has one part");
   std::vector<std::vector<int>> lists;
@@ -242,11 +258,12 @@ std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs, c
   return lists;
 }
 
-Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks) {
+Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks, std::int64_t shards) {
   const std::vector<double> costs = costs_of_nodes(graph);
   Placement placement{cut(graph, costs, parallel, ranks), {}};
-  placement.ranks_of_part =
-      ranks_of_parts(costs_of_parts(costs, placement.part_of_node), wanted_ranks(parallel, ranks), ranks);
+  const std::vector<double> of_parts = costs_of_parts(costs, placement.part_of_node);
+  check_shards(parallel, static_cast<std::int64_t>(of_parts.size()), ranks, shards);
+  placement.ranks_of_part = ranks_of_parts(of_parts, wanted_ranks(parallel, ranks), ranks, shards);
   return placement;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "lockstep/graph.hpp"
@@ -24,12 +25,15 @@ struct Placement {
 /// Error(configuration), with the place in the job file, where the graph cannot be cut as the job says.
 [[nodiscard]] std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ranks);
 
-/// Ranks 0 ... `ranks` - 1 in the order of the parts, of which there are no more. As many for each as it `wants`, or,
-/// if that is empty, in proportion to `costs`, each at least one.
+/// Ranks 0 ... `ranks` - 1 in the order of the parts: as many for each as it `wants`, or, if that is empty, in
+/// proportion to `costs`, each at least one and no more than `shards`. There are no more parts than ranks.
 [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs,
-                                                           const std::vector<std::int64_t>& wants, int ranks);
+                                                           const std::vector<std::int64_t>& wants, int ranks,
+                                                           std::int64_t shards);
 
-/// Both. Every rank finds the same.
-[[nodiscard]] Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks);
+/// Both. Every rank finds the same. Throws Error(configuration), too, where a part would have more ranks than `shards`,
+/// of which each computes one or more.
+[[nodiscard]] Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks,
+                                    std::int64_t shards = std::numeric_limits<int>::max());
 
 }  // namespace lockstep

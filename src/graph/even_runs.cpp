@@ -107,14 +107,16 @@ class Runs {
 
 }  // namespace
 
-std::vector<int> shares_of(const std::vector<double>& costs, int ranks) {
+std::vector<int> shares_of(const std::vector<double>& costs, int ranks, std::int64_t most) {
   std::vector<int> shares(costs.size(), 1);
   for (auto left = ranks - static_cast<std::ptrdiff_t>(costs.size()); left > 0; --left) {
-    std::size_t most = 0;
-    for (std::size_t i = 1; i < costs.size(); ++i) {
-      if (costs[i] / shares[i] > costs[most] / shares[most]) most = i;
+    std::size_t next = costs.size();  // that which has most to compute for a rank
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (shares[i] >= most) continue;
+      if (next == costs.size() || costs[i] / shares[i] > costs[next] / shares[next]) next = i;
     }
-    ++shares[most];
+    LOCKSTEP_CHECK(next < costs.size(), "no more ranks than the parts can have");
+    ++shares[next];
   }
   return shares;
 }

@@ -254,17 +254,26 @@ TEST(Load, TextThatIsNoUtf8IsRefused) {
 }
 
 TEST(Load, WorldSizeIsHeldAgainstShards) {
-  const JobFile job = read("epochs: 1\n  shards: 8");
-  check_world_size(job, 8);
-  try {
-    check_world_size(job, 9);
-    FAIL() << "nine ranks were accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_STREQ(error.what(),
-                 "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; "
-                 "start at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
-  }
+  const auto error = [](const std::string& parallel, int ranks) -> std::string {
+    try {
+      check_world_size(read("epochs: 1\n  shards: 8" + parallel), ranks);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::configuration);
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("", 8), "no error");
+  EXPECT_EQ(
+      error("", 9),
+      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; start "
+      "at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  EXPECT_EQ(error("\n  parallel: {parts: 2}", 16), "no error");
+  EXPECT_EQ(
+      error("\n  parallel: {parts: [{until: conv1}, {}]}", 17),
+      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks of a part, found 8 shards, 2 parts "
+      "and 17 ranks; start at most 16 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  EXPECT_EQ(error("\n  parallel: {parts: {branches: auto}}", 17), "no error") << "the graph knows how many";
 }
 
 }  // namespace

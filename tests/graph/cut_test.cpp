@@ -108,6 +108,7 @@ TEST(Shares, AreInProportionToCostAndNeverNone) {
   EXPECT_EQ(shares_of({100, 1, 1}, 4), (std::vector<int>{2, 1, 1}));
   EXPECT_EQ(shares_of({5, 5, 5}, 4), (std::vector<int>{2, 1, 1}));
   EXPECT_EQ(shares_of({0, 0}, 3), (std::vector<int>{2, 1}));
+  EXPECT_EQ(shares_of({9, 1}, 8, 5), (std::vector<int>{5, 3}));
 }
 
 TEST(EvenRuns, AreTheBestOfAll) {
@@ -220,6 +221,26 @@ TEST_F(Cut, ByHandForRanks) {
       error(parallel),
       "job.yaml:5:3: job.parallel.parts: expected 5 ranks, as the parts say, found 4; start with --ranks 5, or leave "
       "out `ranks`");
+}
+
+TEST_F(Cut, APartHasNoMoreRanksThanShards) {
+  (void)end(row(x_, {6, 1}));
+  EXPECT_EQ(place_parts(builder_.graph(), {.parts = 2}, 6, 4).ranks_of_part, (Ranks{{0, 1, 2, 3}, {4, 5}}));
+  const auto message = [&](const ParallelOptions& parallel, int ranks) -> std::string {
+    try {
+      (void)place_parts(builder_.graph(), parallel, ranks, 4);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::configuration);
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(
+      message({.parts = 9}, 9),
+      "expected at most as many ranks for a part as the job has shards, found 9 ranks for 2 parts of 4 shards; start "
+      "with --ranks 8, or set shards to a larger divisor of batch_size");
+  EXPECT_EQ(message({.cuts = {until("a", 5), until("", 1)}}, 6),
+            "ranks: expected at most as many for a part as the job has shards, 4, found 5");
 }
 
 TEST_F(Cut, ByNamesOfLayers) {
