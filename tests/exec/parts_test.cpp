@@ -62,10 +62,10 @@ Tensors values_of(const Graph& graph, const std::vector<ValueId>& ids) {
 /// A compiled graph, or part of one, with the memory of a shard.
 class Piece {
  public:
-  Piece(const Graph& graph, const CpuDevice& device, int worker, CompileOptions options)
+  Piece(const Graph& graph, const CpuDevice& device, int worker, Mode mode, CompileOptions options)
       : graph_(graph),
-        program_(compiled(graph, device, options)),
-        runner_(program_, KernelSet(graph, Mode::training, device, worker)),
+        program_(compiled(graph, device, mode, options)),
+        runner_(program_, KernelSet(graph, mode, device, worker)),
         inputs_(values_of(graph, graph.inputs)),
         parameters_(values_of(graph, graph.parameters)),
         states_(values_of(graph, graph.states)) {
@@ -124,11 +124,11 @@ class Piece {
     }
     return "none";
   }
-  static Program compiled(const Graph& graph, const CpuDevice& device, CompileOptions options) {
-    const KernelSet kernels(graph, Mode::training, device);
+  static Program compiled(const Graph& graph, const CpuDevice& device, Mode mode, CompileOptions options) {
+    const KernelSet kernels(graph, mode, device);
     if (options.can_recompute) options.can_recompute = [&](auto node) { return kernels.at(node)->can_recompute(); };
     return compile(
-        graph, Mode::training, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options);
+        graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options);
   }
   [[nodiscard]] ShardOperands operands() const {
     return {.inputs = input_pointers_,
@@ -151,9 +151,9 @@ class Piece {
   StepContext context_;
 };
 
-Made run_whole(const Graph& graph) {
+Made run_whole(const Graph& graph, Mode mode = Mode::training) {
   const CpuDevice device;
-  Piece piece(graph, device, 0, {});
+  Piece piece(graph, device, 0, mode, {});
   piece.forward({});
   piece.backward({});
   Made made;
@@ -166,14 +166,14 @@ struct Traffic {
   Tensors received, arrived;
 };
 
-Made run_parts(const std::vector<GraphPart>& parts, Recompute recompute) {
+Made run_parts(const std::vector<GraphPart>& parts, Recompute recompute, Mode mode = Mode::training) {
   const CpuDevice device;
   std::vector<std::unique_ptr<Piece>> pieces;
   std::vector<Traffic> traffic(parts.size());
   for (std::size_t p = 0; p < parts.size(); ++p) {
     CompileOptions options{.recompute_blocks = recompute == Recompute::blocks, .boundary = &parts[p].boundary};
     if (recompute == Recompute::cheap) options.can_recompute = [](std::int32_t) { return true; };  // as kernels say
-    pieces.push_back(std::make_unique<Piece>(parts[p].graph, device, static_cast<int>(p), options));
+    pieces.push_back(std::make_unique<Piece>(parts[p].graph, device, static_cast<int>(p), mode, options));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (const auto& [from, index, term] : parts[p].received_from) {
@@ -184,7 +184,7 @@ Made run_parts(const std::vector<GraphPart>& parts, Recompute recompute) {
     }
     pieces[p]->forward(pointers(traffic[p].received));
   }
-  for (std::size_t p = parts.size(); p-- > 0;) {
+  for (std::size_t p = mode == Mode::training ? parts.size() : 0; p-- > 0;) {
     for (const auto& [from, index, term] : parts[p].arrives_from) {
       const auto other = static_cast<std::size_t>(from);
       const ValueId id = parts[other].boundary.received[index].value;
@@ -362,6 +362,17 @@ TEST_P(PartsMakeTheBits, CutAtRandom) {
     ASSERT_NO_FATAL_FAILURE(expect_bits(run_parts(parts, kRecompute[trial % 3]), whole_, part_of_node));
   }
   EXPECT_EQ(separate > 0, name == "fan");
+}
+
+TEST_P(PartsMakeTheBits, OfAnEvaluation) {
+  const Made whole = run_whole(graph_, Mode::inference);
+  EXPECT_EQ(whole.size(), 2u) << "the loss and a metric";
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 10; ++trial) {
+    const std::vector<int> part_of_node = random_parts(graph_, 2 + trial % 5, random);
+    const Made made = run_parts(split(graph_, part_of_node), Recompute::never, Mode::inference);
+    ASSERT_NO_FATAL_FAILURE(expect_bits(made, whole, part_of_node));
+  }
 }
 
 TEST_P(PartsMakeTheBits, CutByCost) {
