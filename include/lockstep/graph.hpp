@@ -52,7 +52,8 @@ struct Value {
 
 struct Node {
   std::string name;   ///< unique; random streams are keyed by its hash
-  std::string block;  ///< a piece of the model that is recomputed, or placed, as a whole; empty: of none
+  std::string block;  ///< a piece of the model that is recomputed as a whole; empty: of none
+  std::string part;   ///< a piece of the model that has ranks of its own; empty: that of the node before
   const OpDef* op = nullptr;
   Attributes attributes;
   std::vector<ValueId> inputs;      ///< data inputs

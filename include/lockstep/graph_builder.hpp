@@ -31,6 +31,8 @@ class GraphBuilder {
 
   /// Nodes that are added from now on belong to this block (Node::block); empty: to none.
   void begin_block(const std::string& name) { block_ = name; }
+  /// The same for their part (Node::part); empty: that of the node before.
+  void begin_part(const std::string& name) { part_ = name; }
 
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
   [[nodiscard]] std::int64_t batch() const { return batch_; }
@@ -46,7 +48,7 @@ class GraphBuilder {
   const OpRegistry& ops_;
   std::int64_t batch_;
   Graph graph_;
-  std::string block_;
+  std::string block_, part_;
   std::map<std::string, int> counts_;          // nodes made so far, by op
   std::map<std::string, ValueId> parameters_;  // by name
   std::map<std::string, std::int32_t> nodes_;  // by name

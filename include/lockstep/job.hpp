@@ -31,6 +31,7 @@ struct LayerOptions {
   std::string name;                 ///< empty: "<op><n>", n counting that op from 1
   std::vector<std::string> inputs;  ///< empty: the previous layer; "previous" is a word for it
   std::string block;                ///< Node::block
+  std::string part;                 ///< Node::part
   Place place;
 };
 
@@ -158,9 +159,21 @@ struct BalanceOptions {
   std::string prometheus;                 ///< URL of a server that knows earlier runs
 };
 
+/// One of the parts that a model is cut into by hand.
+struct PartOptions {
+  std::string until;       ///< the block or layer that it ends with; empty: it is the last part
+  std::int64_t ranks = 0;  ///< 0: by cost
+  Place place;
+};
+
+/// How the model is cut into parts, each computed on ranks of its own. Beside this, layers may name theirs.
 struct ParallelOptions {
-  std::int64_t stages = 1;
+  std::int64_t parts = 1;         ///< that many, cut by cost
+  std::vector<PartOptions> cuts;  ///< not empty: these, in their order
+  bool branches = false;          ///< branches that do not depend on each other
+  std::int64_t in_flight = 0;     ///< most shards of a part on one worker between forward and backward; 0: chosen
   Sharding sharding = Sharding::none;
+  Place place;  ///< of `parts`
 };
 
 struct Job {

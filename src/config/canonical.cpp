@@ -42,7 +42,7 @@ void keep_file_names(Json& data) {
 ///
 /// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), what
 /// lets a run go on that would end (bad_samples of data: until then all is the same), and what changes the speed alone
-/// (threads, devices, balance, timeout, buckets, stages and sharding, cache and prefetching).
+/// (threads, devices, balance, timeout, buckets, blocks, parts and sharding, cache and prefetching).
 /// When to evaluate, on what, and by which metrics matters only if early_stop may end the run by it. Kept though
 /// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
 /// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
@@ -55,7 +55,10 @@ Json what_counts(const Json& whole) {
   }
   for (const auto* key : {"test", "cache", "bad_samples", "threads", "depth"}) job["data"].erase(key);
   if (job["model"].contains("layers")) {
-    for (auto& layer : job["model"]["layers"]) layer.erase("block");
+    for (auto& layer : job["model"]["layers"]) {
+      layer.erase("block");
+      layer.erase("part");
+    }
   }
   job["exact"] = job["exact"] != "never";
   if (!job.contains("early_stop")) {

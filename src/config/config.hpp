@@ -67,7 +67,7 @@ class Problems : public Error {
                                   bool need_data = true);
 [[nodiscard]] std::string default_job_text();
 
-/// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks.
+/// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks, or than a part has.
 void check_world_size(const JobFile& job, int ranks);
 
 /// A batch near the job's that can be cut into more shards, so that ranks' shares are finer.

@@ -73,6 +73,27 @@ void check_cache(const Job& job, const Scope& scope) {
                                           name_of(job.device)));
 }
 
+bool is_cut(const ParallelOptions& parallel) {
+  return parallel.parts > 1 || !parallel.cuts.empty() || parallel.branches;
+}
+
+/// Parts are said once, by `parallel` or by the layers, and run on CPUs.
+void check_parts(const Job& job, const Scope& scope) {
+  const auto& layers = job.model.layers;
+  const auto named = std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return !layer.part.empty(); });
+  if (named == layers.end() && !is_cut(job.parallel)) return;
+  if (named != layers.end() && is_cut(job.parallel)) {
+    scope.problem(
+        "parallel.parts",
+        fmt::format("expected parts here or at the layers, found both, as '{}' of model.layers[{}]; remove one",
+                    named->part, named - layers.begin()));
+  }
+  if (job.device != DeviceChoice::cuda) return;
+  scope.problem(is_cut(job.parallel) ? "parallel.parts" : "device",
+                "expected device: cpu, since parts run on CPU ranks only in this build, found device: cuda; set "
+                "device: cpu, or leave out the parts");
+}
+
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
       .field(
@@ -180,6 +201,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"device", "devices"}, check_devices)
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)
+      .check({"device", "model", "parallel"}, check_parts)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

@@ -52,6 +52,9 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
       .field("block", &LayerOptions::block, text(),
              "the piece of the model that the layer belongs to; neighbours with one name are one piece, which "
              "`recompute: blocks` makes again as a whole")
+      .field("part", &LayerOptions::part, text(),
+             "the part of the model that the layer belongs to, as of `parallel.parts`: it is computed on ranks of its "
+             "own; that of the layer above by default")
       .placed(&LayerOptions::place)
       .called("a layer such as relu or {linear: {features: 10}}")
       .check({}, [joins](const LayerOptions& layer, const Scope& scope) {

@@ -15,6 +15,7 @@ struct Renamed {
 
 constexpr std::array kRenamed{
     Renamed{"deviation", "", "std"},
+    Renamed{"stages", "", "parts"},
     Renamed{"bad_samples", "leave_out", "skip"},
     Renamed{"recompute", "false", "never"},
     Renamed{"recompute", "true", "cheap"},

@@ -1,4 +1,4 @@
-// What a run does beside training: evaluate, early_stop, initialize, checkpoint, telemetry, parallel, balance.
+// What a run does beside training: evaluate, early_stop, initialize, checkpoint, telemetry, balance.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -100,16 +100,6 @@ Is<TelemetryOptions> telemetry_section() {
       .part("prometheus", prometheus_section(), "metrics over HTTP, and where they are: metrics/targets.json")
       .field("tensorboard", &Options::tensorboard, tensorboard_section(),
              "TensorBoard's event files, in `tensorboard` of the run directory; off, unless this is true or a map");
-}
-
-Is<ParallelOptions> parallel_section() {
-  using Options = ParallelOptions;
-  return Section<Options>()
-      .field("stages", &Options::stages, number().at_least(1).at_most(1).advice("; pipelines are not in this build"),
-             "parts of a pipeline; 1 in this build")
-      .field("sharding", &Options::sharding,
-             choice<Sharding>({Sharding::optimizer, Sharding::gradients, Sharding::parameters}, "not in this build"),
-             "what ranks divide among them");
 }
 
 Is<BalanceOptions> balance_section() {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 namespace lockstep::config {
 namespace {
@@ -16,6 +18,17 @@ std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
     if (number % divisor == 0) return divisor;
   }
   return 1;
+}
+
+/// That the job can be cut into; a large number for branches, which only the graph knows.
+std::int64_t most_parts(const Job& job) {
+  if (job.parallel.branches) return std::numeric_limits<int>::max();
+  if (!job.parallel.cuts.empty()) return static_cast<std::int64_t>(job.parallel.cuts.size());
+  std::set<std::string> named;
+  for (const LayerOptions& layer : job.model.layers) {
+    if (!layer.part.empty()) named.insert(layer.part);
+  }
+  return std::max(job.parallel.parts, static_cast<std::int64_t>(named.size()));
 }
 
 }  // namespace
@@ -92,13 +105,18 @@ std::string explain_shards(const JobFile& job, const Catalogue& catalogue) {
 }
 
 void check_world_size(const JobFile& job, int ranks) {
-  if (ranks <= job.shards) return;
+  const std::int64_t parts = most_parts(job);
+  const std::int64_t shards = (ranks + parts - 1) / parts;  // that are enough
+  if (shards <= job.shards) return;
   const bool by_batch = !job.places.contains("job.shards") && job.places.contains("job.batch_size");
   const Place place = job.place_of(by_batch ? "job.batch_size" : "job.shards");
+  const std::string found =
+      parts == 1 ? fmt::format("ranks, found {} shards and {} ranks", job.shards, ranks)
+                 : fmt::format("ranks of a part, found {} shards, {} parts and {} ranks", job.shards, parts, ranks);
   throw Problems(
-      {{place, fmt::format("expected at least as many shards as ranks, found {} shards and {} ranks; start "
-                           "at most {} ranks, or set shards to a divisor of batch_size {} that is {} or more",
-                           job.shards, ranks, job.shards, job.batch_size, ranks)}});
+      {{place, fmt::format("expected at least as many shards as {}; start at most {} ranks, or set shards to "
+                           "a divisor of batch_size {} that is {} or more",
+                           found, job.shards * parts, job.batch_size, shards)}});
 }
 
 }  // namespace lockstep::config

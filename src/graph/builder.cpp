@@ -83,6 +83,7 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
   Node node;
   node.name = unique_name(op, name);
   node.block = block_;
+  node.part = part_;
   node.op = &definition;
   node.inputs = inputs;
   try {

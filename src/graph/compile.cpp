@@ -13,6 +13,7 @@
 #include "graph/blocks.hpp"
 #include "graph/gradient_flow.hpp"
 #include "graph/memory_plan.hpp"
+#include "graph/parts.hpp"
 #include "graph/precision.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
@@ -344,8 +345,9 @@ class Compiler {
     if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);
     for (const auto index : graph_.metrics) results.metrics.push_back(pair_of(index));
     // With a loss it is an evaluation, and nobody reads what can be gigabytes to be copied: a score for each token and
-    // each entry of the vocabulary.
-    if (program_.mode == Mode::inference && graph_.loss < 0) results.prediction = place_at(graph_.output);
+    // each entry of the vocabulary. Not every part has the output.
+    const bool predicts = program_.mode == Mode::inference && graph_.loss < 0 && graph_.output >= 0;
+    if (predicts) results.prediction = place_at(graph_.output);
   }
 
   const Graph& graph_;

@@ -38,6 +38,7 @@ class LayerList {
     if (layer.inputs.empty()) inputs.push_back(previous(layer));
     for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
     builder_.begin_block(layer.block);
+    builder_.begin_part(layer.part);
     try {
       previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
     } catch (const Error& error) {
@@ -85,6 +86,7 @@ ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const Mode
   LayerList list(builder, context);
   for (const auto& layer : model.layers) list.add(layer);
   builder.begin_block("");
+  builder.begin_part("");
   return list.result();
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "lockstep/error.hpp"
@@ -31,7 +30,8 @@ class Splitter {
   }
 
   std::vector<GraphPart> run() {
-    check_order();
+    check_order(graph_, part_of_node_);
+    find_uses();
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) add_node(n);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       if (parts_[p].nodes.empty()) throw Error(ExitCode::configuration, fmt::format("part {} has no layer", p));
@@ -45,42 +45,15 @@ class Splitter {
   [[nodiscard]] int part_of(std::int32_t node) const { return part_of_node_[static_cast<std::size_t>(node)]; }
   ValueId& local(int part, ValueId id) { return local_[static_cast<std::size_t>(part)][static_cast<std::size_t>(id)]; }
 
-  // Two parts wait for each other where each reads what the other makes, straight or by way of others.
-  void check_order() const {
-    const std::size_t count = parts_.size();
-    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> edge(  // nodes, by part read from and reading part
-        count, std::vector<std::pair<std::int32_t, std::int32_t>>(count, {-1, -1}));
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (const ValueId id : graph_.nodes[n].inputs) {
-        const std::int32_t from = graph_.at(id).producer;
-        if (from < 0) continue;
-        const int a = part_of(from), b = part_of_node_[n];
-        auto& first = edge[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-        if (a != b && first.first < 0) first = {from, static_cast<std::int32_t>(n)};
+  void find_uses() {
+    uses_.resize(graph_.values.size());
+    for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!adds_gradient(graph_, flow_, n, i)) continue;
+        uses_[static_cast<std::size_t>(node.inputs[i])].push_back({n, part_of(n)});
       }
     }
-    std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));
-    for (std::size_t a = 0; a < count; ++a) {
-      for (std::size_t b = 0; b < count; ++b) reaches[a][b] = edge[a][b].first >= 0;
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-      for (std::size_t a = 0; a < count; ++a) {
-        for (std::size_t b = 0; b < count; ++b) reaches[a][b] = reaches[a][b] || (reaches[a][k] && reaches[k][b]);
-      }
-    }
-    for (std::size_t a = 0; a < count; ++a) {
-      for (std::size_t b = 0; b < count; ++b) {
-        const auto [from, to] = edge[a][b];
-        if (from < 0 || !reaches[b][a]) continue;
-        throw Error(ExitCode::configuration,
-                    fmt::format("parts {} and {} wait for each other: '{}' of part {} reads '{}' of part {}, and "
-                                "something of part {} depends on part {}; cut where nothing leads back",
-                                a, b, name(to), b, name(from), a, a, b));
-      }
-    }
-  }
-  [[nodiscard]] const std::string& name(std::int32_t node) const {
-    return graph_.nodes[static_cast<std::size_t>(node)].name;
   }
 
   // The part's own number of a value, which is copied when it is first read.
@@ -106,7 +79,6 @@ class Splitter {
       for (ValueId& id : ids) id = import(number, id);
     };
     import_all(node.inputs);
-    for (const ValueId id : node.parameters) check_owner(id, number, n);
     import_all(node.parameters);
     import_all(node.states);
     for (ValueId& id : node.outputs) {
@@ -120,26 +92,6 @@ class Splitter {
     if (static_cast<std::int32_t>(n) == graph_.loss) to.graph.loss = index;
     to.graph.nodes.push_back(std::move(node));
     to.nodes.push_back(static_cast<std::int32_t>(n));
-  }
-
-  void check_owner(ValueId id, int number, std::size_t n) {
-    const auto [known, fresh] = owner_.try_emplace(id, number);
-    if (fresh || known->second == number) return;
-    throw Error(ExitCode::configuration,
-                fmt::format("'{}' of part {} uses {} of part {}; layers that share a weight must be in one part",
-                            graph_.nodes[n].name, number, graph_.at(id).name, known->second));
-  }
-
-  // Of a value, in the order in which they are added.
-  [[nodiscard]] std::vector<Use> uses_of(ValueId id) const {
-    std::vector<Use> uses;
-    for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == id && adds_gradient(graph_, flow_, n, i)) uses.push_back({n, part_of(n)});
-      }
-    }
-    return uses;
   }
 
   // The part's own number of the first of its nodes that comes after this one of the whole graph.
@@ -202,7 +154,7 @@ class Splitter {
       parts_[p].received_from.resize(list.size());
       parts_[p].received_from[received[p]] = {number, from.boundary.sent.size() - 1, 0};
     }
-    const std::vector<Use> uses = uses_of(id);
+    const std::vector<Use>& uses = uses_[static_cast<std::size_t>(id)];
     std::vector<std::size_t> terms(parts_.size());
     for (std::size_t u = 0; u < uses.size(); ++u) {
       const std::int32_t node = uses[u].node;
@@ -223,10 +175,58 @@ class Splitter {
   GradientFlow flow_;
   std::vector<GraphPart> parts_;
   std::vector<std::vector<ValueId>> local_;  // by part and value of the whole graph; -1: not there
-  std::map<ValueId, int> owner_;             // of parameters
+  std::vector<std::vector<Use>> uses_;       // by value, in the order in which they are added
 };
 
+/// From one part to another.
+struct Edge {
+  std::int32_t from = -1, to = -1;  ///< nodes, the first that make it so; -1: there is none
+};
+
+std::vector<std::vector<Edge>> edges_of(const Graph& graph, const std::vector<int>& part_of_node) {
+  const auto count = static_cast<std::size_t>(1 + *std::max_element(part_of_node.begin(), part_of_node.end()));
+  std::vector<std::vector<Edge>> edges(count, std::vector<Edge>(count));  // by part read from and reading part
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const ValueId id : graph.nodes[n].inputs) {
+      const std::int32_t from = graph.at(id).producer;
+      if (from < 0) continue;
+      const auto a = static_cast<std::size_t>(part_of_node[static_cast<std::size_t>(from)]);
+      const auto b = static_cast<std::size_t>(part_of_node[n]);
+      Edge& edge = edges[a][b];
+      if (a != b && edge.from < 0) edge = {from, static_cast<std::int32_t>(n)};
+    }
+  }
+  return edges;
+}
+
 }  // namespace
+
+// Two parts wait for each other where each reads what the other makes, straight or by way of others.
+void check_order(const Graph& graph, const std::vector<int>& part_of_node, const std::vector<std::string>& names) {
+  const std::vector<std::vector<Edge>> edges = edges_of(graph, part_of_node);
+  const std::size_t count = edges.size();
+  std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) reaches[a][b] = edges[a][b].from >= 0;
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) reaches[a][b] = reaches[a][b] || (reaches[a][k] && reaches[k][b]);
+    }
+  }
+  const auto part = [&](std::size_t p) { return names.empty() ? std::to_string(p) : "'" + names[p] + "'"; };
+  const auto node = [&](std::int32_t n) -> const std::string& { return graph.nodes[static_cast<std::size_t>(n)].name; };
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) {
+      const Edge& edge = edges[a][b];
+      if (edge.from < 0 || !reaches[b][a]) continue;
+      throw Error(ExitCode::configuration,
+                  fmt::format("parts {} and {} wait for each other: '{}' of part {} reads '{}' of part {}, and "
+                              "something of part {} depends on part {}; cut where nothing leads back",
+                              part(a), part(b), node(edge.to), part(b), node(edge.from), part(a), part(a), part(b)));
+    }
+  }
+}
 
 std::vector<GraphPart> split(const Graph& graph, const std::vector<int>& part_of_node) {
   return Splitter(graph, part_of_node).run();

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/gradient_flow.hpp"
@@ -50,9 +51,12 @@ struct GraphPart {
   std::vector<Source> received_from, arrives_from;      ///< by entry of the boundary's lists
 };
 
-/// `part_of_node`: for each node, a number from 0; the result has a part for each number up to the highest. Throws
-/// Error(configuration), which names layers, where two parts would wait for each other, a part is empty, or a weight is
-/// used in two parts.
+/// `part_of_node`: for each node, a number from 0; the result has a part for each number up to the highest. Each part
+/// that uses a weight lists it and has the gradients of its own uses. Throws Error(configuration), which names layers,
+/// where two parts would wait for each other, or a part is empty.
 [[nodiscard]] std::vector<GraphPart> split(const Graph& graph, const std::vector<int>& part_of_node);
+
+/// What split() throws where two parts would wait for each other. `names`: of the parts; empty: their numbers.
+void check_order(const Graph& graph, const std::vector<int>& part_of_node, const std::vector<std::string>& names = {});
 
 }  // namespace lockstep

@@ -8,11 +8,12 @@
 #include <functional>
 #include <vector>
 
-#include "graph/parts.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep {
+
+struct PartBoundary;
 
 enum class Space : std::uint8_t {
   none,           ///< not wanted

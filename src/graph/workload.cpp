@@ -21,7 +21,11 @@ std::string workload_of(const Graph& graph) {
 Cost cost_of(const Graph& graph, const Node& node) {
   if (!node.op->cost) return {};
   std::vector<TensorSpec> inputs;
-  for (const ValueId id : node.inputs) inputs.push_back(graph.at(id).spec);
+  for (const ValueId id : node.inputs) {
+    TensorSpec spec = graph.at(id).spec;
+    if (spec.dtype != DType::i32) spec.dtype = DType::f32;  // as shapes are inferred, before any is made less precise
+    inputs.push_back(spec);
+  }
   return node.op->cost(node.attributes, inputs, node.op->infer(node.attributes, inputs));
 }
 

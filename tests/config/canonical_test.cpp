@@ -41,6 +41,11 @@ std::vector<std::string> examples() {
 
 TEST(Canonical, ReadsAsTheSameJob) {
   std::vector<JobFile> jobs{load_with({}), default_job({}, test_catalogue())};
+  for (const auto* parts :
+       {"parallel.parts=3", "parallel.parts=[{until: stem}, {}]", "parallel.parts.branches=auto",
+        "parallel.parts=[{until: stem, ranks: 2}, {ranks: 1}]", "model.layers[1]={relu: {}, part: a}"}) {
+    jobs.push_back(load_with({parts}));
+  }
   for (const auto& path : examples()) jobs.push_back(load(path, {}, test_catalogue(), false));
   for (const auto& job : jobs) {
     const CanonicalJob form = canonical(job, test_catalogue());
@@ -80,6 +85,10 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "exact=preferred",
                            "device=cpu",
                            "shards=8",
+                           "parallel.parts=3",
+                           "parallel.parts=[{until: stem}, {}]",
+                           "parallel.in_flight=2",
+                           "model.layers[1]={relu: {}, part: second, block: a}",
                            "optimizer=sgd",
                            "batch_size=6.4e+01"}) {
     EXPECT_EQ(canonical_with({same}).digest, digest) << same;
@@ -112,7 +121,8 @@ TEST(Differences, NameThePaths) {
 
 /// As an earlier version wrote it, with old names.
 CanonicalJob with_old_names(std::string text) {
-  for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""}}) {
+  for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""},
+                                 std::pair{"\"parts\"", "\"stages\""}}) {
     text.replace(text.find(now), std::strlen(now), old);
   }
   return {text, "the digest of then"};

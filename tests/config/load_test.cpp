@@ -165,7 +165,7 @@ TEST(Load, Running) {
   checkpoint: {every: 2 epochs, keep: 1, best: loss}
   telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true}
   balance: {weights: {A100: 2, T4: 1}}
-  parallel: {stages: 1, sharding: none}
+  parallel: {parts: 4, in_flight: 2, sharding: none}
   timeout: 2.5
   bucket_bytes: 64 KiB
   run_directory: out/here)",
@@ -182,6 +182,9 @@ TEST(Load, Running) {
   EXPECT_TRUE(job.telemetry.tensorboard.enabled);
   EXPECT_TRUE(job.telemetry.tensorboard.images);
   EXPECT_EQ(job.balance.weights.at("A100"), 2);
+  EXPECT_EQ(job.parallel.parts, 4);
+  EXPECT_EQ(job.parallel.in_flight, 2);
+  EXPECT_EQ(job.parallel.place.text(), "my-run.yaml:12:21: job.parallel.parts");
   EXPECT_EQ(job.timeout_seconds, 2.5);
   EXPECT_EQ(job.bucket_bytes, 65536);
   EXPECT_EQ(job.run_directory, "out/here");
@@ -192,6 +195,23 @@ TEST(Load, Running) {
   const auto board = read("epochs: 1\n  telemetry: {tensorboard: {histograms: 0 steps}}").telemetry.tensorboard;
   EXPECT_TRUE(board.enabled);
   EXPECT_EQ(board.histograms.amount, 0);
+}
+
+TEST(Load, Parts) {
+  EXPECT_EQ(read("epochs: 1").parallel.parts, 1);
+  EXPECT_EQ(read("epochs: 1").parallel.in_flight, 0);
+  EXPECT_EQ(read("epochs: 1\n  parallel: {in_flight: auto}").parallel.in_flight, 0);
+  EXPECT_TRUE(read("epochs: 1\n  parallel: {parts: {branches: auto}}").parallel.branches);
+  const ParallelOptions cut = read("epochs: 1\n  parallel: {parts: [{until: block6, ranks: 2}, {ranks: 3}]}").parallel;
+  ASSERT_EQ(cut.cuts.size(), 2u);
+  EXPECT_EQ(cut.cuts[0].until, "block6");
+  EXPECT_EQ(cut.cuts[0].ranks, 2);
+  EXPECT_EQ(cut.cuts[0].place.text(), "my-run.yaml:5:22: job.parallel.parts[0]");
+  EXPECT_EQ(cut.cuts[1].until, "");
+  EXPECT_EQ(cut.cuts[1].ranks, 3);
+  const auto layers = read("epochs: 1", "{layers: [{flatten: {}, part: body}, {linear: {features: 3}}]}").model.layers;
+  EXPECT_EQ(layers.at(0).part, "body");
+  EXPECT_EQ(layers.at(1).part, "");
 }
 
 TEST(Load, AliasesAreCopies) {
@@ -234,17 +254,26 @@ TEST(Load, TextThatIsNoUtf8IsRefused) {
 }
 
 TEST(Load, WorldSizeIsHeldAgainstShards) {
-  const JobFile job = read("epochs: 1\n  shards: 8");
-  check_world_size(job, 8);
-  try {
-    check_world_size(job, 9);
-    FAIL() << "nine ranks were accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_STREQ(error.what(),
-                 "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; "
-                 "start at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
-  }
+  const auto error = [](const std::string& parallel, int ranks) -> std::string {
+    try {
+      check_world_size(read("epochs: 1\n  shards: 8" + parallel), ranks);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::configuration);
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("", 8), "no error");
+  EXPECT_EQ(
+      error("", 9),
+      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; start "
+      "at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  EXPECT_EQ(error("\n  parallel: {parts: 2}", 16), "no error");
+  EXPECT_EQ(
+      error("\n  parallel: {parts: [{until: conv1}, {}]}", 17),
+      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks of a part, found 8 shards, 2 parts "
+      "and 17 ranks; start at most 16 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  EXPECT_EQ(error("\n  parallel: {parts: {branches: auto}}", 17), "no error") << "the graph knows how many";
 }
 
 }  // namespace

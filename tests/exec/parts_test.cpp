@@ -1,17 +1,21 @@
 // A graph cut into parts, each run by itself as on a rank of its own, makes the bits of the whole one: losses, metrics,
-// gradients and statistics.
+// gradients and statistics. It is cut as it is computed, after lowering, at random and as jobs say it.
 #include "graph/parts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "exec/cpu_device.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/shard_runner.hpp"
+#include "graph/cut.hpp"
 #include "graph/precision.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
@@ -24,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kSamples = 4;
 
-/// What a shard gives, by name.
+/// What a shard gives, by name. A tied weight has a gradient for each use.
 using Made = std::map<std::string, std::vector<float>>;
 using Tensors = std::vector<std::vector<std::byte>>;
 
@@ -58,10 +62,10 @@ Tensors values_of(const Graph& graph, const std::vector<ValueId>& ids) {
 /// A compiled graph, or part of one, with the memory of a shard.
 class Piece {
  public:
-  Piece(const Graph& graph, const CpuDevice& device, int worker, CompileOptions options)
+  Piece(const Graph& graph, const CpuDevice& device, int worker, Mode mode, CompileOptions options)
       : graph_(graph),
-        program_(compiled(graph, device, options)),
-        runner_(program_, KernelSet(graph, Mode::training, device, worker)),
+        program_(compiled(graph, device, mode, options)),
+        runner_(program_, KernelSet(graph, mode, device, worker)),
         inputs_(values_of(graph, graph.inputs)),
         parameters_(values_of(graph, graph.parameters)),
         states_(values_of(graph, graph.states)) {
@@ -105,15 +109,26 @@ class Piece {
       const auto target = static_cast<std::size_t>(slot.target);
       const bool gradient = slot.kind == Slot::Kind::gradient;
       const ValueId id = gradient ? graph_.parameters[target] : graph_.states[target];
-      made[(gradient ? "gradient of " : "statistic of ") + graph_.at(id).name] = made_[s];
+      made[(gradient ? "gradient of " : "statistic of ") + graph_.at(id).name + " by " + writer_of(s)] = made_[s];
     }
   }
 
  private:
-  static Program compiled(const Graph& graph, const CpuDevice& device, CompileOptions options) {
-    const KernelSet kernels(graph, Mode::training, device);
+  [[nodiscard]] std::string writer_of(std::size_t slot) const {
+    const Location place{Space::slot, static_cast<std::int64_t>(slot)};
+    for (const Instruction& instruction : program_.instructions) {
+      for (const auto* list : {&instruction.parameter_gradients, &instruction.statistics}) {
+        if (std::find(list->begin(), list->end(), place) == list->end()) continue;
+        return graph_.nodes[static_cast<std::size_t>(instruction.node)].name;
+      }
+    }
+    return "none";
+  }
+  static Program compiled(const Graph& graph, const CpuDevice& device, Mode mode, CompileOptions options) {
+    const KernelSet kernels(graph, mode, device);
+    if (options.can_recompute) options.can_recompute = [&](auto node) { return kernels.at(node)->can_recompute(); };
     return compile(
-        graph, Mode::training, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options);
+        graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options);
   }
   [[nodiscard]] ShardOperands operands() const {
     return {.inputs = input_pointers_,
@@ -136,9 +151,9 @@ class Piece {
   StepContext context_;
 };
 
-Made run_whole(const Graph& graph) {
+Made run_whole(const Graph& graph, Mode mode = Mode::training) {
   const CpuDevice device;
-  Piece piece(graph, device, 0, {});
+  Piece piece(graph, device, 0, mode, {});
   piece.forward({});
   piece.backward({});
   Made made;
@@ -151,14 +166,14 @@ struct Traffic {
   Tensors received, arrived;
 };
 
-Made run_parts(const std::vector<GraphPart>& parts, bool recompute_blocks) {
+Made run_parts(const std::vector<GraphPart>& parts, Recompute recompute, Mode mode = Mode::training) {
   const CpuDevice device;
   std::vector<std::unique_ptr<Piece>> pieces;
   std::vector<Traffic> traffic(parts.size());
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    pieces.push_back(
-        std::make_unique<Piece>(parts[p].graph, device, static_cast<int>(p),
-                                CompileOptions{.recompute_blocks = recompute_blocks, .boundary = &parts[p].boundary}));
+    CompileOptions options{.recompute_blocks = recompute == Recompute::blocks, .boundary = &parts[p].boundary};
+    if (recompute == Recompute::cheap) options.can_recompute = [](std::int32_t) { return true; };  // as kernels say
+    pieces.push_back(std::make_unique<Piece>(parts[p].graph, device, static_cast<int>(p), mode, options));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (const auto& [from, index, term] : parts[p].received_from) {
@@ -169,7 +184,7 @@ Made run_parts(const std::vector<GraphPart>& parts, bool recompute_blocks) {
     }
     pieces[p]->forward(pointers(traffic[p].received));
   }
-  for (std::size_t p = parts.size(); p-- > 0;) {
+  for (std::size_t p = mode == Mode::training ? parts.size() : 0; p-- > 0;) {
     for (const auto& [from, index, term] : parts[p].arrives_from) {
       const auto other = static_cast<std::size_t>(from);
       const ValueId id = parts[other].boundary.received[index].value;
@@ -181,6 +196,10 @@ Made run_parts(const std::vector<GraphPart>& parts, bool recompute_blocks) {
   Made made;
   for (const auto& piece : pieces) piece->results(made);
   return made;
+}
+
+bool is_joined(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.epilogue != nullptr; });
 }
 
 /// Parts in the order of the graph, so that none waits for a later one; several may be under way side by side.
@@ -256,6 +275,39 @@ void transformer(GraphBuilder& b) {
   finish(b, b.apply("linear", {b.apply("layer_norm", {x})}, one("features", 10)), "perplexity");
 }
 
+/// The head has the weight of the embedding.
+void tied(GraphBuilder& b) {
+  ValueId x = b.apply("embedding", {b.input("tokens", {DType::i32, {6}})},
+                      Attributes({{"vocabulary", std::int64_t{10}}, {"width", std::int64_t{16}}}), "tokens");
+  ValueId y = b.apply("gelu", {b.apply("linear", {b.apply("layer_norm", {x})}, one("features", 16))});
+  x = b.apply("layer_norm", {b.apply("add", {x, y})});
+  finish(
+      b,
+      b.apply("linear", {x},
+              Attributes({{"features", std::int64_t{10}}, {"bias", false}, {"tied", std::string("tokens")}}), "head"),
+      "perplexity");
+}
+
+/// Two inputs and a tower for each, of the same weights; a block's end is joined to its neighbour.
+void towers(GraphBuilder& b) {
+  std::vector<ValueId> ends;
+  for (const std::string side : {"left", "right"}) {
+    const auto attributes = [&](Attributes own, const std::string& node) {
+      if (side == "right") own.set("tied", "left." + node);
+      return own;
+    };
+    b.begin_part(side);
+    ValueId x = b.input(side, {DType::f32, {12, 12, 1}});
+    x = b.apply("conv", {x}, Attributes({{"filters", std::int64_t{8}}, {"kernel", std::int64_t{3}}}), side + ".conv");
+    x = b.apply("relu", {b.apply("batch_norm", {x}, {}, side + ".norm")}, {}, side + ".relu");
+    x = b.apply("flatten", {b.apply("max_pool", {x}, one("kernel", 2))}, {}, side + ".flat");
+    ends.push_back(b.apply("linear", {x}, attributes(one("features", 16), "linear"), side + ".linear"));
+  }
+  b.begin_part("head");
+  const ValueId x = b.apply("relu", {b.apply("add", ends)}, {}, "joined");
+  finish(b, b.apply("linear", {x}, one("features", 10)), "accuracy");
+}
+
 /// One value is used by many nodes, whose parts may lie side by side.
 void fan(GraphBuilder& b) {
   const ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 8));
@@ -269,35 +321,102 @@ void fan(GraphBuilder& b) {
 
 }  // namespace
 
-class PartsMakeTheBits : public testing::TestWithParam<std::tuple<std::string, DType>> {};
+const std::map<std::string, std::function<void(GraphBuilder&)>>& nets() {
+  static const std::map<std::string, std::function<void(GraphBuilder&)>> kNets{
+      {"residual", residual}, {"transformer", transformer}, {"tied", tied}, {"towers", towers}, {"fan", fan}};
+  return kNets;
+}
 
-TEST_P(PartsMakeTheBits, OfTheWholeGraph) {
-  const auto& [name, precision] = GetParam();
-  const Net net(name == "residual" ? residual : name == "transformer" ? transformer : fan, precision);
-  const Made whole = run_whole(net.graph);
-  ASSERT_GT(whole.size(), net.graph.parameters.size());
+constexpr std::array kRecompute{Recompute::never, Recompute::cheap, Recompute::blocks};
+
+void expect_bits(const Made& made, const Made& whole, const std::vector<int>& part_of_node) {
+  ASSERT_EQ(made.size(), whole.size());
+  for (const auto& [what, values] : whole) {
+    ASSERT_TRUE(made.contains(what)) << what;
+    ASSERT_EQ(made.at(what).size(), values.size()) << what;
+    ASSERT_EQ(std::memcmp(made.at(what).data(), values.data(), values.size() * sizeof(float)), 0)
+        << what << ": " << testing::PrintToString(part_of_node);
+  }
+}
+
+class PartsMakeTheBits : public testing::TestWithParam<std::tuple<std::string, DType, bool>> {
+ protected:
+  Net net_{nets().at(std::get<0>(GetParam())), std::get<1>(GetParam())};
+  const Graph graph_ = CpuDevice().lower(net_.graph, std::get<2>(GetParam()));
+  const Made whole_ = run_whole(graph_);
+};
+
+TEST_P(PartsMakeTheBits, CutAtRandom) {
+  const std::string& name = std::get<0>(GetParam());
+  ASSERT_GT(whole_.size(), graph_.parameters.size());
+  EXPECT_EQ(is_joined(graph_), std::get<2>(GetParam()) && (name == "residual" || name == "towers"));
   std::mt19937 random(5);
   std::size_t separate = 0;
   for (int trial = 0; trial < 40; ++trial) {
-    const std::vector<int> part_of_node = random_parts(net.graph, 2 + trial % 5, random);
-    const auto parts = split(net.graph, part_of_node);
+    const std::vector<int> part_of_node = random_parts(graph_, 2 + trial % 5, random);
+    const auto parts = split(graph_, part_of_node);
     for (const auto& part : parts) {
       for (const auto& [from, index, term] : part.arrives_from) separate += term > 0 ? 1 : 0;
     }
-    const Made made = run_parts(parts, trial % 2 == 1);
-    ASSERT_EQ(made.size(), whole.size());
-    for (const auto& [what, values] : whole) {
-      ASSERT_EQ(made.at(what).size(), values.size()) << what;
-      ASSERT_EQ(std::memcmp(made.at(what).data(), values.data(), values.size() * sizeof(float)), 0)
-          << what << ", trial " << trial << ": " << testing::PrintToString(part_of_node);
-    }
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    ASSERT_NO_FATAL_FAILURE(expect_bits(run_parts(parts, kRecompute[trial % 3]), whole_, part_of_node));
   }
   EXPECT_EQ(separate > 0, name == "fan");
 }
 
+TEST_P(PartsMakeTheBits, OfAnEvaluation) {
+  const Made whole = run_whole(graph_, Mode::inference);
+  EXPECT_EQ(whole.size(), 2u) << "the loss and a metric";
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 10; ++trial) {
+    const std::vector<int> part_of_node = random_parts(graph_, 2 + trial % 5, random);
+    const Made made = run_parts(split(graph_, part_of_node), Recompute::never, Mode::inference);
+    ASSERT_NO_FATAL_FAILURE(expect_bits(made, whole, part_of_node));
+  }
+}
+
+TEST_P(PartsMakeTheBits, CutByCost) {
+  Graph unnamed = graph_;
+  for (Node& node : unnamed.nodes) node.part.clear();
+  for (int count = 1; count < 6; ++count) {
+    const std::vector<int> part_of_node = cut(unnamed, {.parts = count}, count);
+    EXPECT_EQ(part_of_node.back(), count - 1);
+    for (const Recompute recompute : kRecompute) {
+      ASSERT_NO_FATAL_FAILURE(expect_bits(run_parts(split(graph_, part_of_node), recompute), whole_, part_of_node));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PartsMakeTheBits,
-                         testing::Combine(testing::Values("residual", "transformer", "fan"),
-                                          testing::Values(DType::f32, DType::bf16)));
+                         testing::Combine(testing::Values("residual", "transformer", "tied", "towers", "fan"),
+                                          testing::Values(DType::f32, DType::bf16), testing::Bool()));
+
+TEST(Parts, OfTwoTowersAreComputedSideBySide) {
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    const Net net(towers, precision);
+    const Graph graph = CpuDevice().lower(net.graph, true);
+    const Made whole = run_whole(graph);
+    for (const int ranks : {1, 2, 3}) {
+      for (const auto& part_of_node : {cut(graph, {.branches = true}, ranks), cut(graph, {}, ranks)}) {
+        const auto parts = split(graph, part_of_node);
+        EXPECT_LE(parts.size(), static_cast<std::size_t>(ranks));
+        EXPECT_TRUE(parts[0].received_from.empty());
+        ASSERT_NO_FATAL_FAILURE(expect_bits(run_parts(parts, Recompute::never), whole, part_of_node));
+      }
+    }
+  }
+}
+
+TEST(Parts, EachListsAWeightThatTheyShare) {
+  const Net net(tied);
+  std::vector<int> part_of_node(net.graph.nodes.size(), 1);
+  part_of_node[0] = 0;
+  const auto parts = split(net.graph, part_of_node);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].parameters, (std::vector<std::size_t>{0}));
+  EXPECT_EQ(parts[1].parameters[0], 0u);
+  EXPECT_EQ(parts[1].graph.at(parts[1].graph.parameters[0]).name, "tokens.weight");
+}
 
 // The last kernel of the first part could write over what it is the last to read there, but that is sent, too.
 TEST(Parts, WhatIsSentIsNotWrittenOver) {
@@ -305,14 +424,13 @@ TEST(Parts, WhatIsSentIsNotWrittenOver) {
     const ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 10));
     finish(b, b.apply("add", {x, b.apply("tanh", {x})}), "accuracy");
   });
-  EXPECT_EQ(run_parts(split(net.graph, {0, 0, 1, 1, 1}), false), run_whole(net.graph));
+  EXPECT_EQ(run_parts(split(net.graph, {0, 0, 1, 1, 1}), Recompute::never), run_whole(net.graph));
 }
 
 TEST(Parts, NameWhatKeepsAGraphFromBeingSplit) {
   const Net net([](GraphBuilder& b) {
     ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 12), "first");
-    x = b.apply("linear", {b.apply("relu", {x}, {}, "between")},
-                Attributes({{"features", std::int64_t{12}}, {"tied", std::string("first")}}), "last");
+    x = b.apply("linear", {b.apply("relu", {x}, {}, "between")}, one("features", 12), "last");
     finish(b, x, "accuracy");
   });
   const auto error = [&](const std::vector<int>& part_of_node) {
@@ -326,8 +444,6 @@ TEST(Parts, NameWhatKeepsAGraphFromBeingSplit) {
   EXPECT_EQ(error({0, 1, 0, 1, 1}),
             "parts 0 and 1 wait for each other: 'between' of part 1 reads 'first' of part 0, and something of part 0 "
             "depends on part 1; cut where nothing leads back");
-  EXPECT_EQ(error({0, 0, 1, 1, 1}),
-            "'last' of part 1 uses first.weight of part 0; layers that share a weight must be in one part");
   EXPECT_EQ(error({0, 0, 0, 2, 2}), "part 1 has no layer");
 }
 

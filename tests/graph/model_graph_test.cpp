@@ -80,4 +80,17 @@ TEST(ModelGraph, MetricsIgnoreWhatTheLossIgnores) {
   EXPECT_FALSE(graph.nodes.at(static_cast<std::size_t>(graph.metrics.at(1))).attributes.has("ignored_index"));
 }
 
+TEST(ModelGraph, LayersSayTheirBlockAndPart) {
+  Request request;
+  request.model.layers = {
+      {.op = "act"}, {.op = "act", .block = "first", .part = "body"}, {.op = "act", .part = "head"}};
+  const Graph graph = request.build();
+  EXPECT_EQ(graph.nodes[0].part, "");
+  EXPECT_EQ(graph.nodes[1].block, "first");
+  EXPECT_EQ(graph.nodes[1].part, "body");
+  EXPECT_EQ(graph.nodes[2].block, "");
+  EXPECT_EQ(graph.nodes[2].part, "head");
+  EXPECT_EQ(graph.nodes[3].part, "") << "the loss belongs to what comes before it";
+}
+
 }  // namespace lockstep

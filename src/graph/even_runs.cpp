@@ -1,0 +1,128 @@
+#include "graph/even_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr double kRounding = 1e-12;  ///< of sums of costs, as a share of them
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class Runs {
+ public:
+  Runs(const Row& row, int runs, int ranks)
+      : row_(row), runs_(static_cast<std::size_t>(runs)), ranks_(ranks), sums_(row.costs.size() + 1) {
+    for (std::size_t i = 0; i < row.costs.size(); ++i) sums_[i + 1] = sums_[i] + row.costs[i];
+  }
+
+  std::vector<int> find(double slack) {
+    const std::vector<double> costs = costs_of(fewest_ranks(lowest_limit()));
+    const std::vector<int> shares = shares_of(costs, ranks_);
+    double limit = 0;  // that of this cut, which is found again if no other has cheaper seams
+    for (std::size_t k = 0; k < runs_; ++k) limit = std::max(limit, costs[k] / shares[k]);
+    return numbers(best([&](std::size_t run, std::size_t first, std::size_t end) {
+      if (cost(first, end) > limit * shares[run] * (1 + slack + kRounding)) return kNever;
+      return first == 0 ? 0 : row_.seams[first];
+    }));
+  }
+
+ private:
+  using Bounds = std::vector<std::size_t>;  // where each run begins, and the end of the last
+
+  [[nodiscard]] double cost(std::size_t first, std::size_t end) const { return sums_[end] - sums_[first]; }
+
+  [[nodiscard]] std::vector<double> costs_of(const Bounds& bounds) const {
+    std::vector<double> costs;
+    for (std::size_t k = 0; k + 1 < bounds.size(); ++k) costs.push_back(cost(bounds[k], bounds[k + 1]));
+    return costs;
+  }
+
+  // The lowest cost for a rank that the ranks are enough for, but for rounding.
+  double lowest_limit() {
+    double low = sums_.back() / ranks_, high = sums_.back();
+    while (high - low > 1e-9 * high) {
+      const double middle = low + (high - low) / 2;
+      (needed(fewest_ranks(middle), middle) <= ranks_ ? high : low) = middle;
+    }
+    return high;
+  }
+
+  [[nodiscard]] static double ranks_for(double cost, double limit) {
+    return cost <= limit ? 1 : std::ceil(cost / limit);
+  }
+  [[nodiscard]] double needed(const Bounds& bounds, double limit) const {
+    double sum = 0;
+    for (const double cost : costs_of(bounds)) sum += ranks_for(cost, limit);
+    return sum;
+  }
+
+  Bounds fewest_ranks(double limit) {
+    return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); });
+  }
+
+  // The cut with the lowest sum of prices, each of a run: its number, its first item and the end.
+  template <class Price>
+  Bounds best(Price price) {
+    const std::size_t count = row_.costs.size(), width = count + 1;
+    std::vector<double> lowest((runs_ + 1) * width, kNever);  // by runs made and items in them
+    Bounds begins((runs_ + 1) * width);
+    lowest[0] = 0;
+    for (std::size_t k = 1; k <= runs_; ++k) {
+      for (std::size_t first = k - 1; first < count; ++first) {
+        const double before = lowest[(k - 1) * width + first];
+        if (before == kNever || (first > 0 && row_.seams[first] == kNever)) continue;
+        for (std::size_t end = first + 1; end <= count; ++end) {
+          const double sum = before + price(k - 1, first, end);
+          if (sum >= lowest[k * width + end]) continue;
+          lowest[k * width + end] = sum;
+          begins[k * width + end] = first;
+        }
+      }
+    }
+    LOCKSTEP_CHECK(lowest.back() < kNever, "a row that can be cut into as many runs");
+    Bounds bounds(runs_ + 1, count);
+    for (std::size_t k = runs_; k > 0; --k) bounds[k - 1] = begins[k * width + bounds[k]];
+    return bounds;
+  }
+
+  [[nodiscard]] std::vector<int> numbers(const Bounds& bounds) const {
+    std::vector<int> numbers(row_.costs.size());
+    for (std::size_t k = 0; k < runs_; ++k) {
+      for (std::size_t i = bounds[k]; i < bounds[k + 1]; ++i) numbers[i] = static_cast<int>(k);
+    }
+    return numbers;
+  }
+
+  const Row& row_;
+  const std::size_t runs_;
+  const int ranks_;
+  std::vector<double> sums_;  // of the costs before each
+};
+
+}  // namespace
+
+std::vector<int> shares_of(const std::vector<double>& costs, int ranks, std::int64_t most) {
+  std::vector<int> shares(costs.size(), 1);
+  for (auto left = ranks - static_cast<std::ptrdiff_t>(costs.size()); left > 0; --left) {
+    std::size_t next = costs.size();  // that which has most to compute for a rank
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (shares[i] >= most) continue;
+      if (next == costs.size() || costs[i] / shares[i] > costs[next] / shares[next]) next = i;
+    }
+    LOCKSTEP_CHECK(next < costs.size(), "no more ranks than the parts can have");
+    ++shares[next];
+  }
+  return shares;
+}
+
+std::vector<int> even_runs(const Row& row, int runs, int ranks, double slack) {
+  return Runs(row, runs, ranks).find(slack);
+}
+
+}  // namespace lockstep
