@@ -37,7 +37,7 @@ def run(preset, *command):
 def main(preset):
     jobs = str(os.cpu_count())
     build = f"build/{preset}"
-    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"]
+    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", "--timeout", "7200"]
     if not run(preset, "cmake", "--preset", preset, "-D", "LOCKSTEP_CUDA=OFF"):
         return 1
     if not run(preset, "cmake", "--build", build, "-j", jobs):
