@@ -20,11 +20,16 @@ namespace lockstep {
 struct Topology {
   std::vector<int> host_of;             ///< by rank
   std::vector<std::string> host_names;  ///< by host
+  std::vector<int> numbers = {};        ///< of some of the job's ranks: the number that each has there; empty: its own
   [[nodiscard]] bool same_host(int a, int b) const {
     return host_of.at(static_cast<std::size_t>(a)) == host_of.at(static_cast<std::size_t>(b));
   }
   [[nodiscard]] const std::string& host_name(int rank) const {
     return host_names.at(static_cast<std::size_t>(host_of.at(static_cast<std::size_t>(rank))));
+  }
+  /// What messages call a rank.
+  [[nodiscard]] int number(int rank) const {
+    return numbers.empty() || rank < 0 ? rank : numbers.at(static_cast<std::size_t>(rank));
   }
   [[nodiscard]] int local_rank(int rank) const;  ///< position among its host's ranks
   [[nodiscard]] int local_size(int rank) const;

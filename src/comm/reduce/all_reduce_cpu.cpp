@@ -224,7 +224,7 @@ void CpuAllReduce::wait_for_slices() {
     const auto now = Clock::now(), end = last_progress + options_.timeout;
     if (now >= std::min(end, last_progress + kCheckPeers)) {
       const auto [peer, what] = missing();
-      recorder_->waits_for(peer, what);
+      recorder_->waits_for(communicator_.topology().number(peer), what);
       if (now >= end) {
         throw_deadline(communicator_.topology(), rank(), peer, operation("reduce"), seconds_since(last_progress), what);
       }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/transport/group.hpp"
 #include "comm/transport/thread_communicator.hpp"
 #include "comm/transport/topology.hpp"
 #include "lockstep/error.hpp"
@@ -109,13 +110,17 @@ std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, 
   return memory;
 }
 
+bool are_threads(Communicator& communicator) {
+  auto* const group = dynamic_cast<GroupCommunicator*>(&communicator);
+  return dynamic_cast<ThreadCommunicator*>(group == nullptr ? &communicator : &group->all()) != nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, std::size_t bytes,
                                             const std::function<void(std::byte*)>& prepare,
                                             const Operation& operation) {
-  const bool threads = dynamic_cast<ThreadCommunicator*>(&communicator) != nullptr;
-  if (threads || communicator.size() == 1) {
+  if (communicator.size() == 1 || are_threads(communicator)) {
     auto mine = std::make_shared<AlignedBytes>(bytes);
     prepare(mine->data());
     return share_between_threads(communicator, mine, operation);

@@ -57,7 +57,7 @@ std::string host_identity() {
 }
 
 std::string describe(const Topology& topology, int rank) {
-  return fmt::format("rank {} (host {})", rank, topology.host_name(rank));
+  return fmt::format("rank {} (host {})", topology.number(rank), topology.host_name(rank));
 }
 
 void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
@@ -66,8 +66,9 @@ void throw_deadline(const Topology& topology, int rank, int peer, const Operatio
       ExitCode::infrastructure,
       fmt::format("rank {} on host {}: waited {:.1f} s for {} in '{}' of step {}{}{}; look at that rank's log: it "
                   "ended, hangs or is much slower than this one (then raise job.timeout)",
-                  rank, topology.host_name(rank), seconds, peer < 0 ? "the other ranks" : describe(topology, peer),
-                  operation.name, operation.step, missing.empty() ? "" : ": ", missing));
+                  topology.number(rank), topology.host_name(rank), seconds,
+                  peer < 0 ? "the other ranks" : describe(topology, peer), operation.name, operation.step,
+                  missing.empty() ? "" : ": ", missing));
 }
 
 }  // namespace lockstep::comm

@@ -32,8 +32,9 @@ class WorkProgress {
 inline constexpr std::chrono::minutes kStalledWork{10};
 
 /// Collective: runs `work` on each rank and returns when it is done on all of them, with what it returned on each.
-/// With several ranks it runs in a thread of its own, and must not use the communicator. What it throws is thrown on
-/// that rank alone. Throws Error(infrastructure) on one rank where another's work has stood still for `stalled`.
+/// With several ranks it runs in a thread of its own, and must not use the communicator's collectives. What it throws
+/// is thrown on that rank alone. Throws Error(infrastructure) on one rank where another's work has stood still for
+/// `stalled`.
 std::vector<bool> work_together(Communicator& communicator, const Operation& operation,
                                 const std::function<bool(WorkProgress&)>& work,
                                 std::chrono::milliseconds stalled = kStalledWork);

@@ -1,0 +1,47 @@
+// GroupCommunicator: some ranks of a communicator as one of their own, numbered from 0: those that have the same part
+// of a model. Its messages are the whole communicator's, with the same tags: two ranks that are in one group must not
+// use a tag for something else meanwhile.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/transport/point_to_point.hpp"
+
+namespace lockstep::comm {
+
+class GroupCommunicator final : public PointToPointCommunicator {
+ public:
+  /// `ranks`: of `all`, ascending; the caller is one of them. `all` outlives it. Nothing is sent.
+  GroupCommunicator(Communicator& all, std::vector<int> ranks);
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] const Topology& topology() const override { return topology_; }
+  [[nodiscard]] std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
+    return all_.send(bytes, rank_of_all(to), tag);
+  }
+  [[nodiscard]] std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
+                                                  std::function<void()> notify) override {
+    return all_.receive(bytes, rank_of_all(from), tag, std::move(notify));
+  }
+  void check_peers() override { all_.check_peers(); }
+  /// Adds in rank order, on rank 0.
+  void all_reduce_sum(std::span<float> values, const Operation& operation) override;
+  /// Of the whole communicator.
+  [[nodiscard]] TrafficCounters traffic() const override { return all_.traffic(); }
+  [[noreturn]] void abort(int exit_code) override;
+  [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_of(all_); }
+
+  [[nodiscard]] Communicator& all() const { return all_; }
+
+ private:
+  [[nodiscard]] int rank_of_all(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
+
+  Communicator& all_;
+  std::vector<int> ranks_;
+  int rank_ = 0;
+  Topology topology_;
+};
+
+}  // namespace lockstep::comm
