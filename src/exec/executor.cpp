@@ -72,11 +72,23 @@ StepSums sums_of(comm::Scalars gathered, std::size_t metrics) {
 Executor::Executor(const Graph& graph, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
                    const ExecutorOptions& options)
     : graph_(device.lower(graph, options.lowered)), device_(device), pool_(pool), seed_(seed) {
+  compile_with(options, mode);
+}
+
+Executor::Executor(const PartOfModel& part, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
+                   const ExecutorOptions& options)
+    : part_(&part), graph_(part.part.graph), device_(device), pool_(pool), seed_(seed) {
+  compile_with(options, mode);
+}
+
+void Executor::compile_with(const ExecutorOptions& options, Mode mode) {
   for (int worker = 0; worker < pool_.size(); ++worker) {
     kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms);
   }
   const KernelSet& first = kernels_.front();
-  CompileOptions compiled{.in_place = options.lowered, .recompute_blocks = options.recompute == Recompute::blocks};
+  CompileOptions compiled{.in_place = options.lowered,
+                          .recompute_blocks = options.recompute == Recompute::blocks,
+                          .boundary = part_ == nullptr ? nullptr : &part_->part.boundary};
   if (options.recompute != Recompute::never)
     compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
   program_ = compile(
@@ -98,6 +110,10 @@ void Executor::use(const ModelValues& model) {
 void Executor::make_workers() {
   seats_.resize(kernels_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (part_ != nullptr) {
+      seats_[i].part_worker = std::make_unique<PartWorker>(graph_, program_, std::move(kernels_[i]), *part_);
+      continue;
+    }
     seats_[i].worker = device_.make_worker(setup(), static_cast<int>(i), std::move(kernels_[i]), filler_);
   }
   kernels_.clear();
@@ -107,14 +123,15 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
-void Executor::add_up(const Seat& seat, ShardScalars& sums) const {
-  const auto sum = [&](const Location& location) {
-    return sum_in_order(seat.worker->result(location), seat.inputs.valid);
-  };
+// `result(location)`: where a shard's values are.
+template <class Result>
+void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const {
+  sums = {};
+  if (graph_.loss < 0) return;  // another part's
+  const auto sum = [&](const Location& location) { return sum_in_order(result(location), valid); };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
   sums.count = sum(results.count);
-  sums.metrics.clear();
   for (const auto& [value, count] : results.metrics) sums.metrics.emplace_back(sum(value), sum(count));
 }
 
@@ -123,13 +140,18 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   results_.resize(step.shards.size());
   shard_seconds_.resize(step.shards.size());
   ++version_;
-  pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
-    const auto i = static_cast<std::size_t>(task);
-    train_shard(worker, step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
-                shard_seconds_[i]);
-  });
+  if (part_ != nullptr) {
+    train_part(step, source, buckets, reducer);
+  } else {
+    pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
+      const auto i = static_cast<std::size_t>(task);
+      train_shard(worker, step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
+                  shard_seconds_[i]);
+    });
+  }
   for (Seat& seat : seats_) {
     const ShardTimes times = std::exchange(seat.times, {});
+    times_.part_wait_seconds += times.part_wait_seconds;
     times_.compute_seconds += times.compute_seconds;
     times_.data_seconds += times.data_seconds;
     times_.merge_seconds += times.merge_seconds;
@@ -159,8 +181,44 @@ void Executor::train_shard(int worker, const TrainStep& step, InputSource& sourc
   seconds = seconds_since(mark);
   seat.times.compute_seconds += seconds - handing_over;
   seat.times.merge_seconds += handing_over;
-  add_up(seat, sums);
+  add_up([&](const Location& location) { return seat.worker->result(location); }, seat.inputs.valid, sums);
   source.release(step.number, target.shard);
+}
+
+PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const {
+  return {.step = step,
+          .rank_of_shard = schedule.rank_of_shard,
+          .model = *model_,
+          .context = [this, step](int shard) { return context(step, shard); },
+          .source = source};
+}
+
+// Each worker has its own shards, of which it computes both forward and backward.
+void Executor::train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
+                          comm::GradientReducer& reducer) {
+  const auto index_of = [&](int shard) {
+    return static_cast<std::size_t>(std::find(step.shards.begin(), step.shards.end(), shard) - step.shards.begin());
+  };
+  pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
+    Seat& seat = seats_[static_cast<std::size_t>(worker)];
+    PartCalls calls = part_calls(step.number, *step.of_part, source);
+    calls.buckets = &buckets;
+    calls.sink = &reducer;
+    calls.loss_scale = step.loss_scale;
+    calls.trace = trace_;
+    calls.track = worker_track(worker);
+    PartWorker& part = *seat.part_worker;
+    part.run(calls, step.of_part->tasks[static_cast<std::size_t>(worker)], [&](int shard, double seconds) {
+      const std::size_t i = index_of(shard);
+      add_up([&](const Location& location) { return part.result(location); }, part.valid(), results_[i]);
+      shard_seconds_[i] = seconds;
+    });
+    const PartSeconds taken = part.take_seconds();
+    seat.times = {.compute_seconds = taken.compute,
+                  .data_seconds = taken.inputs,
+                  .merge_seconds = taken.hand_over,
+                  .part_wait_seconds = taken.waits};
+  });
 }
 
 std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets& buckets) {
@@ -178,9 +236,11 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
   std::vector<double> seconds(static_cast<std::size_t>(count));
   pool_.run(count, [&](int worker, int task) {
     const GradientTarget target{gradients[static_cast<std::size_t>(worker)], buckets};
+    const StepContext first = context(0, 0);
+    const ShardCall call{.inputs = inputs, .model = *model_, .context = first, .gradients = &target};
+    Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const auto start = Clock::now();
-    seats_[static_cast<std::size_t>(worker)].worker->run(
-        {.inputs = inputs, .model = *model_, .context = context(0, 0), .gradients = &target});
+    seat.part_worker ? (void)seat.part_worker->try_shard(call) : (void)seat.worker->run(call);
     seconds[static_cast<std::size_t>(task)] = seconds_since(start);
   });
   return seconds;
@@ -194,18 +254,38 @@ void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, In
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(number, shard, seat.inputs);
     seat.worker->run({.inputs = seat.inputs, .model = *model_, .context = context(0, shard)});
-    const Results& results = program_.results;
-    const auto result = [&](const Location& location) { return seat.worker->result(location); };
-    EvaluatedShard& evaluated = seat.evaluated;
-    evaluated.shard = shard;
-    evaluated.valid = seat.inputs.valid;
-    evaluated.loss = result(results.loss);
-    evaluated.count = result(results.count);
-    evaluated.prediction = result(results.prediction);
-    evaluated.metrics.clear();
-    for (const auto& [value, count] : results.metrics) evaluated.metrics.emplace_back(result(value), result(count));
-    sink(evaluated);
+    show([&](const Location& location) { return seat.worker->result(location); }, shard, seat.inputs.valid,
+         seat.evaluated);
+    sink(seat.evaluated);
     source.release(number, shard);
+  });
+}
+
+template <class Result>
+void Executor::show(const Result& result, int shard, std::int64_t valid, EvaluatedShard& evaluated) const {
+  const Results& results = program_.results;
+  evaluated.shard = shard;
+  evaluated.valid = valid;
+  evaluated.loss = result(results.loss);
+  evaluated.count = result(results.count);
+  evaluated.prediction = result(results.prediction);
+  evaluated.metrics.clear();
+  for (const auto& [value, count] : results.metrics) evaluated.metrics.emplace_back(result(value), result(count));
+}
+
+void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
+                        const std::function<void(const EvaluatedShard&)>& sink) {
+  ++version_;
+  pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
+    Seat& seat = seats_[static_cast<std::size_t>(worker)];
+    PartWorker& part = *seat.part_worker;
+    PartCalls calls = part_calls(number, schedule, source);
+    calls.context = [this](int shard) { return context(0, shard); };
+    part.run(calls, schedule.tasks[static_cast<std::size_t>(worker)], [&](int shard, double /*seconds*/) {
+      show([&](const Location& location) { return part.result(location); }, shard, part.valid(), seat.evaluated);
+      sink(seat.evaluated);
+    });
+    (void)part.take_seconds();
   });
 }
 

@@ -18,6 +18,7 @@
 #include "exec/device.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
+#include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
 #include "lockstep/choices.hpp"
@@ -47,18 +48,26 @@ struct StepSums {
 /// Adds what the reducer gathered, in the order of the shards.
 [[nodiscard]] StepSums sums_of(comm::Scalars gathered, std::size_t metrics);
 
+/// Of a part of a model: in which order the workers of this rank compute, and who computes what in other parts.
+struct PartSchedule {
+  std::vector<std::vector<PartTask>> tasks;  ///< by worker
+  RankOfShard rank_of_shard;
+};
+
 /// A rank's part of a step.
 struct TrainStep {
   std::uint64_t number = 0;
-  std::span<const int> shards;  ///< computed in this order
-  float loss_scale = 1;         ///< a power of two; the gradients that the loss makes are multiplied by it
+  std::span<const int> shards;            ///< computed in this order
+  float loss_scale = 1;                   ///< a power of two; the gradients that the loss makes are multiplied by it
+  const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
 };
 
 /// Seconds, added over workers.
 struct ShardTimes {
-  double compute_seconds = 0;  ///< kernels only
-  double data_seconds = 0;     ///< waiting for inputs
-  double merge_seconds = 0;    ///< handing over buckets
+  double compute_seconds = 0;    ///< kernels only
+  double data_seconds = 0;       ///< waiting for inputs
+  double merge_seconds = 0;      ///< handing over buckets
+  double part_wait_seconds = 0;  ///< of a part: waiting for what other parts send
 };
 
 /// The per-sample results of one evaluated shard.
@@ -82,6 +91,9 @@ class Executor {
   /// Device and pool outlive it.
   Executor(const Graph& graph, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
            const ExecutorOptions& options = {});
+  /// Of a part, whose graph is lowered already.
+  Executor(const PartOfModel& part, Mode mode, const Device& device, WorkerPool& pool, std::uint64_t seed,
+           const ExecutorOptions& options = {});
 
   [[nodiscard]] const Program& program() const { return program_; }
   /// As it is computed: lowered. Its parameters and states are those of the graph that it was made of.
@@ -89,7 +101,9 @@ class Executor {
   [[nodiscard]] ProgramSetup setup() const { return {graph_, program_, pool_.size()}; }
   /// KernelSet::algorithms(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
-  [[nodiscard]] std::int64_t shard_samples() const { return setup().shard_samples(); }
+  [[nodiscard]] std::int64_t shard_samples() const {
+    return part_ == nullptr ? setup().shard_samples() : part_->samples;
+  }
 
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
   void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }
@@ -115,22 +129,34 @@ class Executor {
   /// step; one more each time, so that a source that loads ahead has the next inputs there.
   void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
+  /// The same of a part. Shards of one that has no loss come without results.
+  void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
+                const std::function<void(const EvaluatedShard&)>& sink);
 
  private:
   /// A worker, and what is kept for it from shard to shard.
   struct Seat {
     std::unique_ptr<Worker> worker;
+    std::unique_ptr<PartWorker> part_worker;  ///< in its place, where the model is cut into parts
     ShardInputs inputs;
     EvaluatedShard evaluated;
     ShardTimes times;
   };
 
+  void compile_with(const ExecutorOptions& options, Mode mode);
   void make_workers();
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
   void train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target, ShardScalars& sums,
                    double& seconds);
-  void add_up(const Seat& seat, ShardScalars& sums) const;
+  void train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
+                  comm::GradientReducer& reducer);
+  [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
+  template <class Result>
+  void add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const;
+  template <class Result>
+  void show(const Result& result, int shard, std::int64_t valid, EvaluatedShard& evaluated) const;
 
+  const PartOfModel* part_ = nullptr;  ///< null: the graph is whole
   Graph graph_;
   const Device& device_;
   WorkerPool& pool_;

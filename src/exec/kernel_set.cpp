@@ -50,11 +50,15 @@ KernelRequest request_of(const Graph& graph, const Node& node, Mode mode) {
 
 }  // namespace
 
+std::string layer_label(const Node& node) {
+  return fmt::format("{} '{}'", node.op->name, node.name);
+}
+
 KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int worker,
                      const std::vector<std::string>& algorithms)
     : stream_(device.stream(worker)) {
   for (const Node& node : graph.nodes) {
-    labels_.push_back(fmt::format("{} '{}'", node.op->name, node.name));
+    labels_.push_back(layer_label(node));
     auto& loss_inputs = loss_inputs_.emplace_back();
     if (node.op->kind == OpKind::loss) {
       for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());

@@ -32,6 +32,9 @@ class WorkerStream : public ops::Casts {
   virtual void scale(float* values, const float* factor, std::int64_t n) = 0;
 };
 
+/// For errors: "conv 'stem'".
+[[nodiscard]] std::string layer_label(const Node& node);
+
 class KernelSet {
  public:
   /// Throws Error(configuration) for an op that has no kernel for this device. `algorithms`: algorithms() of the rank
@@ -46,7 +49,7 @@ class KernelSet {
   [[nodiscard]] WorkerStream& stream() const { return *stream_; }
   /// What kernels chose of a library's algorithms, by layer: "linear 'head': ..."; empty on the CPU.
   [[nodiscard]] std::vector<std::string> algorithms() const;
-  /// The node's layer, for errors: "conv 'stem'".
+  /// layer_label() of the node.
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
   /// Elements of each input of a loss, whose gradients are scaled; empty for all other nodes.
   [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {

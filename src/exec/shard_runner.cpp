@@ -73,9 +73,13 @@ ShardRunner::ShardRunner(const Program& program, KernelSet kernels)
 }
 
 const std::byte* ShardRunner::begin() {
-  arena_ = stream_.reserve_arena(arena_bytes(program_));
-  scratch_ = arena_ + scratch_offset(program_);
+  begin(stream_.reserve_arena(arena_bytes(program_)));
   return arena_;
+}
+
+void ShardRunner::begin(std::byte* arena) {
+  arena_ = arena;
+  scratch_ = arena_ + scratch_offset(program_);
 }
 
 void* ShardRunner::pointer(const Location& location, const ShardOperands& operands) const {

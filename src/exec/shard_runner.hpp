@@ -41,6 +41,8 @@ class ShardRunner {
 
   /// Before a shard's first instruction. Returns where the arena is (WorkerStream::reserve_arena).
   const std::byte* begin();
+  /// The same for a shard whose memory, of arena_bytes(), is the caller's: on the CPU.
+  void begin(std::byte* arena);
   /// One instruction of the program. They are all run, in their order.
   void run(std::size_t number, const ShardOperands& operands);
 

@@ -1,0 +1,55 @@
+#include "exec/part_links.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::exec {
+
+namespace {
+
+// Below are the tags of what ranks agree on, above those of checkpoints and of the all-reduce.
+constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18;
+
+}  // namespace
+
+PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards) {
+  PartLinks links;
+  const GraphPart& mine = parts[static_cast<std::size_t>(own)];
+  links.sent.resize(mine.boundary.sent.size());
+  links.gradients.resize(mine.boundary.received.size());
+  std::int64_t tag = kFirstTag;
+  const auto next_tag = [&] { return static_cast<int>(std::exchange(tag, tag + shards)); };
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const int reader = static_cast<int>(p);
+    const GraphPart& part = parts[p];
+    for (std::size_t i = 0; i < part.received_from.size(); ++i) {
+      const auto& [from, index, term] = part.received_from[i];
+      const PartLinks::Link link{from, part.graph.at(part.boundary.received[i].value).spec.bytes(), next_tag()};
+      if (reader == own) links.received.push_back(link);
+      if (from == own) links.sent[index].push_back({reader, link.bytes, link.first_tag});
+    }
+    for (std::size_t a = 0; a < part.arrives_from.size(); ++a) {
+      const auto& [from, index, term] = part.arrives_from[a];
+      const PartLinks::Link link{from, part.graph.at(part.boundary.arrivals[a].value).spec.bytes(), next_tag()};
+      if (reader == own) links.arrivals.push_back(link);
+      if (from != own) continue;
+      auto& terms = links.gradients[index];
+      terms.resize(std::max(terms.size(), term + 1));
+      terms[term] = {reader, link.bytes, link.first_tag};
+    }
+  }
+  if (tag > kEndOfTags) {
+    throw Error(ExitCode::configuration,
+                fmt::format("job.parallel.parts: expected at most {} values between parts with {} shards, found {}; "
+                            "cut into fewer parts, or where fewer values cross",
+                            (kEndOfTags - kFirstTag) / shards, shards, (tag - kFirstTag) / shards));
+  }
+  return links;
+}
+
+}  // namespace lockstep::exec

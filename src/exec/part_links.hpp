@@ -1,0 +1,28 @@
+// PartLinks: what a part of a graph (graph/parts.hpp) gets from other parts and gives to them, and the tags of the
+// messages. All ranks make the same numbers of the same parts.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/parts.hpp"
+
+namespace lockstep::exec {
+
+struct PartLinks {
+  /// A value, or a gradient, on its way from one part to another.
+  struct Link {
+    int part = 0;           ///< the other one
+    std::size_t bytes = 0;  ///< of a shard's
+    int first_tag = 0;      ///< of shard 0
+  };
+  std::vector<Link> received;                ///< per PartBoundary::received
+  std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: to each part that reads it
+  std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
+  std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in the order of the program
+};
+
+/// Of part `own`. Throws Error(configuration) where there are more values between parts, times shards, than tags.
+[[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards);
+
+}  // namespace lockstep::exec

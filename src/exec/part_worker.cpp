@@ -1,0 +1,238 @@
+#include "exec/part_worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::exec {
+
+struct PartWorker::Flight {
+  explicit Flight(const Program& program) : arena(ShardRunner::arena_bytes(program)), gradients(program) {}
+
+  AlignedBytes arena;
+  ShardGradients gradients;
+  std::vector<AlignedBytes> received, arrived;  ///< per PartBoundary::received and arrivals
+  std::vector<const void*> received_at, arrived_at;
+  std::vector<std::unique_ptr<Transfer>> receives, arrivals;
+  std::vector<std::unique_ptr<Transfer>> sends;
+  ShardInputs inputs;
+  StepContext context;
+  std::optional<GradientTarget> target;
+  std::optional<ShardCall> call;
+  int shard = -1;  ///< -1: it may be used when its messages have left
+  double seconds = 0;
+};
+
+namespace {
+
+std::vector<AlignedBytes> memory_of(const std::vector<PartLinks::Link>& links) {
+  std::vector<AlignedBytes> memory;
+  for (const auto& link : links) memory.emplace_back(std::max<std::size_t>(link.bytes, 1));
+  return memory;
+}
+
+std::vector<const void*> addresses(const std::vector<AlignedBytes>& memory) {
+  std::vector<const void*> list;
+  for (const AlignedBytes& bytes : memory) list.push_back(bytes.data());
+  return list;
+}
+
+bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
+  return std::all_of(transfers.begin(), transfers.end(), [](const auto& transfer) { return transfer->done(); });
+}
+
+}  // namespace
+
+PartWorker::PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part)
+    : graph_(graph), program_(program), part_(part), runner_(program, std::move(kernels)) {
+  // One more, so that the next shard's values can come meanwhile.
+  for (int i = 0; i < part.in_flight + 1; ++i) {
+    Flight& flight = *flights_.emplace_back(std::make_unique<Flight>(program));
+    flight.received = memory_of(part.links.received);
+    flight.arrived = memory_of(part.links.arrivals);
+    flight.received_at = addresses(flight.received);
+    flight.arrived_at = addresses(flight.arrived);
+  }
+}
+
+PartWorker::~PartWorker() = default;
+
+void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
+                     const std::function<void(int shard, double seconds)>& done) {
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    post_next_receives(calls, tasks.subspan(t));
+    Flight& flight = flight_of(tasks[t].shard);
+    const bool last = !tasks[t].forward || calls.buckets == nullptr;
+    tasks[t].forward ? forward(calls, flight) : backward(calls, flight);
+    if (!last) continue;
+    valid_ = flight.inputs.valid;
+    done(flight.shard, flight.seconds);
+    if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
+    flight.shard = -1;
+  }
+  for (const auto& flight : flights_) wait(calls, "send of a part", flight->sends, -1);
+}
+
+PartWorker::Flight& PartWorker::flight_of(int shard) {
+  const auto found =
+      std::find_if(flights_.begin(), flights_.end(), [&](const auto& flight) { return flight->shard == shard; });
+  LOCKSTEP_CHECK(found != flights_.end(), "no more shards are between forward and backward than the plan says");
+  return **found;
+}
+
+/// Null: all are in use.
+PartWorker::Flight* PartWorker::free_flight() {
+  Flight* free = nullptr;
+  for (const auto& flight : flights_) {
+    if (flight->shard >= 0) continue;
+    free = flight.get();
+    if (all_done(flight->sends)) break;
+  }
+  return free;
+}
+
+// `rest`: the next task first. That one is posted in any case; those after it only where nothing has to be waited for.
+void PartWorker::post_next_receives(const PartCalls& calls, std::span<const PartTask> rest) {
+  bool next = true;
+  for (const PartTask& task : rest) {
+    const bool first = std::exchange(next, false);
+    if (!task.forward) continue;
+    const bool is_posted =
+        std::any_of(flights_.begin(), flights_.end(), [&](const auto& flight) { return flight->shard == task.shard; });
+    if (is_posted) continue;
+    Flight* const flight = free_flight();
+    if (!first && (flight == nullptr || !all_done(flight->sends))) return;
+    LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than the plan says");
+    wait(calls, "send of a part", flight->sends, -1);
+    start(calls, *flight, task.shard);
+  }
+}
+
+void PartWorker::start(const PartCalls& calls, Flight& flight, int shard) {
+  flight.shard = shard;
+  flight.seconds = 0;
+  flight.context = calls.context(shard);
+  receive(calls, part_.links.received, flight.received, flight.receives, shard);
+}
+
+void PartWorker::receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links,
+                         std::vector<AlignedBytes>& memory, std::vector<std::unique_ptr<Transfer>>& transfers,
+                         int shard) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const int from = calls.rank_of_shard[static_cast<std::size_t>(links[i].part)][static_cast<std::size_t>(shard)];
+    transfers.push_back(part_.ranks.receive({memory[i].data(), links[i].bytes}, from, links[i].first_tag + shard));
+  }
+}
+
+void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
+  const int to = calls.rank_of_shard[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.shard)];
+  flight.sends.push_back(
+      part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
+}
+
+void PartWorker::wait(const PartCalls& calls, const char* what, std::vector<std::unique_ptr<Transfer>>& transfers,
+                      int shard) {
+  if (transfers.empty()) return;
+  const TraceScope span(calls.trace, what, calls.step, calls.track, shard);
+  const auto start = Clock::now();
+  for (const auto& transfer : transfers) transfer->wait({what, calls.step, part_.timeout});
+  transfers.clear();
+  seconds_.waits += seconds_since(start);
+}
+
+ShardOperands PartWorker::operands(const Flight& flight) const {
+  const GradientTarget* const target = flight.call->gradients;
+  return {.inputs = flight.inputs.tensors,
+          .model = flight.call->model,
+          .slots = flight.gradients.slots(),
+          .context = &flight.context,
+          .step = flight.context.step,
+          .loss_scale = target == nullptr || target->loss_scale == 1 ? nullptr : &target->loss_scale,
+          .received = flight.received_at,
+          .arrived = flight.arrived_at};
+}
+
+void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
+  const auto start = Clock::now();
+  const double handed_over = flight.gradients.seconds();
+  const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
+  runner_.begin(flight.arena.data());
+  const ShardOperands bound = operands(flight);
+  for (std::size_t i = first; i < last; ++i) {
+    flight.gradients.before(i, nothing);
+    runner_.run(i, bound);
+    flight.gradients.after(i, nothing);
+  }
+  const double handing_over = flight.gradients.seconds() - handed_over, seconds = seconds_since(start);
+  flight.seconds += seconds;
+  seconds_.compute += seconds - handing_over;
+  seconds_.hand_over += handing_over;
+}
+
+void PartWorker::forward(const PartCalls& calls, Flight& flight) {
+  wait(calls, "receive of a part", flight.receives, flight.shard);
+  if (graph_.inputs.empty()) {
+    flight.inputs.valid = part_.samples;
+  } else {
+    const TraceScope span(calls.trace, "data wait", calls.step, calls.track, flight.shard);
+    const auto start = Clock::now();
+    calls.source.get(calls.step, flight.shard, flight.inputs);
+    seconds_.inputs += seconds_since(start);
+  }
+  flight.target.reset();
+  if (calls.buckets != nullptr) {
+    flight.target.emplace(GradientTarget{*calls.sink, *calls.buckets, flight.shard, calls.loss_scale});
+  }
+  flight.call.emplace(ShardCall{.inputs = flight.inputs,
+                                .model = calls.model,
+                                .context = flight.context,
+                                .gradients = flight.target ? &*flight.target : nullptr,
+                                .trace = calls.trace,
+                                .track = calls.track});
+  flight.gradients.begin(*flight.call);
+  {
+    const TraceScope span(calls.trace, "forward", calls.step, calls.track, flight.shard);
+    run_instructions(flight, 0, static_cast<std::size_t>(program_.forward_end));
+  }
+  const ShardOperands bound = operands(flight);
+  for (std::size_t i = 0; i < part_.links.sent.size(); ++i) {
+    for (const auto& link : part_.links.sent[i]) send(calls, link, runner_.at(program_.sent[i], bound), flight);
+  }
+  if (calls.buckets != nullptr) receive(calls, part_.links.arrivals, flight.arrived, flight.arrivals, flight.shard);
+}
+
+void PartWorker::backward(const PartCalls& calls, Flight& flight) {
+  wait(calls, "receive of a part", flight.arrivals, flight.shard);
+  wait(calls, "send of a part", flight.sends, flight.shard);  // backward may write over what forward has made
+  {
+    const TraceScope span(calls.trace, "backward", calls.step, calls.track, flight.shard);
+    run_instructions(flight, static_cast<std::size_t>(program_.forward_end), program_.instructions.size());
+  }
+  const ShardOperands bound = operands(flight);
+  for (std::size_t i = 0; i < part_.links.gradients.size(); ++i) {
+    const auto& links = part_.links.gradients[i];
+    for (std::size_t term = 0; term < links.size(); ++term) {
+      send(calls, links[term], runner_.at(program_.received_gradients[i].at(term), bound), flight);
+    }
+  }
+}
+
+double PartWorker::try_shard(const ShardCall& call) {
+  Flight& flight = *flights_.front();
+  LOCKSTEP_CHECK(flight.shard < 0, "shards are tried between steps");
+  for (const auto* memory : {&flight.received, &flight.arrived}) {
+    for (const AlignedBytes& bytes : *memory) std::fill_n(bytes.data(), bytes.size(), std::byte{0});
+  }
+  flight.inputs = call.inputs;
+  flight.context = call.context;
+  flight.call.emplace(call);
+  flight.gradients.begin(*flight.call);
+  flight.seconds = 0;
+  run_instructions(flight, 0, program_.instructions.size());
+  seconds_ = {};
+  return flight.seconds;
+}
+
+}  // namespace lockstep::exec

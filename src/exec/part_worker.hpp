@@ -1,0 +1,110 @@
+// PartWorker: computes shards of one part of a model (graph/parts.hpp), several of them between forward and backward at
+// the same time. Activations come from the ranks that have the parts before and go to those that have the parts after;
+// gradients go the other way.
+//
+// Receives are posted before they are waited for: of the next forward while the task before it computes, of a backward
+// as soon as its forward is done. What is sent is read where the program has left it, so a shard's memory is used again
+// only when its messages have left.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "exec/part_links.hpp"
+#include "exec/worker.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::exec {
+
+/// The forward or the backward of a shard.
+struct PartTask {
+  int shard = 0;
+  bool forward = true;
+};
+
+/// By part and shard: the rank that computes it.
+using RankOfShard = std::vector<std::vector<int>>;
+
+/// A part as a rank computes it. What it refers to outlives its executor.
+struct PartOfModel {
+  const GraphPart& part;  ///< of the graph as the device lowers it
+  PartLinks links;
+  Communicator& ranks;       ///< all of the job
+  std::int64_t samples = 1;  ///< of a shard
+  int in_flight = 1;         ///< shards of a worker between forward and backward
+  std::chrono::milliseconds timeout{60'000};
+};
+
+/// What is the same for all tasks of a worker in one step.
+struct PartCalls {
+  std::uint64_t step = 0;
+  const RankOfShard& rank_of_shard;
+  const ModelView& model;
+  std::function<StepContext(int shard)> context;
+  InputSource& source;
+  const comm::GradientBuckets* buckets = nullptr;  ///< null: nothing is trained
+  comm::GradientSink* sink = nullptr;
+  float loss_scale = 1;
+  TraceRecorder* trace = nullptr;
+  int track = 0;
+};
+
+/// Seconds of a worker.
+struct PartSeconds {
+  double compute = 0, hand_over = 0, inputs = 0;
+  double waits = 0;  ///< for what other parts send
+};
+
+class PartWorker {
+ public:
+  PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part);
+  ~PartWorker();
+  PartWorker(const PartWorker&) = delete;
+  PartWorker& operator=(const PartWorker&) = delete;
+
+  /// `done(shard, seconds)`, right after a shard's last task: its results are there, and it has taken so long to
+  /// compute.
+  void run(const PartCalls& calls, std::span<const PartTask> tasks,
+           const std::function<void(int shard, double seconds)>& done);
+  /// A shard of zeros, from nobody for nobody: the seconds that it took.
+  double try_shard(const ShardCall& call);
+  /// Of the shard that done() is called for, in the host's memory; null where the program has none.
+  [[nodiscard]] const float* result(const Location& location) const { return runner_.result(location); }
+  /// Samples of that shard that count.
+  [[nodiscard]] std::int64_t valid() const { return valid_; }
+  [[nodiscard]] PartSeconds take_seconds() { return std::exchange(seconds_, {}); }
+
+ private:
+  /// A shard from its first receive until its last message has left.
+  struct Flight;
+
+  Flight& flight_of(int shard);
+  Flight* free_flight();
+  void post_next_receives(const PartCalls& calls, std::span<const PartTask> rest);
+  void start(const PartCalls& calls, Flight& flight, int shard);
+  void forward(const PartCalls& calls, Flight& flight);
+  void backward(const PartCalls& calls, Flight& flight);
+  void run_instructions(Flight& flight, std::size_t first, std::size_t last);
+  void wait(const PartCalls& calls, const char* what, std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
+  void receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links, std::vector<AlignedBytes>& memory,
+               std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
+  void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
+  [[nodiscard]] ShardOperands operands(const Flight& flight) const;
+
+  const Graph& graph_;
+  const Program& program_;
+  const PartOfModel& part_;
+  ShardRunner runner_;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::int64_t valid_ = 0;
+  PartSeconds seconds_;
+};
+
+}  // namespace lockstep::exec
