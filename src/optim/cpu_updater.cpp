@@ -59,13 +59,33 @@ int tasks_for(std::size_t chunks) {
 
 }  // namespace
 
+void CpuUpdater::find_uses() {
+  all_uses_.resize(uses_.size());
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    for (const std::size_t slot : uses_[p]) all_uses_[p].push_back({true, slot});
+  }
+  if (!other_parts_) return;
+  for (const auto& [parameter, uses] : other_parts_->shared()) {
+    auto& all = all_uses_[parameter];
+    all.clear();
+    for (const OtherParts::Use& use : uses) {
+      all.push_back({use.own, use.own ? uses_[parameter].at(use.number) : use.number});
+    }
+  }
+}
+
+const float* CpuUpdater::sum_of(const Use& use) const {
+  if (!use.own) return other_parts_->sum(use.number);
+  const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];
+  return reducer_.reduced(place.bucket).data() + place.offset;
+}
+
 void CpuUpdater::gather(float divisor, std::size_t index) {
   const Chunk& chunk = chunks_[index];
   float* out = gradient_.at(chunk.parameter).data() + chunk.first;
   bool first = true;
-  for (const std::size_t slot : uses_[chunk.parameter]) {
-    const comm::GradientBuckets::Slot& place = buckets_.slots[slot];
-    const float* sum = reducer_.reduced(place.bucket).data() + place.offset + chunk.first;
+  for (const Use& use : all_uses_[chunk.parameter]) {
+    const float* sum = sum_of(use) + chunk.first;
     if (first) {
       std::copy_n(sum, chunk.elements, out);
     } else {
@@ -78,16 +98,20 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
   if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, chunk.elements);
 }
 
-double CpuUpdater::norm() {
+double CpuUpdater::norm(std::uint64_t step) {
   double sum = 0;
+  const std::vector<double>& squares = other_parts_ ? other_parts_->gather(squares_, step) : squares_;
   device::for_levels_of(
-      squares_.data(), std::ssize(squares_), 1, &sum, square_levels_.data(),
+      squares.data(), std::ssize(squares), 1, &sum, square_levels_.data(),
       [](const double* from, const device::RowBlocks& blocks, double* to) { device::sum_level(from, blocks, 1, to); });
   return std::sqrt(sum);
 }
 
-bool CpuUpdater::overflowed() const {
-  return std::find(finite_.begin(), finite_.end(), 0) != finite_.end();
+bool CpuUpdater::overflowed(std::uint64_t step) {
+  if (!scales_loss_) return false;
+  if (!other_parts_) return std::find(finite_.begin(), finite_.end(), 0) != finite_.end();
+  const std::vector<double>& all = other_parts_->gather(std::vector<double>(finite_.begin(), finite_.end()), step);
+  return std::find(all.begin(), all.end(), 0.0) != all.end();
 }
 
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
@@ -110,11 +134,13 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
                      decays(chunk.parameter)});
   };
   const auto divisor = static_cast<float>(count * scalars.loss_scale);
+  const auto step = static_cast<std::uint64_t>(scalars.step);
+  if (other_parts_) other_parts_->exchange(step);
   UpdateResult result;
   if (clip_norm_ > 0 || scales_loss_) {
     for_each_chunk([&](std::size_t i) { gather(divisor, i); });
-    if (overflowed()) return {.norm = {}, .skipped = true};
-    if (clip_norm_ > 0) result.norm = norm();
+    if (overflowed(step)) return {.norm = {}, .skipped = true};
+    if (clip_norm_ > 0) result.norm = norm(step);
     const auto factor = result.norm ? static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6))) : 1.0F;
     for_each_chunk([&](std::size_t i) {
       if (factor < 1) scale(gradient_.at(chunks_[i].parameter).data() + chunks_[i].first, factor, chunks_[i].elements);

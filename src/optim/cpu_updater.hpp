@@ -1,6 +1,9 @@
 // CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
@@ -14,27 +17,36 @@ class CpuUpdater final : public Updater {
  public:
   /// Reducer and pool outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
-      : Updater(setup),
-        reducer_(reducer),
-        pool_(pool),
-        squares_(chunks_.size()),
-        square_levels_(static_cast<std::size_t>(device::scratch_rows(std::ssize(chunks_)))),
-        finite_(chunks_.size(), 1) {}
+      : Updater(setup), reducer_(reducer), pool_(pool), squares_(chunks_.size()), finite_(chunks_.size(), 1) {
+    if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_, buckets_, reducer_);
+    const auto chunks = static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
+    square_levels_.resize(static_cast<std::size_t>(device::scratch_rows(chunks)));
+    find_uses();
+  }
 
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
 
  private:
+  /// A gradient that is added to others of its parameter: the sum over all shards.
+  struct Use {
+    bool own = true;
+    std::size_t number = 0;  ///< the slot; or of another part, OtherParts::sum()
+  };
+  void find_uses();
   void gather(float divisor, std::size_t index);
-  [[nodiscard]] bool overflowed() const;
-  [[nodiscard]] double norm();
+  [[nodiscard]] const float* sum_of(const Use& use) const;
+  [[nodiscard]] bool overflowed(std::uint64_t step);
+  [[nodiscard]] double norm(std::uint64_t step);
   void update_states(Model& model) const;
 
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
-  std::vector<double> squares_;        // by chunk
-  std::vector<double> square_levels_;  // of their sum
-  std::vector<std::uint8_t> finite_;   // by chunk: whether all of it is
+  std::optional<OtherParts> other_parts_;   // none: this rank has the whole model
+  std::vector<std::vector<Use>> all_uses_;  // by parameter, in the order of the whole graph
+  std::vector<double> squares_;             // by chunk
+  std::vector<double> square_levels_;       // of their sum
+  std::vector<std::uint8_t> finite_;        // by chunk: whether all of it is
 };
 
 }  // namespace lockstep::optim

@@ -19,6 +19,7 @@
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/optimizer.hpp"
+#include "optim/other_parts.hpp"
 
 namespace lockstep::optim {
 
@@ -44,7 +45,8 @@ struct UpdaterSetup {
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
   int shards = 1;
-  bool scales_loss = false;  ///< updates may be skipped
+  bool scales_loss = false;            ///< updates may be skipped
+  const PlacedParts* parts = nullptr;  ///< of a model that is cut, of which this rank has a part; need not outlive it
 };
 
 /// What came of an update.
@@ -98,7 +100,7 @@ class Updater {
   int shards_;
   bool scales_loss_;
   exec::TensorBlock gradient_;                  // on the host
-  std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order
+  std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order; of a part, its own
   std::vector<Chunk> chunks_;
 };
 

@@ -1,0 +1,95 @@
+// OtherParts: what the update of one part of a model (graph/parts.hpp) needs from the ranks that have the others.
+//
+// A weight that several parts use (tied) is kept by each of them. Every part sums the gradients of its own uses over
+// the shards; these sums are exchanged, and each part adds all of them in the order of the whole graph: so all of them
+// make the same update. For the norm over all parameters, and to know whether all gradients are finite, chunk by chunk
+// what each part has found is gathered, in the order of the whole model's parameters.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/reduce/gradient_buckets.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "graph/parts.hpp"
+#include "graph/program.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::optim {
+
+/// The parts of a model, and which ranks have which. What it refers to outlives its users.
+struct PlacedParts {
+  const std::vector<GraphPart>& parts;
+  int own = 0;
+  const std::vector<std::vector<int>>& ranks;  ///< by part
+  Communicator& communicator;                  ///< of all ranks
+  std::chrono::milliseconds timeout{60'000};
+};
+
+class OtherParts {
+ public:
+  /// A use of a shared weight, in the order in which their gradients are added.
+  struct Use {
+    bool own = true;
+    std::size_t number = 0;  ///< own: of this part's uses, in the order of the graph; else of sum()
+  };
+  struct SharedWeight {
+    std::size_t parameter = 0;  ///< of the own part
+    std::vector<Use> uses;
+  };
+
+  /// `program` and `buckets`: of the own part. What is given outlives it.
+  OtherParts(const PlacedParts& placed, const Program& program, const comm::GradientBuckets& buckets,
+             const comm::GradientReducer& reducer);
+
+  [[nodiscard]] const std::vector<SharedWeight>& shared() const { return shared_; }
+  /// After the reducer's finish(): sends the sums of own uses to the parts that share their weight, and receives
+  /// theirs. All ranks of the parts that share a weight call it.
+  void exchange(std::uint64_t step);
+  /// What has come of use `number`, as many floats as the weight has.
+  [[nodiscard]] const float* sum(std::size_t number) const { return sums_[number].data(); }
+
+  /// Chunks of all parameters that are trained, of the whole model.
+  [[nodiscard]] std::size_t chunks() const { return chunks_; }
+  /// `own`: a number for each chunk of the own part's parameters that are trained, in their order. Returns those of the
+  /// whole model, each as the first part that has the parameter says it. Every rank calls it.
+  [[nodiscard]] const std::vector<double>& gather(std::span<const double> own, std::uint64_t step);
+
+ private:
+  /// A sum that a rank of another part sends, or is sent.
+  struct Message {
+    int rank = 0;
+    int tag = 0;
+    std::size_t number = 0;  ///< of sums_; or the slot that is sent
+  };
+  void find_shared();
+  /// `uses`: of a parameter of the whole model, each with its node there and its part, in that order.
+  void add_messages(std::size_t whole, const std::vector<std::pair<std::int32_t, int>>& uses);
+  void find_chunks();
+  [[nodiscard]] const GraphPart& own() const { return placed_.parts[static_cast<std::size_t>(placed_.own)]; }
+
+  const PlacedParts placed_;
+  const Program& program_;
+  const comm::GradientBuckets& buckets_;
+  const comm::GradientReducer& reducer_;
+  std::vector<SharedWeight> shared_;
+  std::vector<std::vector<float>> sums_;
+  std::vector<Message> sends_, receives_;
+  int next_tag_ = 0;
+
+  /// Chunks of one parameter: where they are in the whole model, and among those of the part that says them.
+  struct Run {
+    int part = 0;
+    std::size_t at_whole = 0, at_part = 0, count = 0;
+  };
+  std::vector<Run> runs_;                 ///< by parameter of the whole model that is trained
+  std::vector<std::size_t> part_chunks_;  ///< by part
+  std::size_t chunks_ = 0;
+  std::vector<double> whole_;
+};
+
+}  // namespace lockstep::optim
