@@ -34,7 +34,7 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index, parts;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -62,6 +62,8 @@ struct Start {
     field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
+    field("parts", &Start::parts,
+          "where the model is cut into parts, a line for each: its ranks, its layers, its parameters");
   }
 };
 
@@ -280,7 +282,7 @@ struct End {
   std::optional<std::int64_t> checkpoints_failed;
   std::optional<ByRank> energy_joules_by_rank;
   std::optional<ByRank> busy_seconds_by_rank, data_wait_seconds_by_rank, waited_seconds_by_rank,
-      held_up_seconds_by_rank, reduce_seconds_by_rank, update_seconds_by_rank;
+      held_up_seconds_by_rank, reduce_seconds_by_rank, update_seconds_by_rank, part_wait_seconds_by_rank;
   std::optional<std::int64_t> share_moves;
 
   template <class Field>
@@ -320,6 +322,8 @@ struct End {
     field("reduce_seconds_by_rank", &End::reduce_seconds_by_rank, "time of the all-reduce that compute did not hide",
           Unit::seconds);
     field("update_seconds_by_rank", &End::update_seconds_by_rank, "time of the optimizer's updates", Unit::seconds);
+    field("part_wait_seconds_by_rank", &End::part_wait_seconds_by_rank,
+          "of a model in parts: time that a worker waited for activations and gradients of other parts", Unit::seconds);
     field("share_moves", &End::share_moves, "how often shards moved between ranks");
   }
 };

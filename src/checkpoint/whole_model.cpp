@@ -93,6 +93,7 @@ std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& com
 WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
                     const std::vector<std::vector<int>>& ranks) {
   WholeModel whole{tensors_of(graph, graph.parameters), tensors_of(graph, graph.states)};
+  if (parts.empty()) return whole;
   place(whole.parameters, parts, &GraphPart::parameters, ranks);
   place(whole.states, parts, &GraphPart::states, ranks);
   return whole;

@@ -20,17 +20,6 @@ std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
   return 1;
 }
 
-/// That the job can be cut into; a large number for branches, which only the graph knows.
-std::int64_t most_parts(const Job& job) {
-  if (job.parallel.branches) return std::numeric_limits<int>::max();
-  if (!job.parallel.cuts.empty()) return static_cast<std::int64_t>(job.parallel.cuts.size());
-  std::set<std::string> named;
-  for (const LayerOptions& layer : job.model.layers) {
-    if (!layer.part.empty()) named.insert(layer.part);
-  }
-  return std::max(job.parallel.parts, static_cast<std::int64_t>(named.size()));
-}
-
 }  // namespace
 
 std::int64_t default_shards(std::int64_t batch, ShardWork work) {
@@ -102,6 +91,16 @@ std::string explain_shards(const JobFile& job, const Catalogue& catalogue) {
                         batch / other == 1 ? "" : "s");
   }
   return text;
+}
+
+std::int64_t most_parts(const Job& job) {
+  if (job.parallel.branches) return std::numeric_limits<int>::max();
+  if (!job.parallel.cuts.empty()) return static_cast<std::int64_t>(job.parallel.cuts.size());
+  std::set<std::string> named;
+  for (const LayerOptions& layer : job.model.layers) {
+    if (!layer.part.empty()) named.insert(layer.part);
+  }
+  return std::max(job.parallel.parts, static_cast<std::int64_t>(named.size()));
 }
 
 void check_world_size(const JobFile& job, int ranks) {

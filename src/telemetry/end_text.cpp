@@ -62,6 +62,7 @@ void add_ranks(Rows& rows, const events::End& end) {
     if (end.share_moves.value_or(0) > 0) rows.add("moves", grouped(*end.share_moves));
     rows.add("computing", to_text(end.compute_seconds_by_rank, Unit::seconds));
     if (end.waited_seconds_by_rank) rows.add("waiting", to_text(*end.waited_seconds_by_rank, Unit::seconds));
+    if (end.part_wait_seconds_by_rank) rows.add("parts", to_text(*end.part_wait_seconds_by_rank, Unit::seconds));
     rows.add("sent", to_text(end.bytes_sent_by_rank, Unit::bytes));
     if (end.bytes_by_formula_by_rank != end.bytes_sent_by_rank) {
       rows.add("by formula", to_text(end.bytes_by_formula_by_rank, Unit::bytes));

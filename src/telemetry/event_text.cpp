@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <sstream>
+#include <string>
 
 #include "telemetry/event_schema.hpp"
 #include "telemetry/text.hpp"
@@ -50,6 +52,8 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   row("ranks", fmt::format("{} on {}, {} each, {}", grouped(start.ranks), counted(start.hosts, "host"),
                            counted(start.threads, "thread"), counted(start.shards, "shard")));
   row("", start.shards_chosen.value_or(""));
+  std::istringstream parts(start.parts.value_or(""));
+  for (std::string line, name = "parts"; std::getline(parts, line); name.clear()) row(name.c_str(), line);
   row("device", start.device);
   row("exact", start.exactness == "bitwise" ? "" : start.exactness);
   row("also", start.index ? "index " + *start.index : "");

@@ -1,5 +1,7 @@
 #include "train/agreed_algorithms.hpp"
 
+#include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "comm/transport/host_leader.hpp"
@@ -8,15 +10,15 @@ namespace lockstep::train {
 
 namespace {
 
-/// Rank 0's, on every rank.
-std::vector<std::string> algorithms_of_first_rank(Communicator& communicator, const std::vector<std::string>& own) {
-  const Operation operation{.name = "the algorithms of rank 0", .timeout = comm::kStartDeadline};
+/// Rank `from`'s, on every rank.
+std::vector<std::string> algorithms_of_rank(Communicator& communicator, int from, const std::vector<std::string>& own) {
+  const Operation operation{.name = "the algorithms of a rank", .timeout = comm::kStartDeadline};
   std::string text;
   for (const std::string& algorithm : own) text += algorithm + "\n";
   std::uint64_t size = text.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), from, operation);
   text.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0, operation);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), from, operation);
   std::vector<std::string> algorithms;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) algorithms.push_back(line);
@@ -29,10 +31,31 @@ std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator&
                                                                    const MakeExecutor& make) {
   auto executor = make({});
   // Ranks choose at the same time, and all but always the same.
-  const auto algorithms = algorithms_of_first_rank(communicator, executor->algorithms());
+  const auto algorithms = algorithms_of_rank(communicator, 0, executor->algorithms());
   if (algorithms == executor->algorithms()) return executor;
   executor.reset();  // its memory is taken again
   return make(algorithms);
+}
+
+std::vector<std::string> algorithms_of_all_parts(const ModelParts& parts, const exec::Executor& executor,
+                                                 Communicator& communicator) {
+  if (!parts.is_cut()) return executor.algorithms();
+  std::map<std::int32_t, std::string> all;  // by node of the whole graph
+  for (int p = 0; p < parts.count(); ++p) {
+    const GraphPart& part = parts.part(p);
+    auto of_part = algorithms_of_rank(communicator, parts.ranks()[static_cast<std::size_t>(p)].front(),
+                                      p == parts.own() ? executor.algorithms() : std::vector<std::string>());
+    if (p == parts.own()) of_part = executor.algorithms();
+    for (std::size_t n = 0; n < part.nodes.size(); ++n) {
+      const std::string begin = exec::layer_label(part.graph.nodes[n]) + ": ";
+      const auto found = std::find_if(of_part.begin(), of_part.end(),
+                                      [&](const std::string& of_layer) { return of_layer.starts_with(begin); });
+      if (found != of_part.end()) all[part.nodes[n]] = *found;
+    }
+  }
+  std::vector<std::string> list;
+  for (const auto& [node, algorithm] : all) list.push_back(algorithm);
+  return list;
 }
 
 }  // namespace lockstep::train

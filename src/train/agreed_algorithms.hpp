@@ -10,6 +10,7 @@
 #include "exec/executor.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/job.hpp"
+#include "train/model_parts.hpp"
 
 namespace lockstep::train {
 
@@ -25,5 +26,10 @@ using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::ve
 /// library does not propose here what rank 0's took.
 [[nodiscard]] std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator& communicator,
                                                                                  const MakeExecutor& make);
+
+/// Collective: what the kernels of the whole model chose, in the order of its graph, wherever its parts lie. Of the own
+/// part it is what this rank's kernels chose, of another what its first rank's did.
+[[nodiscard]] std::vector<std::string> algorithms_of_all_parts(const ModelParts& parts, const exec::Executor& executor,
+                                                               Communicator& communicator);
 
 }  // namespace lockstep::train

@@ -3,10 +3,10 @@
 
 namespace lockstep::train {
 
-ReduceAndUpdate CpuBackend::make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+ReduceAndUpdate CpuBackend::make_step(const RunContext& /*run*/, Communicator& ranks, const optim::UpdaterSetup& setup,
                                       const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                       exec::WorkerPool& pool) const {
-  auto reducer = device_.make_reducer(run.communicator, buckets, options);
+  auto reducer = device_.make_reducer(ranks, buckets, options);
   auto updater = std::make_unique<optim::CpuUpdater>(setup, *reducer, pool);
   return {std::move(reducer), std::move(updater)};
 }

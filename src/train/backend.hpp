@@ -48,8 +48,10 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual const exec::Device& device() const = 0;
-  /// Every rank calls it. What `setup` and the pool refer to outlives the result.
-  [[nodiscard]] virtual ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+  /// Every rank calls it. `ranks`: those that have this rank's part of the model. What `setup` and the pool refer to
+  /// outlives the result.
+  [[nodiscard]] virtual ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks,
+                                                  const optim::UpdaterSetup& setup,
                                                   const comm::GradientBuckets& buckets,
                                                   const comm::ReducerOptions& options,
                                                   exec::WorkerPool& pool) const = 0;
@@ -63,7 +65,7 @@ class Backend {
 class CpuBackend final : public Backend {
  public:
   [[nodiscard]] const exec::Device& device() const override { return device_; }
-  [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+  [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
                                           const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                           exec::WorkerPool& pool) const override;
   [[nodiscard]] PlacedData place_data(const RunContext& /*run*/, const input::PreparedData& /*data*/,

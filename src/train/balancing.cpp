@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "balance/cost.hpp"
 #include "core/median.hpp"
@@ -48,13 +49,15 @@ std::int64_t free_shared_memory() {
 
 }  // namespace
 
-Balancing::Balancing(const RunContext& run) : run_(run) {
+Balancing::Balancing(const RunContext& run, const ModelParts& parts)
+    : run_(run), parts_(parts), assignments_(parts.ranks().size()) {
   counts_ = first_counts();
-  assignment_ = comm::place_shards(counts_, {}, run.communicator.topology().host_of);
+  assignments_ = place();
   const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
+  const auto own_ranks = static_cast<int>(parts.ranks()[own_part()].size());
   auto max_shards = static_cast<int>(own_shards().size());
   if (run.options.balancer != nullptr) max_shards = shards;
-  if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + ranks - 1) / ranks));
+  if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + own_ranks - 1) / own_ranks));
   workers_ = exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_shards));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
@@ -65,7 +68,29 @@ Balancing::Balancing(const RunContext& run) : run_(run) {
 }
 
 const std::vector<int>& Balancing::own_shards() const {
-  return assignment_.shards_of_rank.at(static_cast<std::size_t>(run_.communicator.rank()));
+  return assignment().shards_of_rank.at(static_cast<std::size_t>(parts_.group().rank()));
+}
+
+template <class T>
+std::vector<T> Balancing::of_part(std::size_t part, const std::vector<T>& by_rank) const {
+  std::vector<T> values;
+  for (const int rank : parts_.ranks()[part]) values.push_back(by_rank[static_cast<std::size_t>(rank)]);
+  return values;
+}
+
+template <class T>
+void Balancing::put_part(std::size_t part, const std::vector<T>& of_part, std::vector<T>& by_rank) const {
+  for (std::size_t i = 0; i < of_part.size(); ++i) {
+    by_rank[static_cast<std::size_t>(parts_.ranks()[part][i])] = of_part[i];
+  }
+}
+
+std::vector<comm::ShardAssignment> Balancing::place() const {
+  std::vector<comm::ShardAssignment> placed;
+  for (std::size_t part = 0; part < assignments_.size(); ++part) {
+    placed.push_back(comm::place_shards(of_part(part, counts_), assignments_[part], hosts_of_part(part)));
+  }
+  return placed;
 }
 
 bool Balancing::is_automatic() const {
@@ -97,11 +122,23 @@ std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
 }
 
 std::vector<int> Balancing::first_counts() {
-  const int shards = static_cast<int>(run_.job.shards);
-  if (run_.job.balance.weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
-  weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(),
-                                       run_.job.place_of("job.balance.weights").text());
-  return comm::counts_by_weights(shards, weights_);
+  if (!run_.job.balance.weights.empty()) {
+    weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(),
+                                         run_.job.place_of("job.balance.weights").text());
+  }
+  return counts_by(weights_, static_cast<int>(run_.job.shards));
+}
+
+// `weights`: by rank; empty: equal.
+std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int shards) const {
+  std::vector<int> counts(static_cast<std::size_t>(run_.communicator.size()));
+  for (std::size_t part = 0; part < parts_.ranks().size(); ++part) {
+    put_part(part,
+             weights.empty() ? comm::equal_counts(shards, static_cast<int>(parts_.ranks()[part].size()))
+                             : comm::counts_by_weights(shards, of_part(part, weights)),
+             counts);
+  }
+  return counts;
 }
 
 int Balancing::max_host_shards(const comm::GradientBuckets& buckets) const {
@@ -139,7 +176,7 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
                  .seconds_per_shard = 0};
   const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
   KnownSpeeds speeds;
-  if (run_.leads()) {
+  if (run_.leads() && !parts_.is_cut()) {
     speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, places);
     if (!speeds.warning.empty()) run_.warn(speeds.warning);
   }
@@ -157,7 +194,7 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
     }
   }
   if (run_.leads()) {
-    make_balancer(facts);
+    make_balancers(facts);
     begin(known, facts);
   }
   bool moves = pending_.has_value();
@@ -166,26 +203,54 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
   evidence_ = kThisRun;
 }
 
-void Balancing::make_balancer(const std::vector<RankFacts>& facts) {
-  balance::BalancerOptions options;
-  options.shards = static_cast<int>(run_.job.shards);
-  options.workers = workers_of_ranks_;
-  int room = 0;
-  for (const RankFacts& rank : facts) {
-    options.max_shards.push_back(static_cast<int>(rank.max_shards));
-    room += options.max_shards.back();
+void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
+  for (std::size_t part = 0; part < parts_.ranks().size(); ++part) {
+    auto& balancer = balancers_.emplace_back();
+    if (parts_.ranks()[part].size() == 1) continue;
+    balance::BalancerOptions options;
+    options.shards = static_cast<int>(run_.job.shards);
+    options.workers = of_part(part, workers_of_ranks_);
+    const std::vector<int> counts = of_part(part, counts_);
+    int room = 0;
+    for (const RankFacts& rank : of_part(part, facts)) {
+      options.max_shards.push_back(static_cast<int>(rank.max_shards));
+      room += options.max_shards.back();
+    }
+    // An equal assignment is tried even where memory seems too small for them: it is only an estimate.
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      options.max_shards[r] = std::max(options.max_shards[r], room < options.shards ? options.shards : counts[r]);
+    }
+    balancer = std::make_unique<balance::Balancer>(std::move(options), counts);
   }
-  // An equal assignment is tried even where memory seems too small for them: it is only an estimate.
-  for (std::size_t r = 0; r < facts.size(); ++r) {
-    options.max_shards[r] = std::max(options.max_shards[r], room < options.shards ? options.shards : counts_[r]);
-  }
-  balancer_ = std::make_unique<balance::Balancer>(std::move(options), counts_);
 }
 
 void Balancing::begin(bool known, const std::vector<RankFacts>& facts) {
   std::vector<double> seconds;
   for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_shard);
-  pending_ = balancer_->start(seconds, known ? kRecordGain : kProbeGain, evidence_);
+  for (std::size_t part = 0; part < balancers_.size(); ++part) {
+    if (!balancers_[part]) continue;
+    merge(part, balancers_[part]->start(of_part(part, seconds), known ? kRecordGain : kProbeGain, evidence_));
+  }
+}
+
+void Balancing::merge(std::size_t part, std::optional<balance::Decision> decision) {
+  if (!decision) return;
+  if (!parts_.is_cut()) {
+    pending_ = std::move(decision);
+    return;
+  }
+  if (!pending_) {
+    pending_.emplace();
+    pending_->counts = counts_;
+    pending_->seconds_per_shard.resize(counts_.size());
+  }
+  put_part(part, decision->counts, pending_->counts);
+  put_part(part, decision->seconds_per_shard, pending_->seconds_per_shard);
+  pending_->reason += fmt::format("{}part {}: {}", pending_->reason.empty() ? "" : "; ", part, decision->reason);
+  pending_->measured = decision->measured;
+  pending_->reduce_seconds = std::max(pending_->reduce_seconds, decision->reduce_seconds);
+  pending_->predicted_before = std::max(pending_->predicted_before, decision->predicted_before);
+  pending_->predicted = std::max(pending_->predicted, decision->predicted);
 }
 
 // Whether a rank without shards should try one, so that it is noticed when it has become faster.
@@ -249,7 +314,7 @@ bool Balancing::decide(const exec::StepSums& sums, std::int64_t step, double sec
   if (moves) {
     move(step);
   } else if (run_.leads()) {
-    ask_balancer(ranks, step, seconds);
+    ask_balancers(ranks, step, seconds);
   }
   return moves;
 }
@@ -265,8 +330,11 @@ void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
   }
 }
 
-void Balancing::ask_balancer(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
-  if (balancer_) pending_ = balancer_->observe(counts_, ranks, seconds);
+void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
+  for (std::size_t part = 0; part < balancers_.size(); ++part) {
+    if (!balancers_[part]) continue;
+    merge(part, balancers_[part]->observe(of_part(part, counts_), of_part(part, ranks), seconds));
+  }
   if (run_.options.balancer == nullptr) return;
   std::vector<RankLoad> loads;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -278,8 +346,12 @@ void Balancing::ask_balancer(const std::vector<balance::RankMeasure>& ranks, std
   std::vector<int> counts = run_.options.balancer->balance(step, loads);
   if (counts.empty() || counts == counts_) return;
   const bool positive = std::none_of(counts.begin(), counts.end(), [](int count) { return count < 0; });
-  const bool complete = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == run_.job.shards;
-  if (!positive || !complete || counts.size() != counts_.size()) {
+  bool complete = counts.size() == counts_.size();
+  for (std::size_t part = 0; complete && part < parts_.ranks().size(); ++part) {
+    const std::vector<int> own = of_part(part, counts);
+    complete = std::accumulate(own.begin(), own.end(), std::int64_t{0}) == run_.job.shards;
+  }
+  if (!positive || !complete) {
     throw Error(ExitCode::usage,
                 fmt::format("step {}: expected a balancer that gives {} shards to {} ranks, found [{}]", step,
                             run_.job.shards, counts_.size(), fmt::join(counts, ", ")));
@@ -294,24 +366,28 @@ void Balancing::move(std::int64_t step) {
   if (pending_) counts_ = pending_->counts;
   run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
                               {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
-  const comm::ShardAssignment before = assignment_;
-  assignment_ = comm::place_shards(counts_, before, run_.communicator.topology().host_of);
+  const std::vector<comm::ShardAssignment> before = std::exchange(assignments_, place());
   ++moves_;
-  if (pending_) emit(*pending_, comm::shards_moved(before, assignment_), step);
+  int moved = 0;
+  for (std::size_t part = 0; part < before.size(); ++part) {
+    moved += comm::shards_moved(before[part], assignments_[part]);
+  }
+  if (pending_) emit(*pending_, moved, step);
   pending_.reset();
 }
 
 std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const {
   if (is_automatic()) {
-    if (balancer_) before = balancer_->split(shards, before);
+    for (std::size_t part = 0; part < balancers_.size(); ++part) {
+      if (balancers_[part]) put_part(part, balancers_[part]->split(shards, of_part(part, before)), before);
+    }
     run_.communicator.broadcast(std::as_writable_bytes(std::span(before)), 0,
                                 {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
     return before;
   }
   std::vector<double> weights = weights_;
   if (run_.options.balancer != nullptr) weights.assign(counts_.begin(), counts_.end());
-  if (weights.empty()) return comm::equal_counts(shards, run_.communicator.size());
-  return comm::counts_by_weights(shards, weights);
+  return counts_by(weights, shards);
 }
 
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
@@ -331,8 +407,8 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
 }
 
 balance::Record Balancing::record() const {
-  if (!balancer_) return {};
-  return {hosts(), workers_of_ranks_, balancer_->seconds_per_shard()};
+  if (balancers_.empty() || parts_.is_cut()) return {};
+  return {hosts(), workers_of_ranks_, balancers_.front()->seconds_per_shard()};
 }
 
 }  // namespace lockstep::train

@@ -4,6 +4,8 @@
 // A step: computed(), when its shards are; measured() and flags() go with the scalars of the step to all ranks; then
 // decide(). What rank 0 decides after step t goes as a flag with the scalars of step t + 1; then the counts are
 // broadcast, and they hold from step t + 2 on.
+//
+// Where the model is cut into parts, each part's shards are dealt among the ranks that have it, by their speeds for it.
 #pragma once
 
 #include <map>
@@ -19,6 +21,7 @@
 #include "comm/reduce/shard_assignment.hpp"
 #include "exec/executor.hpp"
 #include "telemetry/gpu_watch.hpp"
+#include "train/model_parts.hpp"
 #include "train/run_context.hpp"
 #include "train/step_flags.hpp"
 
@@ -35,12 +38,17 @@ struct StepMeasure {
 class Balancing {
  public:
   /// An equal assignment, or one by the job's weights. Throws Error(configuration) for a weight that is no rank's.
-  explicit Balancing(const RunContext& run);
+  /// `parts` outlives it.
+  Balancing(const RunContext& run, const ModelParts& parts);
 
-  [[nodiscard]] const comm::ShardAssignment& assignment() const { return assignment_; }
+  /// Of the ranks that have this rank's part of the model: all, where it is not cut.
+  [[nodiscard]] const comm::ShardAssignment& assignment() const { return assignments_[own_part()]; }
+  /// By part.
+  [[nodiscard]] const std::vector<comm::ShardAssignment>& assignments() const { return assignments_; }
   [[nodiscard]] const std::vector<int>& own_shards() const;
   /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
   [[nodiscard]] int workers() const { return workers_; }
+  [[nodiscard]] const std::vector<int>& workers_of_ranks() const { return workers_of_ranks_; }
 
   /// No more shards than its device's memory can hold; none: its host's memory is asked.
   void limit(std::optional<int> max_shards) { max_shards_ = max_shards; }
@@ -61,8 +69,9 @@ class Balancing {
   /// the assignment is another one from the next step on.
   bool decide(const exec::StepSums& sums, std::int64_t step, double seconds);
 
-  /// Shards of each rank of an evaluation of `shards` in all, as those of training are chosen: by the current speeds,
-  /// by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every rank calls it.
+  /// Shards of each rank of an evaluation of `shards` in all (of each part), as those of training are chosen: by the
+  /// current speeds, by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every
+  /// rank calls it.
   [[nodiscard]] std::vector<int> evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const;
 
   /// On rank 0.
@@ -78,30 +87,45 @@ class Balancing {
   struct RankFacts {
     double workers = 1, max_shards = 1, seconds_per_shard = 0;
   };
+  [[nodiscard]] std::size_t own_part() const { return static_cast<std::size_t>(parts_.own()); }
+  /// Of values by rank, those of a part's ranks.
+  template <class T>
+  [[nodiscard]] std::vector<T> of_part(std::size_t part, const std::vector<T>& by_rank) const;
+  /// The other way.
+  template <class T>
+  void put_part(std::size_t part, const std::vector<T>& of_part, std::vector<T>& by_rank) const;
+  [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
+    return of_part(part, run_.communicator.topology().host_of);
+  }
+  [[nodiscard]] std::vector<comm::ShardAssignment> place() const;
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts();
+  [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int shards) const;
   /// Whose partial sums the host's memory can hold.
   [[nodiscard]] int max_host_shards(const comm::GradientBuckets& buckets) const;
   [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
-  void make_balancer(const std::vector<RankFacts>& facts);
+  void make_balancers(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
   bool try_idle();
   void note_gpus(const std::vector<balance::RankMeasure>& ranks);
   void note(const std::vector<balance::RankMeasure>& ranks);
-  void ask_balancer(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
+  /// Adds what one part's balancer has decided to what is going to be broadcast.
+  void merge(std::size_t part, std::optional<balance::Decision> decision);
+  void ask_balancers(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
   void move(std::int64_t step);
   void emit(const balance::Decision& decision, int moved, std::int64_t step) const;
 
   RunContext run_;
-  comm::ShardAssignment assignment_;
-  std::vector<int> counts_;
-  std::vector<double> weights_;  // of the job; empty: it has none
+  const ModelParts& parts_;
+  std::vector<comm::ShardAssignment> assignments_;  // by part
+  std::vector<int> counts_;                         // by rank
+  std::vector<double> weights_;                     // of the job; empty: it has none
   int workers_ = 1;
   std::optional<int> max_shards_;
   std::vector<int> workers_of_ranks_;
-  std::unique_ptr<balance::Balancer> balancer_;  // rank 0
+  std::vector<std::unique_ptr<balance::Balancer>> balancers_;  // rank 0: by part; null: it has one rank
   std::unique_ptr<balance::Waiting> waiting_;
   std::optional<balance::Decision> pending_;  // rank 0: not broadcast yet
   balance::RankMeasure measure_;

@@ -13,10 +13,12 @@ namespace lockstep::train {
 Engine::Engine(const Run& of_run, int workers) : run(of_run), pool(workers) {
   const exec::Device& device = run.context.device;
   const auto make = [&](const std::vector<std::string>& algorithms) {
-    return std::make_unique<exec::Executor>(run.graph, Mode::training, device, pool, run.job.seed,
-                                            how_to_execute(algorithms));
+    const exec::ExecutorOptions how = how_to_execute(algorithms);
+    return run.parts.is_cut()
+               ? std::make_unique<exec::Executor>(run.parts.of_model(), Mode::training, device, pool, run.job.seed, how)
+               : std::make_unique<exec::Executor>(run.graph, Mode::training, device, pool, run.job.seed, how);
   };
-  executor = computes_alike(run.job, device) ? make_with_algorithms_of_first_rank(run.communicator, make) : make({});
+  executor = computes_alike(run.job, device) ? make_with_algorithms_of_first_rank(run.parts.group(), make) : make({});
 }
 
 exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& algorithms) const {
@@ -27,6 +29,8 @@ void Engine::make_model() {
   const JobFile& job = run.job;
   buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards);
   buckets.spread_owners = run.context.device.spreads_owners();
+  const optim::PlacedParts placed{run.parts.parts(), run.parts.own(), run.parts.ranks(), run.communicator,
+                                  run.context.timeout()};
   const optim::UpdaterSetup setup{executor->graph(),
                                   executor->program(),
                                   buckets,
@@ -34,18 +38,42 @@ void Engine::make_model() {
                                   job.optimizer,
                                   job.clip_norm,
                                   static_cast<int>(job.shards),
-                                  job.precision == Precision::fp16};
+                                  job.precision == Precision::fp16,
+                                  run.parts.is_cut() ? &placed : nullptr};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size())};
-  auto step = run.backend->make_step(run.context, setup, buckets, options, pool);
+  auto step = run.backend->make_step(run.context, run.parts.group(), setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
+  if (run.parts.is_cut()) {
+    scalars = comm::make_reducer(run.communicator, {.buckets = {}, .shards = static_cast<int>(job.shards)}, options);
+  }
   model = updater->make_model(job.seed);
 }
 
+void Engine::begin_step(std::uint64_t step, const std::vector<comm::ShardAssignment>& assignments) {
+  reducer->begin_step(step, assignments[static_cast<std::size_t>(run.parts.own())]);
+  if (!scalars) return;
+  const auto loss = static_cast<std::size_t>(run.parts.of_loss());
+  comm::ShardAssignment losses;  // who has them, of all ranks
+  losses.shards_of_rank.resize(static_cast<std::size_t>(run.communicator.size()));
+  for (std::size_t i = 0; i < run.parts.ranks()[loss].size(); ++i) {
+    losses.shards_of_rank[static_cast<std::size_t>(run.parts.ranks()[loss][i])] = assignments[loss].shards_of_rank[i];
+  }
+  scalars->begin_step(step, losses);
+}
+
+comm::Scalars Engine::finish(const std::function<comm::OwnScalars()>& own) {
+  if (!scalars) return reducer->finish(own);
+  reducer->finish();
+  comm::OwnScalars mine = own();
+  if (run.parts.own() != run.parts.of_loss()) mine.of_shards = {};
+  return scalars->finish([&] { return mine; });
+}
+
 void Engine::place_model(int shards, bool evaluates) {
-  placed_data = run.backend->place_data(run.context, run.data, run.graph,
+  placed_data = run.backend->place_data(run.context, run.data, run.parts.graph(),
                                         {.executor = *executor,
                                          .updater = *updater,
                                          .model = model,
@@ -70,15 +98,15 @@ void Engine::make_loader(std::int64_t first_step) {
   options.depth = job.data.depth;
   options.max_threads = exec::max_loader_threads(run.communicator);
   options.drawn = placed_data.train != nullptr;
-  options.inputs = input_names(run.graph);
+  options.inputs = input_names(run.parts.graph());
   options.recorder = comm::recorder_of(run.communicator);
   loader = std::make_unique<data::Loader>(*run.data.train, run.data.pipeline(*run.data.train, true), options);
 }
 
 double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
-  const comm::Hosts hosts(run.communicator.topology());
+  const comm::Hosts hosts(run.parts.group().topology());
   const comm::PlannedBytes bytes =
-      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, run.communicator.rank()), hosts);
+      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, run.parts.group().rank()), hosts);
   return static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 

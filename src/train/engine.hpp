@@ -5,6 +5,7 @@
 // there, and the model is read before it is placed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ struct Engine {
   /// The training data, from this step on. Nothing is read before the loader is assigned shards.
   void make_loader(std::int64_t first_step);
 
+  /// Of this rank's part of the model: what starts with a step, and what ends the reduction of its gradients and
+  /// gathers `own` scalars of all ranks (comm::GradientReducer).
+  void begin_step(std::uint64_t step, const std::vector<comm::ShardAssignment>& assignments);
+  [[nodiscard]] comm::Scalars finish(const std::function<comm::OwnScalars()>& own);
+
   /// How the program was compiled, and is to be compiled again to compute the same bits.
   [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
   /// That this rank sends in a step.
@@ -40,6 +46,7 @@ struct Engine {
   std::unique_ptr<exec::Executor> executor;
   comm::GradientBuckets buckets;
   std::unique_ptr<comm::GradientReducer> reducer;
+  std::unique_ptr<comm::GradientReducer> scalars;  ///< of all ranks, without gradients; null: the reducer has all ranks
   std::unique_ptr<optim::Updater> updater;
   optim::Model model;
   PlacedData placed_data;

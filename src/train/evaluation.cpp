@@ -26,7 +26,7 @@ data::LoaderOptions loader_options(const Graph& graph, int shards, const Evaluat
   loader.max_threads = exec::max_loader_threads(communicator);
   loader.training = false;
   loader.drawn = options.filler != nullptr;
-  loader.inputs = input_names(graph);
+  loader.inputs = input_names(options.parts != nullptr ? options.parts->graph() : graph);
   loader.recorder = comm::recorder_of(communicator);
   return loader;
 }
@@ -35,9 +35,10 @@ std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& 
                                               const exec::Device& device, exec::WorkerPool& pool,
                                               const EvaluationOptions& options) {
   const auto make = [&](const std::vector<std::string>& algorithms) {
-    return std::make_unique<exec::Executor>(
-        graph, Mode::inference, device, pool, 0,
-        exec::ExecutorOptions{.lowered = options.lowered, .algorithms = algorithms});
+    const exec::ExecutorOptions how{.lowered = options.lowered, .algorithms = algorithms};
+    return options.parts != nullptr
+               ? std::make_unique<exec::Executor>(options.parts->of_model(), Mode::inference, device, pool, 0, how)
+               : std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0, how);
   };
   return options.alike ? make_with_algorithms_of_first_rank(communicator, make) : make({});
 }
@@ -92,7 +93,28 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       executor_(make_executor(graph, communicator, device, pool, options)),
       loader_(set, std::move(pipeline), loader_options(graph, shards_, options, communicator)) {
   executor_->fill_inputs(options.filler);
-  use_counts(comm::equal_counts(shards_, communicator.size()));
+  std::vector<int> equal(static_cast<std::size_t>(communicator.size()));
+  for (const auto& ranks : ranks_of_parts()) {
+    const std::vector<int> counts = comm::equal_counts(shards_, static_cast<int>(ranks.size()));
+    for (std::size_t i = 0; i < ranks.size(); ++i) equal[static_cast<std::size_t>(ranks[i])] = counts[i];
+  }
+  use_counts(equal);
+}
+
+std::vector<std::vector<int>> Evaluation::ranks_of_parts() const {
+  if (is_cut()) return options_.parts->ranks();
+  std::vector<int> all(static_cast<std::size_t>(communicator_.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return {all};
+}
+
+std::vector<comm::ShardAssignment> Evaluation::assignments() const {
+  std::vector<comm::ShardAssignment> list;
+  for (const auto& ranks : ranks_of_parts()) {
+    comm::ShardAssignment& of_part = list.emplace_back();
+    for (const int rank : ranks) of_part.shards_of_rank.push_back(shards_of_rank_[static_cast<std::size_t>(rank)]);
+  }
+  return list;
 }
 
 const std::vector<int>& Evaluation::mine() const {
@@ -107,8 +129,21 @@ std::vector<int> Evaluation::counts() const {
 
 void Evaluation::use_counts(const std::vector<int>& counts) {
   if (counts == this->counts()) return;
-  shards_of_rank_ = deal(counts, shards_, std::move(shards_of_rank_));
-  loader_.assign(runs_, mine());
+  shards_of_rank_.resize(counts.size());
+  for (const auto& ranks : ranks_of_parts()) {
+    std::vector<int> own;
+    std::vector<std::vector<int>> before;
+    for (const int rank : ranks) {
+      own.push_back(counts[static_cast<std::size_t>(rank)]);
+      before.push_back(std::move(shards_of_rank_[static_cast<std::size_t>(rank)]));
+    }
+    auto dealt = deal(own, shards_, std::move(before));
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      shards_of_rank_[static_cast<std::size_t>(ranks[i])] = std::move(dealt[i]);
+    }
+  }
+  if (is_cut()) schedule_ = options_.parts->schedule(assignments(), options_.workers, false);
+  if (!is_cut() || !options_.parts->graph().inputs.empty()) loader_.assign(runs_, mine());
 }
 
 std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, std::uint64_t step) {
@@ -121,15 +156,23 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   };
   (void)comm::work_together(communicator_, operation, work, stalled_after(options_));
   ++runs_;
-  gather(rows, operation);
-  return metrics_of(rows);
+  std::vector<double> sums(columns());
+  if (!is_cut() || options_.parts->own() == options_.parts->of_loss()) {
+    gather(rows, operation);
+    sums = sums_of(rows);
+  }
+  if (is_cut()) {
+    const auto loss = static_cast<std::size_t>(options_.parts->of_loss());
+    communicator_.broadcast(std::as_writable_bytes(std::span(sums)), options_.parts->ranks()[loss].front(), operation);
+  }
+  return metrics_of(sums);
 }
 
 // Sample s: row s of columns (loss, count, metric, count, ...). Only this rank's are filled.
 void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
-  executor_->evaluate(runs_, mine(), loader_, [&](const exec::EvaluatedShard& shard) {
+  const auto take = [&](const exec::EvaluatedShard& shard) {
     const std::int64_t first = shard.shard * options_.shard_samples;
-    for (std::int64_t s = 0; s < shard.valid; ++s) {
+    for (std::int64_t s = 0; shard.loss != nullptr && s < shard.valid; ++s) {
       float* row = rows.data() + static_cast<std::size_t>(first + s) * columns();
       row[0] = shard.loss[s];
       row[1] = shard.count[s];
@@ -139,13 +182,17 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
       }
     }
     progress.advance();
-  });
+  };
+  is_cut() ? executor_->evaluate(runs_, schedule_, loader_, take) : executor_->evaluate(runs_, mine(), loader_, take);
 }
 
 // In rounds of as many shards a rank as an equal assignment has, so that memory does not grow with an unequal one.
 void Evaluation::gather(std::vector<float>& rows, const Operation& operation) const {
-  if (communicator_.size() == 1) return;
-  const std::vector<int> counts = this->counts();
+  Communicator& communicator = is_cut() ? options_.parts->group() : communicator_;
+  if (communicator.size() == 1) return;
+  const auto assigned = assignments()[is_cut() ? static_cast<std::size_t>(options_.parts->own()) : 0].shards_of_rank;
+  std::vector<int> counts;
+  for (const auto& shards : assigned) counts.push_back(static_cast<int>(shards.size()));
   const auto most = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
   const std::size_t ranks = counts.size(), each = (static_cast<std::size_t>(shards_) + ranks - 1) / ranks;
   const std::size_t shard_values = static_cast<std::size_t>(options_.shard_samples) * columns();
@@ -159,20 +206,24 @@ void Evaluation::gather(std::vector<float>& rows, const Operation& operation) co
     each_in_round(first, mine(), [&](std::size_t in_block, std::size_t in_rows) {
       std::copy_n(rows.data() + in_rows, shard_values, block.data() + in_block);
     });
-    communicator_.all_gather(std::as_bytes(std::span(block)), std::as_writable_bytes(std::span(all)), operation);
+    communicator.all_gather(std::as_bytes(std::span(block)), std::as_writable_bytes(std::span(all)), operation);
     for (std::size_t r = 0; r < ranks; ++r) {
-      each_in_round(first, shards_of_rank_[r], [&](std::size_t in_block, std::size_t in_rows) {
+      each_in_round(first, assigned[r], [&](std::size_t in_block, std::size_t in_rows) {
         std::copy_n(all.data() + r * block.size() + in_block, shard_values, rows.data() + in_rows);
       });
     }
   }
 }
 
-std::map<std::string, double> Evaluation::metrics_of(const std::vector<float>& rows) const {
+std::vector<double> Evaluation::sums_of(const std::vector<float>& rows) const {
   std::vector<double> sums(columns(), 0.0);
   for (std::size_t at = 0; at < static_cast<std::size_t>(samples_) * columns(); at += columns()) {
     for (std::size_t c = 0; c < columns(); ++c) sums[c] += static_cast<double>(rows[at + c]);
   }
+  return sums;
+}
+
+std::map<std::string, double> Evaluation::metrics_of(const std::vector<double>& sums) const {
   std::map<std::string, double> metrics{{"loss", sums[0] / sums[1]}};
   for (std::size_t m = 0; m < graph_.metrics.size(); ++m) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];

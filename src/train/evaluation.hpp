@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/transport/work_together.hpp"
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/communicator.hpp"
+#include "train/model_parts.hpp"
 
 namespace lockstep::train {
 
@@ -19,9 +21,11 @@ struct EvaluationOptions {
   std::int64_t cache_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
-  bool alike = false;   ///< all ranks compute by rank 0's algorithms (agreed_algorithms.hpp)
-  bool lowered = true;  ///< of exec::ExecutorOptions; as the model's GPU keeps it
-  bool once = false;    ///< nothing is loaded ahead for a second run()
+  bool alike = false;                 ///< all ranks compute by rank 0's algorithms (agreed_algorithms.hpp)
+  bool lowered = true;                ///< of exec::ExecutorOptions; as the model's GPU keeps it
+  bool once = false;                  ///< nothing is loaded ahead for a second run()
+  const ModelParts* parts = nullptr;  ///< of a model that is cut; null: each rank has the whole
+  std::vector<int> workers = {};      ///< of a model that is cut: of each rank
 };
 
 class Evaluation {
@@ -30,9 +34,9 @@ class Evaluation {
   Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
              const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
-  /// Shards that each rank evaluates; at first equal.
+  /// Shards that each rank evaluates, with the part of the model that it has; at first equal.
   [[nodiscard]] std::vector<int> counts() const;
-  /// Others from the next run() on: a count for each rank, the same on every rank, of shards() in all.
+  /// Others from the next run() on: a count for each rank, the same on every rank, of shards() in all for each part.
   void use_counts(const std::vector<int>& counts);
   [[nodiscard]] int shards() const { return shards_; }
 
@@ -44,10 +48,14 @@ class Evaluation {
 
  private:
   [[nodiscard]] const std::vector<int>& mine() const;
+  [[nodiscard]] bool is_cut() const { return options_.parts != nullptr; }
+  [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts() const;
+  [[nodiscard]] std::vector<comm::ShardAssignment> assignments() const;
   [[nodiscard]] std::size_t columns() const { return 2 * (1 + graph_.metrics.size()); }
   void compute(std::vector<float>& rows, comm::WorkProgress& progress);
   void gather(std::vector<float>& rows, const Operation& operation) const;
-  [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<float>& rows) const;
+  [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
+  [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<double>& sums) const;
 
   const Graph& graph_;
   Communicator& communicator_;
@@ -55,7 +63,8 @@ class Evaluation {
   std::int64_t samples_;
   int shards_;
   std::vector<std::vector<int>> shards_of_rank_;
-  std::uint64_t runs_ = 0;  ///< begun so far: the loader's step
+  exec::PartSchedule schedule_;  ///< of a model that is cut
+  std::uint64_t runs_ = 0;       ///< begun so far: the loader's step
   std::unique_ptr<exec::Executor> executor_;
   data::Loader loader_;
 };

@@ -33,10 +33,10 @@ int max_gpu_shards(const comm::GradientBuckets& buckets, int own, int ranks, int
 
 }  // namespace
 
-ReduceAndUpdate GpuBackend::make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
                                       const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                       exec::WorkerPool& /*pool*/) const {
-  auto reducer = device_.make_gpu_reducer(run.communicator, buckets, options);
+  auto reducer = device_.make_gpu_reducer(ranks, buckets, options);
   reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
   auto updater =
       std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer, make_update_kernels(*device_.setup().module));

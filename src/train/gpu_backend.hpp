@@ -14,7 +14,7 @@ class GpuBackend final : public Backend {
 
   [[nodiscard]] const exec::GpuDevice& device() const override { return device_; }
   /// With several ranks, NCCL is started.
-  [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, const optim::UpdaterSetup& setup,
+  [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
                                           const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                           exec::WorkerPool& pool) const override;
   [[nodiscard]] PlacedData place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,

@@ -11,6 +11,7 @@
 #include "lockstep/trainer.hpp"
 #include "optim/learning_rate.hpp"
 #include "train/backend.hpp"
+#include "train/model_parts.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -33,7 +34,8 @@ struct Run {
   const Clock::time_point start;
 
   const input::PreparedData data;
-  const Graph graph;
+  const Graph graph;             ///< of the whole model
+  const ModelParts parts;        ///< how it is divided between the ranks
   const double targets_in_mean;  ///< of the loss; fp16 only
   const std::int64_t steps_per_epoch, steps;
   const optim::LearningRate learning_rate;

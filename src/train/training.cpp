@@ -75,10 +75,12 @@ void Training::step() {
 exec::TrainStep Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / run_.targets_in_mean : 1;
-  engine_.reducer->begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignment());
+  engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments());
   reached_.bytes_by_formula += reached_.bytes_of_next_step;
-  return {static_cast<std::uint64_t>(progress_.step), balancing_.own_shards(),
-          static_cast<float>(last_.gradient_scale)};
+  return {.number = static_cast<std::uint64_t>(progress_.step),
+          .shards = balancing_.own_shards(),
+          .loss_scale = static_cast<float>(last_.gradient_scale),
+          .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr};
 }
 
 // Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
@@ -94,7 +96,7 @@ exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec
   const auto phase = step.enter(observe::StepPhase::reduce);
   const std::vector<double> of_shards = exec::scalars_of(losses);
   balance::MeasureValues mine;
-  comm::Scalars gathered = engine_.reducer->finish([&] {
+  comm::Scalars gathered = engine_.finish([&] {
     mine = balancing_.measured({.reduce = phase.seconds(),
                                 .last_update = last_.update_seconds,
                                 .gpu = observers_.gpu_cause(),
@@ -151,7 +153,11 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
 
 // Of this rank, from this step on.
 void Training::assign_shards(std::uint64_t from_step) {
-  engine_.loader->assign(from_step, balancing_.own_shards());
+  // A part that reads nothing of the samples has none loaded.
+  if (!run_.parts.graph().inputs.empty()) engine_.loader->assign(from_step, balancing_.own_shards());
+  if (run_.parts.is_cut()) {
+    part_schedule_ = run_.parts.schedule(balancing_.assignments(), balancing_.workers_of_ranks(), true);
+  }
   reached_.bytes_of_next_step = engine_.bytes_of_step(balancing_.assignment());
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/whole_model.hpp"
 #include "core/spans.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/callback.hpp"
@@ -100,7 +101,9 @@ class Training {
   ContentCheck content_check_;
   BadSamples bad_samples_;
   Balancing balancing_;
+  exec::PartSchedule part_schedule_;  ///< where the model is cut: who computes what, in which order
   Engine engine_;
+  const checkpoint::WholeModel whole_model_;
   Validation validation_;
   std::unique_ptr<Checkpointing> checkpointing_;
 

@@ -26,6 +26,12 @@ std::map<std::string, double> shared_out(std::map<std::string, double> phases, d
   return phases;
 }
 
+std::int64_t elements_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::int64_t sum = 0;
+  for (const ValueId id : ids) sum += graph.at(id).spec.elements();
+  return sum;
+}
+
 }  // namespace
 
 TrainResult Training::make_result() const {
@@ -37,7 +43,8 @@ TrainResult Training::make_result() const {
       reached_.training_seconds > 0 ? static_cast<double>(result.samples) / reached_.training_seconds : 0;
   result.loss = last_.loss;
   result.metrics = progress_.metrics;
-  result.parameters_sha256 = exec::sha256_of(engine_.model.parameters);
+  result.parameters_sha256 =
+      checkpoint::parameters_sha256(whole_model_, engine_.model.parameters, run_.communicator, run_.context.timeout());
   result.interrupted = reached_.interrupted;
   return result;
 }
@@ -50,8 +57,8 @@ void Training::emit_start() const {
                       .hosts = static_cast<std::int64_t>(run_.communicator.topology().host_names.size()),
                       .shards = run_.job.shards,
                       .batch_size = run_.job.batch_size,
-                      .parameters = engine_.model.parameters.elements(),
-                      .states = engine_.model.states.elements(),
+                      .parameters = elements_of(run_.graph, run_.graph.parameters),
+                      .states = elements_of(run_.graph, run_.graph.states),
                       .steps = run_.steps,
                       .epochs = static_cast<double>(run_.steps) / static_cast<double>(run_.steps_per_epoch),
                       .device = fmt::format("{}, {}, {}", device.model, device.isa, device.libraries),
@@ -70,6 +77,7 @@ void Training::emit_start() const {
     event.shards_chosen = std::move(shards);
   }
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
+  if (run_.parts.is_cut()) event.parts = run_.parts.text();
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   run_.backend->emit_devices(run_.context);
@@ -135,19 +143,24 @@ void Training::emit_end(TrainResult& result) {
 
 void Training::gather_work_of_ranks(events::End& event) {
   const auto statistics = engine_.reducer->statistics();
-  const std::array<double, 5> mine = {static_cast<double>(balancing_.own_shards().size()),
+  const double part_wait = engine_.executor->times().part_wait_seconds / engine_.pool.size();
+  const std::array<double, 6> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
-                                      reached_.bytes_by_formula, engine_.executor->times().compute_seconds,
-                                      static_cast<double>(run_.data.bytes_read())};
-  const std::array<events::ByRank*, 5> columns = {&event.shards_by_rank, &event.bytes_sent_by_rank,
+                                      reached_.bytes_by_formula,
+                                      engine_.executor->times().compute_seconds,
+                                      static_cast<double>(run_.data.bytes_read()),
+                                      part_wait};
+  events::ByRank part_waits;
+  const std::array<events::ByRank*, 6> columns = {&event.shards_by_rank,           &event.bytes_sent_by_rank,
                                                   &event.bytes_by_formula_by_rank, &event.compute_seconds_by_rank,
-                                                  &event.bytes_read_by_rank};
+                                                  &event.bytes_read_by_rank,       &part_waits};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                {"report", static_cast<std::uint64_t>(progress_.step), run_.context.timeout()});
   for (std::size_t i = 0; i < all.size(); ++i) {
     (*columns.at(i % mine.size()))[static_cast<int>(i / mine.size())] = all[i];
   }
+  if (run_.parts.is_cut()) event.part_wait_seconds_by_rank = std::move(part_waits);
 }
 
 std::string Training::outcome(const TrainResult& result) const {

@@ -5,6 +5,7 @@
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/work_together.hpp"
 #include "graph/workload.hpp"
+#include "train/agreed_algorithms.hpp"
 #include "train/known_speeds.hpp"
 #include "train/start_check.hpp"
 #include "train/training.hpp"
@@ -17,9 +18,10 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
       signals_(options.handle_signals),
       content_check_(run_.context, run_.data.sources),
       bad_samples_(run_.context, run_.data.replaced),
-      balancing_(run_.context),
+      balancing_(run_.context, run_.parts),
       engine_(run_, balancing_.workers()),
-      validation_(run_.context, run_.data, run_.graph, engine_.pool, options.lowered),
+      whole_model_(run_.parts.whole()),
+      validation_(run_.context, run_.data, run_.graph, run_.parts, engine_.pool, options.lowered),
       observers_(run_.context, options.profile) {
   compare_ranks();
   begin_with_model();
@@ -30,8 +32,9 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
 }
 
 void Training::compare_ranks() {
-  const auto& algorithms = engine_.executor->algorithms();
+  const auto algorithms = algorithms_of_all_parts(run_.parts, *engine_.executor, run_.communicator);
   progress_ = begin_progress(run_.context, run_.data, algorithms);
+  if (run_.parts.is_cut()) return;  // no rank has the whole model
   reached_.first_shard_seconds =
       compare_first_shard(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
 }
@@ -45,8 +48,8 @@ void Training::begin_with_model() {
   reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
-      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
-                                       checkpoint::whole_of(engine_.model), engine_.model);
+      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), whole_model_,
+                                       engine_.model);
       return false;
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
@@ -54,7 +57,7 @@ void Training::begin_with_model() {
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;
-  checkpointing_->prepare(checkpoint::sources_of(engine_.model, state_names), keep_every);
+  checkpointing_->prepare(checkpoint::sources_of(whole_model_, engine_.model, state_names), keep_every);
 }
 
 void Training::place_model() {

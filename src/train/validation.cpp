@@ -18,8 +18,8 @@ bool is_better(double value, double than, bool higher) {
 }  // namespace
 
 Validation::Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph,
-                       exec::WorkerPool& pool, bool lowered)
-    : run_(run), data_(data), graph_(graph), pool_(pool), lowered_(lowered) {}
+                       const ModelParts& parts, exec::WorkerPool& pool, bool lowered)
+    : run_(run), data_(data), graph_(graph), parts_(parts), pool_(pool), lowered_(lowered) {}
 
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
@@ -35,7 +35,9 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
                           .timeout = run_.timeout(),
                           .filler = filler_,
                           .alike = computes_alike(job, run_.device),
-                          .lowered = lowered_});
+                          .lowered = lowered_,
+                          .parts = parts_.is_cut() ? &parts_ : nullptr,
+                          .workers = balancing.workers_of_ranks()});
   }
   evaluation_->use_counts(balancing.evaluation_counts(evaluation_->shards(), evaluation_->counts(), progress.step));
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));

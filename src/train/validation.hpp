@@ -16,8 +16,8 @@ namespace lockstep::train {
 class Validation {
  public:
   /// References must outlive it. Nothing is read before the first run(). `lowered`: as the training is.
-  Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, exec::WorkerPool& pool,
-             bool lowered);
+  Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, const ModelParts& parts,
+             exec::WorkerPool& pool, bool lowered);
 
   /// What makes the inputs on a GPU, where the set is there.
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
@@ -34,6 +34,7 @@ class Validation {
   RunContext run_;
   const input::PreparedData& data_;
   const Graph& graph_;
+  const ModelParts& parts_;
   exec::WorkerPool& pool_;
   bool lowered_;
   std::shared_ptr<const exec::InputFiller> filler_;

@@ -1,0 +1,139 @@
+#include "train/model_parts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "balance/pipeline.hpp"
+#include "config/config.hpp"
+#include "exec/part_links.hpp"
+#include "graph/cut.hpp"
+#include "graph/workload.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+// What the order of tasks is made by. It changes no bit, so only the proportions of these matter.
+constexpr double kFlopsASecond = 2e10;
+constexpr double kBytesASecond = 2e9;
+
+balance::PartCost cost_of_part(const GraphPart& part) {
+  balance::PartCost cost;
+  const Cost flops = cost_of(part.graph);
+  cost.forward = std::max(1.0, static_cast<double>(flops.forward_flops)) / kFlopsASecond;
+  cost.backward = std::max(1.0, static_cast<double>(flops.backward_flops)) / kFlopsASecond;
+  std::set<int> reads;
+  for (std::size_t i = 0; i < part.received_from.size(); ++i) {
+    reads.insert(part.received_from[i].part);
+    cost.receive += static_cast<double>(part.graph.at(part.boundary.received[i].value).spec.bytes()) / kBytesASecond;
+  }
+  cost.reads.assign(reads.begin(), reads.end());
+  return cost;
+}
+
+int part_of_rank(const std::vector<std::vector<int>>& ranks, int rank) {
+  for (std::size_t p = 0; p < ranks.size(); ++p) {
+    if (std::find(ranks[p].begin(), ranks[p].end(), rank) != ranks[p].end()) return static_cast<int>(p);
+  }
+  return 0;
+}
+
+std::vector<std::vector<int>> one_part(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return {all};
+}
+
+}  // namespace
+
+ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks,
+                       bool lowered)
+    : whole_(graph), communicator_(ranks), ranks_(one_part(ranks.size())) {
+  if (ranks.size() == 1 || config::most_parts(job) == 1) return;
+  LOCKSTEP_CHECK(device.kind() == DeviceKind::cpu, "parts are computed on CPUs only");
+  // Lowered as a whole: what a pass does to a layer must not depend on where the model is cut.
+  const Graph as_computed = device.lower(graph, lowered);
+  const Placement placement = place_parts(as_computed, job.parallel, ranks.size(), job.shards);
+  if (placement.ranks_of_part.size() == 1) return;
+  ranks_ = placement.ranks_of_part;
+  parts_ = split(as_computed, placement.part_of_node);
+  own_ = part_of_rank(ranks_, ranks.rank());
+  of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
+  group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
+  const auto shards = static_cast<int>(job.shards);
+  of_model_.emplace(
+      exec::PartOfModel{.part = part(own_),
+                        .links = exec::links_of(parts_, own_, shards),
+                        .ranks = ranks,
+                        .samples = job.batch_size / job.shards,
+                        .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight) : count(),
+                        .timeout = job.timeout()});
+}
+
+std::string ModelParts::text() const {
+  std::string text;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Graph& graph = parts_[p].graph;
+    std::int64_t elements = 0;
+    for (const ValueId id : graph.parameters) elements += graph.at(id).spec.elements();
+    text += fmt::format("{}part {} on rank{} {}: {} to {}, {} parameters", text.empty() ? "" : "\n", p,
+                        ranks_[p].size() == 1 ? "" : "s", fmt::join(ranks_[p], " "), graph.nodes.front().name,
+                        graph.nodes.back().name, elements);
+  }
+  return text;
+}
+
+exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> assignments,
+                                        std::span<const int> workers, bool training) const {
+  std::vector<int> first_worker(workers.size() + 1);  // by rank: the number of its first one of all
+  std::partial_sum(workers.begin(), workers.end(), first_worker.begin() + 1);
+  balance::PipelineSetup setup;
+  setup.speeds.assign(static_cast<std::size_t>(first_worker.back()), 1.0);
+  setup.in_flight = of_model_->in_flight;
+  exec::PartSchedule schedule;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    setup.parts.push_back(cost_of_part(parts_[p]));
+    std::size_t shards = 0;
+    for (const auto& list : assignments[p].shards_of_rank) shards += list.size();
+    auto& worker_of = setup.rank_of_shard.emplace_back(shards);
+    auto& rank_of = schedule.rank_of_shard.emplace_back(shards);
+    for (std::size_t r = 0; r < ranks_[p].size(); ++r) {
+      std::vector<int> list = assignments[p].shards_of_rank[r];
+      std::sort(list.begin(), list.end());
+      const int rank = ranks_[p][r];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto shard = static_cast<std::size_t>(list[i]);
+        rank_of[shard] = rank;
+        worker_of[shard] = first_worker[static_cast<std::size_t>(rank)] +
+                           static_cast<int>(i) % workers[static_cast<std::size_t>(rank)];
+      }
+    }
+  }
+  const auto rank = static_cast<std::size_t>(communicator_.rank());
+  schedule.tasks.resize(static_cast<std::size_t>(workers[rank]));
+  const auto tasks_of = [&](std::size_t worker) -> std::vector<exec::PartTask>& {
+    return schedule.tasks[worker - static_cast<std::size_t>(first_worker[rank])];
+  };
+  const auto own_first = static_cast<std::size_t>(first_worker[rank]),
+             own_end = static_cast<std::size_t>(first_worker[rank + 1]);
+  if (training) {
+    const balance::Pipeline pipeline = balance::schedule(setup);
+    for (std::size_t worker = own_first; worker < own_end; ++worker) {
+      for (const balance::Task& task : pipeline.tasks[worker]) tasks_of(worker).push_back({task.shard, task.forward});
+    }
+  } else {
+    const auto& worker_of = setup.rank_of_shard[static_cast<std::size_t>(own_)];
+    for (std::size_t shard = 0; shard < worker_of.size(); ++shard) {
+      const auto worker = static_cast<std::size_t>(worker_of[shard]);
+      if (worker >= own_first && worker < own_end) tasks_of(worker).push_back({static_cast<int>(shard), true});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,64 @@
+// ModelParts: how a run's model is divided between its ranks (`job.parallel`), as one rank sees it. With one part,
+// every rank has the whole model, and there is nothing here but that.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/whole_model.hpp"
+#include "comm/reduce/shard_assignment.hpp"
+#include "comm/transport/group.hpp"
+#include "exec/executor.hpp"
+#include "exec/part_worker.hpp"
+#include "graph/parts.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::train {
+
+class ModelParts {
+ public:
+  /// Every rank makes the same parts. Throws Error(configuration) where the model cannot be cut as the job says.
+  ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks, bool lowered);
+
+  [[nodiscard]] bool is_cut() const { return parts_.size() > 1; }
+  [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
+  /// The part of this rank.
+  [[nodiscard]] int own() const { return own_; }
+  /// By part; each rank is in one of them.
+  [[nodiscard]] const std::vector<std::vector<int>>& ranks() const { return ranks_; }
+  /// Where losses and metrics come from.
+  [[nodiscard]] int of_loss() const { return of_loss_; }
+  /// The ranks that have this rank's part; all, where there is one part.
+  [[nodiscard]] Communicator& group() const { return group_ ? *group_ : communicator_; }
+  /// What this rank computes: the part, or the whole graph.
+  [[nodiscard]] const Graph& graph() const { return is_cut() ? part(own_).graph : whole_; }
+  [[nodiscard]] const GraphPart& part(int number) const { return parts_[static_cast<std::size_t>(number)]; }
+  /// Where the model is cut.
+  [[nodiscard]] const exec::PartOfModel& of_model() const { return *of_model_; }
+  [[nodiscard]] const std::vector<GraphPart>& parts() const { return parts_; }
+
+  /// All of the model's tensors, and the ranks that have them.
+  [[nodiscard]] checkpoint::WholeModel whole() const { return checkpoint::whole_of(whole_, parts_, ranks_); }
+  /// For people, a line for each part: "part 0 on ranks 0 1: stem to block2.add, 12345 parameters".
+  [[nodiscard]] std::string text() const;
+
+  /// The order in which this rank's workers compute a step, or an evaluation (`training`: backward, too), of shards
+  /// that ranks have been assigned, by part; `workers`: by rank. Every rank finds the same order for all.
+  [[nodiscard]] exec::PartSchedule schedule(std::span<const comm::ShardAssignment> assignments,
+                                            std::span<const int> workers, bool training) const;
+
+ private:
+  const Graph& whole_;
+  Communicator& communicator_;
+  std::vector<std::vector<int>> ranks_;  ///< by part
+  std::vector<GraphPart> parts_;         ///< empty: the model is not cut
+  int own_ = 0, of_loss_ = 0;
+  std::unique_ptr<comm::GroupCommunicator> group_;
+  std::optional<exec::PartOfModel> of_model_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,224 @@
+// The promise, for models in parts: where a model is cut, and how many ranks compute each part, changes no bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "config/config.hpp"
+#include "lockstep/trainer.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kResidual = R"(
+job:
+  name: parts
+  seed: 3
+  model:
+    layers:
+      - {conv: {filters: 8, kernel: 3, bias: false}, name: stem}
+      - batch_norm
+      - {relu: {}, name: start}
+      - {conv: {filters: 8, kernel: 3, bias: false}, block: residual}
+      - {batch_norm: {}, block: residual}
+      - {add: {inputs: [previous, start]}, block: residual}
+      - {relu: {}, block: residual}
+      - {max_pool: {kernel: 2}, block: head}
+      - {flatten: {}, block: head}
+      - {dropout: 0.2, block: head}
+      - {linear: {features: 10}}
+  data:
+    train: {digits: {count: 160}}
+    validation: {digits: {count: 50, first: 100000}}
+    augment: [{crop: {padding: 2}}]
+  batch_size: 32
+  shards: 8
+  steps: 5
+  metrics: [accuracy]
+  optimizer: {adamw: {weight_decay: 0.01}}
+  learning_rate: {peak: 0.01, warmup: 2 steps, schedule: {cosine: {final: 0}}}
+  clip_norm: 0.5
+  evaluate: {every: 2 steps}
+  checkpoint: never
+  bucket_bytes: 8192
+  threads: 1
+)";
+
+// Two towers, of which none depends on the other.
+constexpr const char* kTowers = R"(
+job:
+  name: towers
+  model:
+    inputs: [left, right]
+    layers:
+      - {conv: {filters: 4, kernel: 3, stride: 2}, inputs: left}
+      - relu
+      - flatten
+      - {linear: {features: 16}, name: left_tower}
+      - {conv: {filters: 4, kernel: 3, stride: 2}, inputs: right}
+      - relu
+      - flatten
+      - {linear: {features: 16}, name: right_tower}
+      - {mul: {inputs: [left_tower, right_tower]}}
+      - {linear: {features: 2}}
+  data:
+    train: {digits: {count: 96, pairs: true}}
+    validation: {digits: {count: 40, first: 100000, pairs: true}}
+  batch_size: 32
+  shards: 4
+  steps: 6
+  metrics: [accuracy]
+  optimizer: adam
+  learning_rate: 0.01
+  checkpoint: never
+  threads: 1
+)";
+
+// Its head has the weight of its first layer, so parts share it.
+constexpr const char* kGpt = R"(
+job:
+  name: gpt
+  model: {gpt: {layers: 3, heads: 2, width: 16, dropout: 0.1}}
+  data:
+    train: {text: {path: PATH, tokenizer: characters, context: 12}}
+    validation: {fraction: 0.2}
+  batch_size: 8
+  shards: 4
+  steps: 6
+  metrics: [perplexity]
+  optimizer: {adamw: {weight_decay: 0.1}}
+  learning_rate: 0.01
+  clip_norm: 1
+  checkpoint: never
+  threads: 1
+)";
+
+class TextFile {
+ public:
+  TextFile() : path_((std::filesystem::temp_directory_path() / "lockstep-text-XXXXXX").string()) {
+    close(mkstemp(path_.data()));
+    std::ofstream file(path_);
+    for (int i = 0; i < 400; ++i) file << "line " << i * i % 97 << (i % 3 == 0 ? ", and so on" : ".") << "\n";
+  }
+  ~TextFile() { std::filesystem::remove(path_); }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  /// A job that trains on it.
+  [[nodiscard]] std::string in(std::string job) const { return job.replace(job.find("PATH"), 4, path_); }
+
+ private:
+  std::string path_;
+};
+
+struct Outcome {
+  std::string parameters;
+  std::map<std::string, double> metrics;
+  double loss = 0;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome run_job(const std::string& text, int ranks, const std::vector<std::string>& overrides,
+                std::vector<int> hosts = {}, TrainerOptions options = {}) {
+  const Registries registries = Registries::built_in();
+  const JobFile job = config::load_text(text, "job.yaml", overrides, train::catalogue_of(registries), false);
+  std::mutex mutex;
+  std::vector<Outcome> outcomes;
+  run_in_threads(
+      ranks,
+      [&](Communicator& communicator) {
+        const TrainResult result = train_job(job, communicator, registries, options);
+        const std::lock_guard lock(mutex);
+        outcomes.push_back({result.parameters_sha256, result.metrics, result.loss});
+      },
+      std::move(hosts));
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome, outcomes.front()) << "ranks disagree";
+  return outcomes.front();
+}
+
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.parameters << " " << outcome.loss;
+}
+
+}  // namespace
+
+TEST(ModelParts, StagesChangeNoBit) {
+  for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+    const Outcome whole = run_job(kResidual, 1, {"precision=" + precision});
+    for (const int parts : {2, 3, 4}) {
+      for (const int ranks : {2, 3, 5, 8}) {
+        EXPECT_EQ(run_job(kResidual, ranks, {"precision=" + precision, "parallel.parts=" + std::to_string(parts)}),
+                  whole)
+            << precision << ", " << parts << " parts, " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+TEST(ModelParts, NorDoThreadsHostsAndHowManyShardsAreInFlight) {
+  const Outcome whole = run_job(kResidual, 1, {});
+  for (const char* in_flight : {"1", "2", "8"}) {
+    for (const char* threads : {"threads=1", "threads=3"}) {
+      EXPECT_EQ(run_job(kResidual, 4, {"parallel.parts=2", std::string("parallel.in_flight=") + in_flight, threads},
+                        {0, 0, 1, 1}),
+                whole)
+          << in_flight << threads;
+    }
+  }
+}
+
+TEST(ModelParts, NorDoesRecomputationOrLowering) {
+  const Outcome whole = run_job(kResidual, 1, {});
+  for (const char* recompute : {"recompute=cheap", "recompute=blocks"}) {
+    EXPECT_EQ(run_job(kResidual, 3, {"parallel.parts=2", recompute}), whole) << recompute;
+  }
+  TrainerOptions plain;
+  plain.lowered = false;
+  EXPECT_EQ(run_job(kResidual, 2, {"parallel.parts=2"}, {}, plain), whole);
+}
+
+TEST(ModelParts, BranchesChangeNoBit) {
+  const Outcome whole = run_job(kTowers, 1, {});
+  EXPECT_EQ(run_job(kTowers, 2, {"parallel.parts.branches=auto"}), whole);
+  EXPECT_EQ(run_job(kTowers, 3, {"parallel.parts.branches=auto"}), whole);
+  EXPECT_EQ(run_job(kTowers, 3, {"parallel.parts=3"}), whole);
+}
+
+TEST(ModelParts, NorDoWeightsThatPartsShare) {
+  const TextFile file;
+  const std::string job = file.in(kGpt);
+  for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+    const Outcome whole = run_job(job, 1, {"precision=" + precision});
+    for (const int parts : {2, 3}) {
+      for (const int ranks : {2, 3, 4, 7}) {
+        EXPECT_EQ(run_job(job, ranks, {"precision=" + precision, "parallel.parts=" + std::to_string(parts)}), whole)
+            << precision << ", " << parts << " parts, " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+TEST(ModelParts, NorDoesAStopAndAStartWithOtherParts) {
+  const TextFile file;
+  const std::string job = file.in(kGpt);
+  std::string directory = (std::filesystem::temp_directory_path() / "lockstep-parts-XXXXXX").string();
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const Outcome whole = run_job(job, 1, {});
+  const std::vector<std::pair<int, const char*>> placements = {{3, "parallel.parts=3"}, {1, "parallel.parts=1"},
+                                                               {4, "parallel.parts=2"}, {2, "parallel.parts=1"},
+                                                               {5, "parallel.parts=3"}, {2, "parallel.parts=2"}};
+  Outcome last;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    TrainerOptions options;
+    options.stop_at = static_cast<std::int64_t>(i) + 1;
+    last = run_job(job, placements[i].first,
+                   {placements[i].second, "checkpoint={every: 1 step}", "run_directory=" + directory}, {}, options);
+  }
+  EXPECT_EQ(last, whole);
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace lockstep
