@@ -25,12 +25,12 @@ def listed(by_rank):
     return " ".join(f"{by_rank[str(rank)]:.0f}" for rank in range(len(by_rank)))
 
 
-def check_work(end, start, ranks):
-    """The shards add up, the work is divided equally, and each rank sent what the formula says."""
+def check_work(end, start, ranks, parts=1):
+    """The shards of each part add up, the work is divided equally, and each rank sent what the formula says."""
     shards = end["shards_by_rank"]
-    if sum(shards.values()) != start["shards"]:
+    if sum(shards.values()) != start["shards"] * parts:
         FAILURES.append(f"{ranks} ranks: the shards do not add up: {shards}")
-    if max(shards.values()) - min(shards.values()) > 1:
+    if parts == 1 and max(shards.values()) - min(shards.values()) > 1:
         FAILURES.append(f"{ranks} ranks: the work is not divided equally: {shards}")
     if end["bytes_sent_by_rank"] != end["bytes_by_formula_by_rank"]:
         FAILURES.append(f"{ranks} ranks: sent {end['bytes_sent_by_rank']}, by the formula "
@@ -45,19 +45,20 @@ def main():
     job = arguments.job
     short = ["steps=9", "evaluate={every: 5 steps}"] if arguments.quick else []
 
-    print(f"{'ranks':>5} {'threads':>7}  {'shards of each rank':22} {'MB sent by each rank':40} parameters sha256")
+    print(f"{'ranks':>5} {'threads':>7} {'parts':>5}  {'shards of each rank':22} {'MB sent by each rank':40} parameters sha256")
     hashes = set()
     metrics = set()
-    for ranks in (1, 2, 3, 5, 8):
-        for threads in (1, 2):
-            if arguments.quick and threads == 2 and ranks not in (1, 3):
-                continue
-            end, start = run(job, ranks, f"threads={threads}", *short)
-            check_work(end, start, ranks)
-            sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
-            print(f"{ranks:5} {threads:7}  {listed(end['shards_by_rank']):22} {sent:40} {end['parameters_sha256'][:16]}")
-            hashes.add(end["parameters_sha256"])
-            metrics.add(json.dumps(end["metrics"]))
+    every = [(ranks, threads, 1) for ranks in (1, 2, 3, 5, 8) for threads in (1, 2)]
+    every += [(2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 1, 2), (5, 2, 2), (8, 1, 3)]
+    quick = [(1, 1, 1), (1, 2, 1), (2, 1, 1), (3, 1, 1), (3, 2, 1), (5, 1, 1), (8, 1, 1), (2, 1, 2), (3, 2, 2), (5, 1, 3)]
+    for ranks, threads, parts in quick if arguments.quick else every:
+        end, start = run(job, ranks, f"threads={threads}", f"parallel.parts={parts}", *short)
+        check_work(end, start, ranks, parts)
+        sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
+        print(f"{ranks:5} {threads:7} {parts:5}  {listed(end['shards_by_rank']):22} {sent:40} "
+              f"{end['parameters_sha256'][:16]}")
+        hashes.add(end["parameters_sha256"])
+        metrics.add(json.dumps(end["metrics"]))
     if len(hashes) != 1 or len(metrics) != 1:
         FAILURES.append(f"{len(hashes)} different hashes and {len(metrics)} different evaluations, expected one of each")
 
@@ -70,12 +71,13 @@ def main():
         if end["parameters_sha256"] in hashes:
             FAILURES.append(f"the control '{name}' gave the same hash: this comparison cannot fail")
 
-    for before, after in ((1, 3), (5, 2)):
+    for before, after, parts in ((1, 3, 1), (5, 2, 1), (3, 2, 3)):
         with tempfile.TemporaryDirectory() as directory:
             words = [f"run_directory={directory}", "checkpoint={every: 1000 steps}", *short]
-            run(job, before, "--stop-at", "7", *words, expect=75)
+            run(job, before, "--stop-at", "7", f"parallel.parts={parts}", *words, expect=75)
             end, _ = run(job, after, *words)
-        print(f"stopped at step 7 on {before} rank(s), resumed on {after}:{'':29} {end['parameters_sha256'][:16]}")
+        print(f"stopped at step 7 on {before} rank(s) in {parts} part(s), resumed on {after} in one:{'':14} "
+              f"{end['parameters_sha256'][:16]}")
         if end["parameters_sha256"] != exact:
             FAILURES.append(f"stopped on {before}, resumed on {after}: another hash than unbroken")
 
@@ -83,7 +85,7 @@ def main():
         print(f"FAILED: {failure}")
     if FAILURES:
         sys.exit(1)
-    print("One hash. The number of ranks and threads changed the speed and nothing else.")
+    print("One hash. The number of ranks, threads and parts changed the speed and nothing else.")
 
 
 if __name__ == "__main__":

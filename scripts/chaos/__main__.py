@@ -35,6 +35,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="scripts/chaos.sh")
     parser.add_argument("seed", nargs="?", type=int, default=1)
     parser.add_argument("count", nargs="?", type=int, default=LEAST + 1, metavar="n")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     found = parser.parse_args()
     if found.count < LEAST:
@@ -58,10 +59,10 @@ def behind_a_wall(folder):
             process.kill()
 
 
-def disturb(seed, count, folder, hosts):
+def disturb(seed, count, settings, folder, hosts):
     """The hits, the training and its last event."""
     script = say_hosts(hosts, f"{hosts.names[0]}:1,{hosts.names[1]}:1,{hosts.names[2]}:1")
-    training = Training.start(hosts, f"{folder}/run", JOB, "--discover", script, "--hosts-every", "0.2", "--ask-again",
+    training = Training.start(hosts, f"{folder}/run", [JOB, *settings], "--discover", script, "--hosts-every", "0.2", "--ask-again",
                               "0.5", "--hang-limit", HANG_LIMIT, "--max-restarts", "20")
     hits = []
     try:
@@ -122,10 +123,10 @@ def broken_lines(folder):
     return broken
 
 
-def inside(seed, count, folder):
+def inside(seed, count, settings, folder):
     start = time.monotonic()
     with EmulatedHosts(3, connect_timeout=0.2) as hosts:
-        hits, training, end = disturb(seed, count, folder, hosts)
+        hits, training, end = disturb(seed, count, settings, folder, hosts)
     step = training.step
     undisturbed = quiet(folder, step)
     restarts = [event for event in training.events() if event["event"] == "restart" and "reason" in event]
@@ -148,7 +149,7 @@ def inside(seed, count, folder):
 def main():
     found = arguments()
     if found.inside:
-        return inside(found.seed, found.count, found.inside)
+        return inside(found.seed, found.count, found.set, found.inside)
     missing = EmulatedHosts.missing()
     if missing:
         print(f"chaos needs several hosts, which cannot be emulated here: {missing}")

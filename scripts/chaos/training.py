@@ -44,7 +44,8 @@ class Training:
 
     @classmethod
     def start(cls, hosts, directory, job, *words):
-        return cls(Launch(directory, "--agent", hosts.agent, *words, job=[job], prefix=hosts.prefix(0)))
+        """`job`: its file, and settings in place of its own."""
+        return cls(Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0)))
 
     def events(self, since=0):
         """All events from this number on; takes in what is new."""
