@@ -35,6 +35,11 @@ inline constexpr int kGpuTrack = 2000;
   return worker + 1;
 }
 
+// Spans of a worker that computes a part of a model: what it waits for.
+inline constexpr const char* kActivationWait = "activations";         ///< of other parts
+inline constexpr const char* kGradientWait = "activation gradients";  ///< the same, in backward
+inline constexpr const char* kSendWait = "sends to other parts";      ///< to have left
+
 struct TraceSpan {
   const char* name = "";  ///< a literal
   int track = kPhaseTrack;

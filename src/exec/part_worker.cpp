@@ -72,7 +72,7 @@ void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
     if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
     flight.shard = -1;
   }
-  for (const auto& flight : flights_) wait(calls, "send of a part", flight->sends, -1);
+  for (const auto& flight : flights_) wait(calls, kSendWait, flight->sends, -1);
 }
 
 PartWorker::Flight& PartWorker::flight_of(int shard) {
@@ -105,7 +105,7 @@ void PartWorker::post_next_receives(const PartCalls& calls, std::span<const Part
     Flight* const flight = free_flight();
     if (!first && (flight == nullptr || !all_done(flight->sends))) return;
     LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than the plan says");
-    wait(calls, "send of a part", flight->sends, -1);
+    wait(calls, kSendWait, flight->sends, -1);
     start(calls, *flight, task.shard);
   }
 }
@@ -172,7 +172,7 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
 }
 
 void PartWorker::forward(const PartCalls& calls, Flight& flight) {
-  wait(calls, "receive of a part", flight.receives, flight.shard);
+  wait(calls, kActivationWait, flight.receives, flight.shard);
   if (graph_.inputs.empty()) {
     flight.inputs.valid = part_.samples;
   } else {
@@ -193,7 +193,8 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
                                 .track = calls.track});
   flight.gradients.begin(*flight.call);
   {
-    const TraceScope span(calls.trace, "forward", calls.step, calls.track, flight.shard);
+    TraceScope span(calls.trace, "forward", calls.step, calls.track, flight.shard);
+    runner_.time_kernels(span.kernel_seconds());
     run_instructions(flight, 0, static_cast<std::size_t>(program_.forward_end));
   }
   const ShardOperands bound = operands(flight);
@@ -204,10 +205,11 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
 }
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight) {
-  wait(calls, "receive of a part", flight.arrivals, flight.shard);
-  wait(calls, "send of a part", flight.sends, flight.shard);  // backward may write over what forward has made
+  wait(calls, kGradientWait, flight.arrivals, flight.shard);
+  wait(calls, kSendWait, flight.sends, flight.shard);  // backward may write over what forward has made
   {
-    const TraceScope span(calls.trace, "backward", calls.step, calls.track, flight.shard);
+    TraceScope span(calls.trace, "backward", calls.step, calls.track, flight.shard);
+    runner_.time_kernels(span.kernel_seconds());
     run_instructions(flight, static_cast<std::size_t>(program_.forward_end), program_.instructions.size());
   }
   const ShardOperands bound = operands(flight);
@@ -230,6 +232,7 @@ double PartWorker::try_shard(const ShardCall& call) {
   flight.call.emplace(call);
   flight.gradients.begin(*flight.call);
   flight.seconds = 0;
+  runner_.time_kernels(nullptr);
   run_instructions(flight, 0, program_.instructions.size());
   seconds_ = {};
   return flight.seconds;

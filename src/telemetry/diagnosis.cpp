@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "core/trace.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::telemetry {
@@ -65,8 +66,16 @@ Steps steps_of(const RankTrace& trace) {
 
 /// Of the rank's last worker.
 struct Work {
-  double data = 0, compute = 0;
+  double data = 0, parts = 0, compute = 0;
 };
+
+bool is_wait_for_parts(const std::string& name) {
+  return name == kActivationWait || name == kGradientWait || name == kSendWait;
+}
+
+bool is_computing(const std::string& name) {
+  return name == "shard" || name == "forward" || name == "backward";
+}
 
 Work work_of(const RankStep& step) {
   Work work;
@@ -76,7 +85,8 @@ Work work_of(const RankStep& step) {
   if (handing_over != step.handing_over.end()) work.compute = handing_over->second;
   for (const TimelineSpan& span : step.workers.at(track)) {
     if (span.name == "data wait") work.data += span.seconds();
-    if (span.name == "shard") work.compute += span.kernels;
+    if (is_wait_for_parts(span.name)) work.parts += span.seconds();
+    if (is_computing(span.name)) work.compute += span.kernels;
   }
   return work;
 }
@@ -106,11 +116,12 @@ PathStep path_of(std::int64_t number, const std::vector<Steps>& all) {
   PathStep path{.step = number, .rank = static_cast<int>(last - all.begin())};
   path.seconds = next_start(*last, number) - critical.phases.at("compute").start - critical.aside;
   path.data = work.data;
+  path.parts = work.parts;
   path.excess = std::max(0.0, work.compute - mean);
   path.compute = work.compute - path.excess;
   path.reduce = critical.phases.at("reduce").seconds();
   path.update = critical.phases.at("update").seconds();
-  path.launch = std::max(0.0, path.seconds - work.data - work.compute - path.reduce - path.update);
+  path.launch = std::max(0.0, path.seconds - work.data - work.parts - work.compute - path.reduce - path.update);
   add_spans(critical, path);
   return path;
 }
@@ -125,10 +136,11 @@ std::string short_time(double seconds) {
 
 std::string evidence(const Diagnosis& d) {
   return fmt::format(
-      "of a step of {} computing is {:.0f} %, waiting for data {:.0f} %, exposed communication {:.0f} %, load "
+      "of a step of {} computing is {:.0f} %, waiting for data {:.0f} %, {}exposed communication {:.0f} %, load "
       "imbalance {:.0f} %, kernel launches {:.0f} %, update {:.0f} %",
-      short_time(d.seconds), 100 * d.compute, 100 * d.input, 100 * d.reduce, 100 * d.imbalance, 100 * d.launch,
-      100 * d.update);
+      short_time(d.seconds), 100 * d.compute, 100 * d.input,
+      d.parts > 0 ? fmt::format("for other parts {:.0f} %, ", 100 * d.parts) : "", 100 * d.reduce, 100 * d.imbalance,
+      100 * d.launch, 100 * d.update);
 }
 
 std::string sentence(const Diagnosis& d, const std::string& host) {
@@ -138,6 +150,9 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
           "input-bound: {}; rank {} on {} waits most often. Try data.threads, data.cache=memory, or "
           "packed data (lockstep data pack).",
           evidence(d), d.rank, host);
+    case Bound::parts:
+      return fmt::format(
+          "pipeline-bound: {}. Try more shards, a larger parallel.in_flight, or parts of more even cost.", evidence(d));
     case Bound::reduce:
       return fmt::format(
           "communication-bound: {}. Try a larger batch_size, fewer ranks, or a faster network between them.",
@@ -163,15 +178,18 @@ double mean_kernel(const std::vector<RankTrace>& traces) {
     for (const TimelineSpan& span : trace.spans) {
       if (span.kernels < 0) continue;
       seconds += span.kernels;
-      kernels += static_cast<double>(trace.kernels);
+      if (span.name != "forward") kernels += static_cast<double>(trace.kernels);  // with its backward
     }
   }
   return kernels > 0 ? seconds / kernels : 0;
 }
 
 Bound bound_of(const Diagnosis& d) {
-  const std::vector<std::pair<double, Bound>> parts = {
-      {d.input, Bound::input}, {d.reduce, Bound::reduce}, {d.imbalance, Bound::imbalance}, {d.launch, Bound::launch}};
+  const std::vector<std::pair<double, Bound>> parts = {{d.input, Bound::input},
+                                                       {d.parts, Bound::parts},
+                                                       {d.reduce, Bound::reduce},
+                                                       {d.imbalance, Bound::imbalance},
+                                                       {d.launch, Bound::launch}};
   const auto largest =
       std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return largest->first >= kNoticeable ? largest->second : Bound::compute;
@@ -202,13 +220,14 @@ Diagnosis diagnose(const std::vector<PathStep>& path, const std::vector<RankTrac
     total += step.seconds;
     d.compute += step.compute;
     d.input += step.data;
+    d.parts += step.parts;
     d.reduce += step.reduce;
     d.imbalance += step.excess;
     d.launch += step.launch;
     d.update += step.update;
     ++critical[step.rank];
   }
-  for (double* part : {&d.compute, &d.input, &d.reduce, &d.imbalance, &d.launch, &d.update}) *part /= total;
+  for (double* part : {&d.compute, &d.input, &d.parts, &d.reduce, &d.imbalance, &d.launch, &d.update}) *part /= total;
   d.seconds = total / static_cast<double>(path.size());
   d.kernel = mean_kernel(traces);
   d.rank = std::max_element(critical.begin(), critical.end(), [](const auto& a, const auto& b) {

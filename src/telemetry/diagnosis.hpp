@@ -2,8 +2,8 @@
 // evidence and advice.
 //
 // The critical rank of a step is the one that reached the all-reduce last. The path is: its last worker's waiting for
-// data and computing, the exposed part of the all-reduce, and the update. What lies between these (waking workers,
-// calling kernels, the loop around it) is the cost of launching work.
+// data and computing (and, of a model in parts, for other parts), the exposed part of the all-reduce, and the update.
+// What lies between these (waking workers, calling kernels, the loop around it) is the cost of launching work.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct PathStep {
   int rank = 0;        ///< the critical rank
   double seconds = 0;  ///< until the next step begins, without evaluation and checkpoint; the sum of the others:
   double data = 0;     ///< waiting for input
+  double parts = 0;    ///< waiting for other parts of the model
   double compute = 0;  ///< up to the ranks' mean: in kernels, and adding up gradients
   double excess = 0;   ///< of the critical rank beyond the mean
   double launch = 0;   ///< between spans, and in shards outside kernels
@@ -31,12 +32,12 @@ struct PathStep {
 /// Of the steps that every rank has traced completely. `traces` are aligned, one for each rank.
 [[nodiscard]] std::vector<PathStep> critical_path(const std::vector<RankTrace>& traces);
 
-enum class Bound : std::uint8_t { compute, input, reduce, imbalance, launch };
+enum class Bound : std::uint8_t { compute, input, parts, reduce, imbalance, launch };
 
 struct Diagnosis {
   Bound bound = Bound::compute;
   /// Parts of the steps' time, 0 ... 1, as PathStep has them.
-  double compute = 0, input = 0, reduce = 0, imbalance = 0, launch = 0, update = 0;
+  double compute = 0, input = 0, parts = 0, reduce = 0, imbalance = 0, launch = 0, update = 0;
   int rank = 0;          ///< that is critical most often
   double seconds = 0;    ///< of a step, mean
   double kernel = 0;     ///< mean seconds of a kernel

@@ -67,6 +67,33 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
   }
 }
 
+// Forward, a wait for the gradients of other parts, backward: as a rank computes a part.
+TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
+  auto traces = traces_of({{.data = 0.01, .kernels = 0.09}}, 0, 0);
+  for (TimelineSpan& span : traces[0].spans) {
+    if (span.name != "shard") continue;
+    span = {"forward", span.track, span.step, 0, span.start, span.start + 0.02, 0.02};
+  }
+  const auto forwards = traces[0].spans;
+  for (const TimelineSpan& span : forwards) {
+    if (span.name != "forward") continue;
+    traces[0].spans.push_back({kGradientWait, span.track, span.step, 0, span.end, span.end + 0.03});
+    traces[0].spans.push_back({"backward", span.track, span.step, 0, span.end + 0.03, span.end + 0.07, 0.04});
+  }
+  const auto path = critical_path(traces);
+  ASSERT_EQ(path.size(), 4U);
+  EXPECT_NEAR(path.front().parts, 0.03, 1e-9);
+  EXPECT_NEAR(path.front().compute, 0.06, 1e-9);
+  EXPECT_NEAR(path.front().launch, 0, 1e-9);
+  const Diagnosis d = diagnose(path, traces);
+  EXPECT_EQ(d.bound, Bound::parts);
+  EXPECT_EQ(
+      d.sentence,
+      "pipeline-bound: of a step of 100 ms computing is 60 %, waiting for data 10 %, for other parts 30 %, exposed "
+      "communication 0 %, load imbalance 0 %, kernel launches 0 %, update 0 %. Try more shards, a larger "
+      "parallel.in_flight, or parts of more even cost.");
+}
+
 TEST(CriticalPath, EvaluationAndCheckpointAreNoPartOfAStep) {
   auto traces = traces_of({{}}, 0, 0.001, 1);
   const double end = traces[0].spans.back().end;
