@@ -65,7 +65,7 @@ TEST(GroupCommunicator, CallsRanksByTheNumbersThatTheyHaveInTheJob) {
       group.receive({&byte, 1}, 1, 5, {})->wait({"a step", 7, std::chrono::milliseconds(30)});
     });
   });
-  EXPECT_NE(error.find("rank 2 on a: waited"), std::string::npos) << error;
+  EXPECT_NE(error.find("rank 2 on host a: waited"), std::string::npos) << error;
   EXPECT_NE(error.find("for rank 3 (host a) in 'a step' of step 7"), std::string::npos) << error;
 }
 

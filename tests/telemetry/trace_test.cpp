@@ -69,7 +69,7 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
 
 // Forward, a wait for the gradients of other parts, backward: as a rank computes a part.
 TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
-  auto traces = traces_of({{.data = 0.01, .kernels = 0.09}}, 0, 0);
+  auto traces = traces_of({{.data = 0.01, .kernels = 0.09}}, 0.01, 0);
   for (TimelineSpan& span : traces[0].spans) {
     if (span.name != "shard") continue;
     span = {"forward", span.track, span.step, 0, span.start, span.start + 0.02, 0.02};
@@ -89,8 +89,8 @@ TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
   EXPECT_EQ(d.bound, Bound::parts);
   EXPECT_EQ(
       d.sentence,
-      "pipeline-bound: of a step of 100 ms computing is 60 %, waiting for data 10 %, for other parts 30 %, exposed "
-      "communication 0 %, load imbalance 0 %, kernel launches 0 %, update 0 %. Try more shards, a larger "
+      "pipeline-bound: of a step of 110 ms computing is 55 %, waiting for data 9 %, for other parts 27 %, exposed "
+      "communication 9 %, load imbalance 0 %, kernel launches 0 %, update 0 %. Try more shards, a larger "
       "parallel.in_flight, or parts of more even cost.");
 }
 
