@@ -231,8 +231,10 @@ class ChangeShares(Fault):
         ranks, self.attempt = self.training.ranks(), self.training.attempt
         equal = {str(rank): SHARDS // ranks + (rank < SHARDS % ranks) for rank in range(ranks)}
         self.before = self.training.shares or equal
-        most = max(self.before.values())
-        self.rank = self.random.choice([int(rank) for rank, share in self.before.items() if share == most])
+        # Who has all shards has them alone: one rank, or the only one of a part of the model.
+        shared = {rank: share for rank, share in self.before.items() if share < SHARDS} or self.before
+        most = max(shared.values())
+        self.rank = self.random.choice([int(rank) for rank, share in shared.items() if share == most])
         self.process = self.training.process_of_rank(self.rank)
         self.stop = threading.Event()
         self.slower = threading.Thread(target=self.slow)
