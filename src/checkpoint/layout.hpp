@@ -32,9 +32,9 @@ struct TensorSource {
 
 /// Elements [begin, end) of a tensor, at `offset` bytes of the file.
 struct PartPiece {
-  std::size_t tensor;
-  std::int64_t begin, end;
-  std::size_t offset;
+  std::size_t tensor = 0;
+  std::int64_t begin = 0, end = 0;
+  std::size_t offset = 0;
   int from = 0;  ///< the rank that its bytes come from: who writes the file, if it has them
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
+#include "graph/fail_at.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 
@@ -149,11 +150,9 @@ class BranchFinder {
         "{:.1f} % of the work",
         graph.nodes[second.nodes.front()].name, graph.nodes[second.nodes.back()].name, 100 * second.cost / total);
   }
-  const std::string where = place.text();
-  throw Error(ExitCode::configuration,
-              fmt::format("{}{}expected a model with branches that do not depend on each other, {}; set parts to a "
-                          "number, which cuts the model into parts that follow one another",
-                          where, where.empty() ? "" : ": ", found));
+  fail_at(place, fmt::format("expected a model with branches that do not depend on each other, {}; set parts to a "
+                             "number, which cuts the model into parts that follow one another",
+                             found));
 }
 
 /// Which branches share a part, so that all parts have at least one and about the same to compute.

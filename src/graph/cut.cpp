@@ -11,6 +11,7 @@
 #include "core/nearest.hpp"
 #include "graph/branches.hpp"
 #include "graph/even_runs.hpp"
+#include "graph/fail_at.hpp"
 #include "graph/gradient_flow.hpp"
 #include "graph/parts.hpp"
 #include "graph/workload.hpp"
@@ -22,11 +23,6 @@ namespace lockstep {
 namespace {
 
 constexpr double kSlack = 0.02;  ///< costs are no times: parts that differ by less are even
-
-[[noreturn]] void fail_at(const Place& place, const std::string& message) {
-  const std::string where = place.text();
-  throw Error(ExitCode::configuration, where.empty() ? message : fmt::format("{}: {}", where, message));
-}
 
 // In floating-point operations, or elements where an op does not count any; a view costs nothing.
 std::vector<double> costs_of_nodes(const Graph& graph) {

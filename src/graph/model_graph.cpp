@@ -7,6 +7,7 @@
 
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
+#include "graph/fail_at.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -19,11 +20,6 @@ std::vector<std::string> keys(const Names& names) {
   std::vector<std::string> list;
   for (const auto& [name, id] : names) list.push_back(name);
   return list;
-}
-
-[[noreturn]] void fail_at(const Place& place, const std::string& message) {
-  const std::string where = place.text();  // a line of the file, or the command line
-  throw Error(ExitCode::configuration, where.empty() ? message : fmt::format("{}: {}", where, message));
 }
 
 /// Layers of a list: each sees the earlier ones and the inputs by name.

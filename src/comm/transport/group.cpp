@@ -10,8 +10,6 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr int kReduceTag = kFirstInternalTag + 18;
-
 Topology topology_of(const Topology& all, const std::vector<int>& ranks) {
   std::vector<std::string> hosts;
   for (const int rank : ranks) hosts.push_back(all.host_name(rank));
@@ -32,19 +30,6 @@ GroupCommunicator::GroupCommunicator(Communicator& all, std::vector<int> ranks)
 void GroupCommunicator::abort(int exit_code) {
   all_.abort(exit_code);
   std::abort();  // it has not come back
-}
-
-void GroupCommunicator::all_reduce_sum(std::span<float> values, const Operation& operation) {
-  if (rank_ != 0) {
-    send(std::as_bytes(values), 0, kReduceTag)->wait(operation);
-  } else {
-    std::vector<float> other(values.size());
-    for (int r = 1; r < size(); ++r) {
-      receive(std::as_writable_bytes(std::span(other)), r, kReduceTag, {})->wait(operation);
-      for (std::size_t i = 0; i < other.size(); ++i) values[i] += other[i];
-    }
-  }
-  broadcast(std::as_writable_bytes(values), 0, operation);
 }
 
 }  // namespace lockstep::comm

@@ -26,8 +26,6 @@ class GroupCommunicator final : public PointToPointCommunicator {
     return all_.receive(bytes, rank_of_all(from), tag, std::move(notify));
   }
   void check_peers() override { all_.check_peers(); }
-  /// Adds in rank order, on rank 0.
-  void all_reduce_sum(std::span<float> values, const Operation& operation) override;
   /// Of the whole communicator.
   [[nodiscard]] TrafficCounters traffic() const override { return all_.traffic(); }
   [[noreturn]] void abort(int exit_code) override;

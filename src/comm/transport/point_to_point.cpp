@@ -10,7 +10,8 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr int kBarrier = kFirstInternalTag, kBroadcast = kFirstInternalTag + 1, kAllGather = kFirstInternalTag + 2;
+constexpr int kBarrier = kFirstInternalTag, kBroadcast = kFirstInternalTag + 1, kAllGather = kFirstInternalTag + 2,
+              kReduce = kFirstInternalTag + 3;
 
 }  // namespace
 
@@ -67,6 +68,19 @@ void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::sp
   const auto wrapped = held.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block);
   std::copy(wrapped, held.end(), out.begin());
   std::copy(held.begin(), wrapped, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block));
+}
+
+void PointToPointCommunicator::all_reduce_sum(std::span<float> values, const Operation& operation) {
+  if (rank() != 0) {
+    send(std::as_bytes(values), 0, kReduce)->wait(operation);
+  } else {
+    std::vector<float> other(values.size());
+    for (int r = 1; r < size(); ++r) {
+      receive(std::as_writable_bytes(std::span(other)), r, kReduce)->wait(operation);
+      for (std::size_t i = 0; i < other.size(); ++i) values[i] += other[i];
+    }
+  }
+  broadcast(std::as_writable_bytes(values), 0, operation);
 }
 
 }  // namespace lockstep::comm

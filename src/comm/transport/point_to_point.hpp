@@ -26,6 +26,8 @@ class PointToPointCommunicator : public Communicator, public Recorded {
   void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) override;
   /// Bruck's algorithm: in round i a rank passes on 2^i blocks, so it sends O(log size()) messages.
   void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override;
+  /// Adds in the order of the ranks, on rank 0.
+  void all_reduce_sum(std::span<float> values, const Operation& operation) override;
   [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
 
  protected:

@@ -15,8 +15,6 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr int kReduceTag = kFirstInternalTag + 16;
-
 void complete(PostedReceive& receive, std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(bytes.size() == receive.bytes.size(), "a message must have the size that was expected");
   std::copy(bytes.begin(), bytes.end(), receive.bytes.begin());
@@ -134,19 +132,6 @@ std::unique_ptr<Transfer> ThreadCommunicator::receive(std::span<std::byte> bytes
   posted->notify = std::move(notify);
   world_.mailbox(rank_).post(posted, from, tag);
   return std::make_unique<ReceiveTransfer>(world_, rank_, from, std::move(posted));
-}
-
-void ThreadCommunicator::all_reduce_sum(std::span<float> values, const Operation& operation) {
-  if (rank_ != 0) {
-    send(std::as_bytes(values), 0, kReduceTag)->wait(operation);
-  } else {
-    std::vector<float> other(values.size());
-    for (int r = 1; r < size(); ++r) {
-      receive(std::as_writable_bytes(std::span(other)), r, kReduceTag, {})->wait(operation);
-      for (std::size_t i = 0; i < other.size(); ++i) values[i] += other[i];
-    }
-  }
-  broadcast(std::as_writable_bytes(values), 0, operation);
 }
 
 TrafficCounters ThreadCommunicator::traffic() const {

@@ -87,8 +87,6 @@ class ThreadCommunicator : public PointToPointCommunicator {
   std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                     std::function<void()> notify) override;
   void check_peers() override { world_.throw_if_failed(rank_); }
-  /// Adds in rank order, on rank 0.
-  void all_reduce_sum(std::span<float> values, const Operation& operation) override;
   [[nodiscard]] TrafficCounters traffic() const override;
   [[noreturn]] void abort(int exit_code) override;
 
