@@ -4,49 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 
-#include "config/config.hpp"
-#include "lockstep/trainer.hpp"
-#include "train/catalogue.hpp"
+#include "train/outcome_of_ranks.hpp"
 
 namespace lockstep {
 
 namespace {
-
-constexpr const char* kResidual = R"(
-job:
-  name: parts
-  seed: 3
-  model:
-    layers:
-      - {conv: {filters: 8, kernel: 3, bias: false}, name: stem}
-      - batch_norm
-      - {relu: {}, name: start}
-      - {conv: {filters: 8, kernel: 3, bias: false}, block: residual}
-      - {batch_norm: {}, block: residual}
-      - {add: {inputs: [previous, start]}, block: residual}
-      - {relu: {}, block: residual}
-      - {max_pool: {kernel: 2}, block: head}
-      - {flatten: {}, block: head}
-      - {dropout: 0.2, block: head}
-      - {linear: {features: 10}}
-  data:
-    train: {digits: {count: 160}}
-    validation: {digits: {count: 50, first: 100000}}
-    augment: [{crop: {padding: 2}}]
-  batch_size: 32
-  shards: 8
-  steps: 5
-  metrics: [accuracy]
-  optimizer: {adamw: {weight_decay: 0.01}}
-  learning_rate: {peak: 0.01, warmup: 2 steps, schedule: {cosine: {final: 0}}}
-  clip_norm: 0.5
-  evaluate: {every: 2 steps}
-  checkpoint: never
-  bucket_bytes: 8192
-  threads: 1
-)";
 
 // Two towers, of which none depends on the other.
 constexpr const char* kTowers = R"(
@@ -114,43 +77,14 @@ class TextFile {
   std::string path_;
 };
 
-struct Outcome {
-  std::string parameters;
-  std::map<std::string, double> metrics;
-  double loss = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
-Outcome run_job(const std::string& text, int ranks, const std::vector<std::string>& overrides,
-                std::vector<int> hosts = {}, TrainerOptions options = {}) {
-  const Registries registries = Registries::built_in();
-  const JobFile job = config::load_text(text, "job.yaml", overrides, train::catalogue_of(registries), false);
-  std::mutex mutex;
-  std::vector<Outcome> outcomes;
-  run_in_threads(
-      ranks,
-      [&](Communicator& communicator) {
-        const TrainResult result = train_job(job, communicator, registries, options);
-        const std::lock_guard lock(mutex);
-        outcomes.push_back({result.parameters_sha256, result.metrics, result.loss});
-      },
-      std::move(hosts));
-  for (const auto& outcome : outcomes) EXPECT_EQ(outcome, outcomes.front()) << "ranks disagree";
-  return outcomes.front();
-}
-
-void PrintTo(const Outcome& outcome, std::ostream* out) {
-  *out << outcome.parameters << " " << outcome.loss;
-}
-
 }  // namespace
 
 TEST(ModelParts, StagesChangeNoBit) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
-    const Outcome whole = run_job(kResidual, 1, {"precision=" + precision});
+    const Outcome whole = run_job(kResidualJob, 1, {"precision=" + precision});
     for (const int parts : {2, 3, 4}) {
       for (const int ranks : {2, 3, 5, 8}) {
-        EXPECT_EQ(run_job(kResidual, ranks, {"precision=" + precision, "parallel.parts=" + std::to_string(parts)}),
+        EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, "parallel.parts=" + std::to_string(parts)}),
                   whole)
             << precision << ", " << parts << " parts, " << ranks << " ranks";
       }
@@ -159,10 +93,10 @@ TEST(ModelParts, StagesChangeNoBit) {
 }
 
 TEST(ModelParts, NorDoThreadsHostsAndHowManyShardsAreInFlight) {
-  const Outcome whole = run_job(kResidual, 1, {});
+  const Outcome whole = run_job(kResidualJob, 1, {});
   for (const char* in_flight : {"1", "2", "8"}) {
     for (const char* threads : {"threads=1", "threads=3"}) {
-      EXPECT_EQ(run_job(kResidual, 4, {"parallel.parts=2", std::string("parallel.in_flight=") + in_flight, threads},
+      EXPECT_EQ(run_job(kResidualJob, 4, {"parallel.parts=2", std::string("parallel.in_flight=") + in_flight, threads},
                         {0, 0, 1, 1}),
                 whole)
           << in_flight << threads;
@@ -171,13 +105,13 @@ TEST(ModelParts, NorDoThreadsHostsAndHowManyShardsAreInFlight) {
 }
 
 TEST(ModelParts, NorDoesRecomputationOrLowering) {
-  const Outcome whole = run_job(kResidual, 1, {});
+  const Outcome whole = run_job(kResidualJob, 1, {});
   for (const char* recompute : {"recompute=cheap", "recompute=blocks"}) {
-    EXPECT_EQ(run_job(kResidual, 3, {"parallel.parts=2", recompute}), whole) << recompute;
+    EXPECT_EQ(run_job(kResidualJob, 3, {"parallel.parts=2", recompute}), whole) << recompute;
   }
   TrainerOptions plain;
   plain.lowered = false;
-  EXPECT_EQ(run_job(kResidual, 2, {"parallel.parts=2"}, {}, plain), whole);
+  EXPECT_EQ(run_job(kResidualJob, 2, {"parallel.parts=2"}, {}, plain), whole);
 }
 
 TEST(ModelParts, BranchesChangeNoBit) {
