@@ -13,6 +13,7 @@
 #include "graph/cut.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
 
 namespace lockstep::train {
 
@@ -81,9 +82,9 @@ std::string ModelParts::text() const {
     const Graph& graph = parts_[p].graph;
     std::int64_t elements = 0;
     for (const ValueId id : graph.parameters) elements += graph.at(id).spec.elements();
-    text += fmt::format("{}part {} on rank{} {}: {} to {}, {} parameters", text.empty() ? "" : "\n", p,
+    text += fmt::format("{}part {} on rank{} {}: {} to {}, {}", text.empty() ? "" : "\n", p,
                         ranks_[p].size() == 1 ? "" : "s", fmt::join(ranks_[p], " "), graph.nodes.front().name,
-                        graph.nodes.back().name, elements);
+                        graph.nodes.back().name, telemetry::counted(elements, "parameter"));
   }
   return text;
 }

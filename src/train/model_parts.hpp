@@ -43,7 +43,7 @@ class ModelParts {
 
   /// All of the model's tensors, and the ranks that have them.
   [[nodiscard]] checkpoint::WholeModel whole() const { return checkpoint::whole_of(whole_, parts_, ranks_); }
-  /// For people, a line for each part: "part 0 on ranks 0 1: stem to block2.add, 12345 parameters".
+  /// For people, a line for each part: "part 0 on ranks 0 1: stem to block2.add, 12,345 parameters".
   [[nodiscard]] std::string text() const;
 
   /// The order in which this rank's workers compute a step, or an evaluation (`training`: backward, too), of shards
