@@ -102,12 +102,20 @@ class Exporter::Source : public prometheus::Collectable {
 
 class Exporter::Server {
  public:
-  explicit Server(const std::string& endpoint)
-      : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads}) {}
+  explicit Server(const std::string& endpoint) : Server(endpoint, std::unique_lock(first_use())) {}
   void serve(const std::shared_ptr<Source>& source) { exposer_.RegisterCollectable(source); }
   [[nodiscard]] int port() const { return exposer_.GetListeningPorts().at(0); }
 
  private:
+  // The first server of a process sets up its library (civetweb), which is not made for two at the same time: those of
+  // ranks that are threads.
+  Server(const std::string& endpoint, const std::unique_lock<std::mutex>& /*alone*/)
+      : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads}) {}
+  static std::mutex& first_use() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
   prometheus::Exposer exposer_;
 };
 

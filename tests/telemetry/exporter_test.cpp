@@ -48,6 +48,20 @@ TEST(Exporter, APortInUseIsReplaced) {
   EXPECT_NE(http_get(second.port(), "/metrics").find("lockstep_steps_total"), std::string::npos);
 }
 
+// The server's library is set up by the first one of a process. (Run by itself, as ctest does.)
+TEST(Exporter, TheFirstOfAProcessMayBeSeveralAtATime) {
+  std::atomic<int> waiting{8};
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < 8; ++r) {
+    ranks.emplace_back([&] {
+      --waiting;
+      while (waiting > 0) std::this_thread::yield();
+      const Exporter exporter({}, some_metrics(), {});
+      EXPECT_GT(exporter.port(), 0);
+    });
+  }
+}
+
 TEST(Exporter, RanksThatStartTogetherGetAPortEach) {
   const int port = Exporter({}, some_metrics(), {}).port();  // free, now
   std::vector<std::unique_ptr<Exporter>> exporters(8);
