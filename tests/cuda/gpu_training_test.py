@@ -145,7 +145,7 @@ class Training(Place):
                          self.hash(*words))
 
     def test_recomputation_of_blocks_changes_no_bit(self):
-        words = ("model.resnet=20", "steps=2", "evaluate=never", "data.train.digits.count=400")
+        words = ("model.resnet=20", "steps=1", "evaluate=never", "data.train.digits.count=400")
         self.assertEqual(self.hash(*words, "device=cuda", "recompute=blocks", "--ranks", "2", module=CHECKED),
                          self.hash(*words))
 
