@@ -65,13 +65,7 @@ void CpuUpdater::find_uses() {
     for (const std::size_t slot : uses_[p]) all_uses_[p].push_back({true, slot});
   }
   if (!other_parts_) return;
-  for (const auto& [parameter, uses] : other_parts_->shared()) {
-    auto& all = all_uses_[parameter];
-    all.clear();
-    for (const OtherParts::Use& use : uses) {
-      all.push_back({use.own, use.own ? uses_[parameter].at(use.number) : use.number});
-    }
-  }
+  for (const auto& [parameter, uses] : other_parts_->shared()) all_uses_[parameter] = uses;
 }
 
 const float* CpuUpdater::sum_of(const Use& use) const {

@@ -28,11 +28,7 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
 
  private:
-  /// A gradient that is added to others of its parameter: the sum over all shards.
-  struct Use {
-    bool own = true;
-    std::size_t number = 0;  ///< the slot; or of another part, OtherParts::sum()
-  };
+  using Use = OtherParts::Use;  // a gradient that is added to others of its parameter: the sum over all shards
   void find_uses();
   void gather(float divisor, std::size_t index);
   [[nodiscard]] const float* sum_of(const Use& use) const;

@@ -91,7 +91,7 @@ void OtherParts::add_messages(std::size_t whole, const std::vector<std::pair<std
         if (r % own_ranks.size() == place) sends_.push_back({ranks_of(other)[r], tag, slots.at(own_uses)});
       }
     }
-    shared.uses.push_back({true, own_uses++});
+    shared.uses.push_back({true, slots.at(own_uses++)});
   }
 }
 

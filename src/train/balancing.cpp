@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -71,24 +70,10 @@ const std::vector<int>& Balancing::own_shards() const {
   return assignment().shards_of_rank.at(static_cast<std::size_t>(parts_.group().rank()));
 }
 
-template <class T>
-std::vector<T> Balancing::of_part(std::size_t part, const std::vector<T>& by_rank) const {
-  std::vector<T> values;
-  for (const int rank : parts_.ranks()[part]) values.push_back(by_rank[static_cast<std::size_t>(rank)]);
-  return values;
-}
-
-template <class T>
-void Balancing::put_part(std::size_t part, const std::vector<T>& of_part, std::vector<T>& by_rank) const {
-  for (std::size_t i = 0; i < of_part.size(); ++i) {
-    by_rank[static_cast<std::size_t>(parts_.ranks()[part][i])] = of_part[i];
-  }
-}
-
 std::vector<comm::ShardAssignment> Balancing::place() const {
   std::vector<comm::ShardAssignment> placed;
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
-    placed.push_back(comm::place_shards(of_part(part, counts_), assignments_[part], hosts_of_part(part)));
+    placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts_of_part(part)));
   }
   return placed;
 }
@@ -133,10 +118,10 @@ std::vector<int> Balancing::first_counts() {
 std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int shards) const {
   std::vector<int> counts(static_cast<std::size_t>(run_.communicator.size()));
   for (std::size_t part = 0; part < parts_.ranks().size(); ++part) {
-    put_part(part,
-             weights.empty() ? comm::equal_counts(shards, static_cast<int>(parts_.ranks()[part].size()))
-                             : comm::counts_by_weights(shards, of_part(part, weights)),
-             counts);
+    parts_.put_part(part,
+                    weights.empty() ? comm::equal_counts(shards, static_cast<int>(parts_.ranks()[part].size()))
+                                    : comm::counts_by_weights(shards, parts_.of_part(part, weights)),
+                    counts);
   }
   return counts;
 }
@@ -209,10 +194,10 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
     if (parts_.ranks()[part].size() == 1) continue;
     balance::BalancerOptions options;
     options.shards = static_cast<int>(run_.job.shards);
-    options.workers = of_part(part, workers_of_ranks_);
-    const std::vector<int> counts = of_part(part, counts_);
+    options.workers = parts_.of_part(part, workers_of_ranks_);
+    const std::vector<int> counts = parts_.of_part(part, counts_);
     int room = 0;
-    for (const RankFacts& rank : of_part(part, facts)) {
+    for (const RankFacts& rank : parts_.of_part(part, facts)) {
       options.max_shards.push_back(static_cast<int>(rank.max_shards));
       room += options.max_shards.back();
     }
@@ -229,7 +214,7 @@ void Balancing::begin(bool known, const std::vector<RankFacts>& facts) {
   for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_shard);
   for (std::size_t part = 0; part < balancers_.size(); ++part) {
     if (!balancers_[part]) continue;
-    merge(part, balancers_[part]->start(of_part(part, seconds), known ? kRecordGain : kProbeGain, evidence_));
+    merge(part, balancers_[part]->start(parts_.of_part(part, seconds), known ? kRecordGain : kProbeGain, evidence_));
   }
 }
 
@@ -244,8 +229,8 @@ void Balancing::merge(std::size_t part, std::optional<balance::Decision> decisio
     pending_->counts = counts_;
     pending_->seconds_per_shard.resize(counts_.size());
   }
-  put_part(part, decision->counts, pending_->counts);
-  put_part(part, decision->seconds_per_shard, pending_->seconds_per_shard);
+  parts_.put_part(part, decision->counts, pending_->counts);
+  parts_.put_part(part, decision->seconds_per_shard, pending_->seconds_per_shard);
   pending_->reason += fmt::format("{}part {}: {}", pending_->reason.empty() ? "" : "; ", part, decision->reason);
   pending_->measured = decision->measured;
   pending_->reduce_seconds = std::max(pending_->reduce_seconds, decision->reduce_seconds);
@@ -333,7 +318,7 @@ void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
 void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds) {
   for (std::size_t part = 0; part < balancers_.size(); ++part) {
     if (!balancers_[part]) continue;
-    merge(part, balancers_[part]->observe(of_part(part, counts_), of_part(part, ranks), seconds));
+    merge(part, balancers_[part]->observe(parts_.of_part(part, counts_), parts_.of_part(part, ranks), seconds));
   }
   if (run_.options.balancer == nullptr) return;
   std::vector<RankLoad> loads;
@@ -348,7 +333,7 @@ void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, st
   const bool positive = std::none_of(counts.begin(), counts.end(), [](int count) { return count < 0; });
   bool complete = counts.size() == counts_.size();
   for (std::size_t part = 0; complete && part < parts_.ranks().size(); ++part) {
-    const std::vector<int> own = of_part(part, counts);
+    const std::vector<int> own = parts_.of_part(part, counts);
     complete = std::accumulate(own.begin(), own.end(), std::int64_t{0}) == run_.job.shards;
   }
   if (!positive || !complete) {
@@ -379,7 +364,8 @@ void Balancing::move(std::int64_t step) {
 std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const {
   if (is_automatic()) {
     for (std::size_t part = 0; part < balancers_.size(); ++part) {
-      if (balancers_[part]) put_part(part, balancers_[part]->split(shards, of_part(part, before)), before);
+      if (balancers_[part])
+        parts_.put_part(part, balancers_[part]->split(shards, parts_.of_part(part, before)), before);
     }
     run_.communicator.broadcast(std::as_writable_bytes(std::span(before)), 0,
                                 {"shares", static_cast<std::uint64_t>(step), run_.timeout()});

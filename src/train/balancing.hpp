@@ -88,14 +88,8 @@ class Balancing {
     double workers = 1, max_shards = 1, seconds_per_shard = 0;
   };
   [[nodiscard]] std::size_t own_part() const { return static_cast<std::size_t>(parts_.own()); }
-  /// Of values by rank, those of a part's ranks.
-  template <class T>
-  [[nodiscard]] std::vector<T> of_part(std::size_t part, const std::vector<T>& by_rank) const;
-  /// The other way.
-  template <class T>
-  void put_part(std::size_t part, const std::vector<T>& of_part, std::vector<T>& by_rank) const;
   [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
-    return of_part(part, run_.communicator.topology().host_of);
+    return parts_.of_part(part, run_.communicator.topology().host_of);
   }
   [[nodiscard]] std::vector<comm::ShardAssignment> place() const;
   [[nodiscard]] bool is_automatic() const;

@@ -30,6 +30,18 @@ class ModelParts {
   [[nodiscard]] int own() const { return own_; }
   /// By part; each rank is in one of them.
   [[nodiscard]] const std::vector<std::vector<int>>& ranks() const { return ranks_; }
+  /// Of values by rank, those of a part's ranks.
+  template <class T>
+  [[nodiscard]] std::vector<T> of_part(std::size_t part, const std::vector<T>& by_rank) const {
+    std::vector<T> values;
+    for (const int rank : ranks_[part]) values.push_back(by_rank[static_cast<std::size_t>(rank)]);
+    return values;
+  }
+  /// The other way.
+  template <class T>
+  void put_part(std::size_t part, const std::vector<T>& values, std::vector<T>& by_rank) const {
+    for (std::size_t i = 0; i < values.size(); ++i) by_rank[static_cast<std::size_t>(ranks_[part][i])] = values[i];
+  }
   /// Where losses and metrics come from.
   [[nodiscard]] int of_loss() const { return of_loss_; }
   /// The ranks that have this rank's part; all, where there is one part.

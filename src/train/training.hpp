@@ -1,7 +1,7 @@
 // Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
 //
 // It is the loop and nothing else. What it works with has files of its own: run (what is constant), engine (what
-// computes), start_check and first_shard (what ranks compare), balancing (who computes what), checkpointing, validation
+// computes), start_check (what ranks compare), balancing (who computes what), checkpointing, validation
 // (evaluation, early stop), step_flags (what ranks ask of each other), signals. What the run reports, as events and as
 // its result, is in training_events.cpp; how it begins, in training_setup.cpp.
 #pragma once
