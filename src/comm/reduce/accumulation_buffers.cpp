@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -39,7 +41,27 @@ struct PlanBuilder {
   }
 };
 
+class HostBufferMemory final : public BufferMemory {
+ public:
+  float* allocate(std::int64_t elements) override {
+    AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back(std::move(block));
+    return reinterpret_cast<float*>(blocks_.back().data());
+  }
+  void add(float* left, float* right, std::int64_t elements) override { device::add(left, right, left, elements); }
+  [[nodiscard]] bool takes_more() const override { return true; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<AlignedBytes> blocks_;
+};
+
 }  // namespace
+
+std::unique_ptr<BufferMemory> host_buffer_memory() {
+  return std::make_unique<HostBufferMemory>();
+}
 
 MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees) {
   PlanBuilder builder(tree.leaves());

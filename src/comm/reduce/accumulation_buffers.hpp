@@ -54,6 +54,9 @@ class BufferMemory {
   [[nodiscard]] virtual bool takes_more() const = 0;
 };
 
+/// The memory of this process, added to by the thread that asks for it.
+[[nodiscard]] std::unique_ptr<BufferMemory> host_buffer_memory();
+
 class AccumulationBuffers {
  public:
   /// `memory` outlives it.

@@ -1,14 +1,11 @@
 #include "comm/reduce/rank_reducer.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "comm/transport/recorded.hpp"
 #include "core/spans.hpp"
-#include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -22,22 +19,6 @@ void check_assignment(const ShardAssignment& assignment, int shards, int ranks) 
   }
   LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
 }
-
-class HostBufferMemory final : public BufferMemory {
- public:
-  float* allocate(std::int64_t elements) override {
-    AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
-    const std::lock_guard lock(mutex_);
-    blocks_.push_back(std::move(block));
-    return reinterpret_cast<float*>(blocks_.back().data());
-  }
-  void add(float* left, float* right, std::int64_t elements) override { device::add(left, right, left, elements); }
-  [[nodiscard]] bool takes_more() const override { return true; }
-
- private:
-  std::mutex mutex_;
-  std::vector<AlignedBytes> blocks_;
-};
 
 }  // namespace
 
@@ -78,10 +59,6 @@ void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
       [&](std::byte* block) { Region(block, shape).construct(is_first); }, operation("shared memory"));
   const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
   for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
-}
-
-std::unique_ptr<BufferMemory> RankReducer::host_buffer_memory() {
-  return std::make_unique<HostBufferMemory>();
 }
 
 void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignment) {

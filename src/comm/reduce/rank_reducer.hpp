@@ -45,8 +45,6 @@ class RankReducer : public GradientReducer {
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
-  /// The memory of this process, added to by the thread that asks for it.
-  [[nodiscard]] static std::unique_ptr<BufferMemory> host_buffer_memory();
   /// To be called where an assignment is not the one before: what map_regions() has to know of it.
   void measure(const ShardAssignment& assignment);
   /// Whether map_regions() will map anew.
