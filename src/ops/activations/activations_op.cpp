@@ -13,7 +13,7 @@ namespace {
 using device::Lanes;
 
 template <class Formula>
-LOCKSTEP_INLINE void apply(const float* x, float* y, std::int64_t n) {
+LOCKSTEP_VECTORIZED void apply(const float* x, float* y, std::int64_t n) {
   if constexpr (Formula::kOverLanes) {
     device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return Formula::of(v); });
   } else {
@@ -23,7 +23,7 @@ LOCKSTEP_INLINE void apply(const float* x, float* y, std::int64_t n) {
 
 /// `seen`: the output or the input.
 template <class Formula>
-LOCKSTEP_INLINE void apply_gradient(const float* seen, const float* dy, float* dx, std::int64_t n) {
+LOCKSTEP_VECTORIZED void apply_gradient(const float* seen, const float* dy, float* dx, std::int64_t n) {
   if constexpr (Formula::kOverLanes) {
     device::map(seen, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
       return Formula::gradient(v, dv);
@@ -33,42 +33,24 @@ LOCKSTEP_INLINE void apply_gradient(const float* seen, const float* dy, float* d
   }
 }
 
-// Plain functions, since a template cannot be LOCKSTEP_VECTORIZED.
-#define LOCKSTEP_ACTIVATION_LOOPS(Formula, op)                                                            \
-  LOCKSTEP_VECTORIZED void op##_forward(const float* x, float* y, std::int64_t n) {                       \
-    apply<Formula>(x, y, n);                                                                              \
-  }                                                                                                       \
-  LOCKSTEP_VECTORIZED void op##_backward(const float* seen, const float* dy, float* dx, std::int64_t n) { \
-    apply_gradient<Formula>(seen, dy, dx, n);                                                             \
-  }
-LOCKSTEP_ACTIVATIONS(LOCKSTEP_ACTIVATION_LOOPS)
-#undef LOCKSTEP_ACTIVATION_LOOPS
-
-struct ActivationLoops {
-  void (*forward)(const float* x, float* y, std::int64_t n);
-  void (*backward)(const float* seen, const float* dy, float* dx, std::int64_t n);
-};
-
+template <class Formula>
 class ActivationCpu final : public Kernel {
  public:
-  ActivationCpu(std::int64_t n, const ActivationLoops& loops, bool reads_output)
-      : n_(n), loops_(loops), reads_output_(reads_output) {}
+  explicit ActivationCpu(std::int64_t n) : n_(n) {}
 
-  void forward(const ForwardCall& call) override { loops_.forward(input(call), output(call), n_); }
+  void forward(const ForwardCall& call) override { apply<Formula>(input(call), output(call), n_); }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
-    const float* seen = reads_output_ ? static_cast<const float*>(call.outputs[0]) : input(call);
-    loops_.backward(seen, output_gradient(call), input_gradient(call), n_);
+    const float* seen = Formula::kReadsOutput ? static_cast<const float*>(call.outputs[0]) : input(call);
+    apply_gradient<Formula>(seen, output_gradient(call), input_gradient(call), n_);
   }
 
  private:
   std::int64_t n_;
-  ActivationLoops loops_;
-  bool reads_output_;
 };
 
 template <class Formula>
-OpDef make_activation(const std::string& name, const ActivationLoops& loops) {
+OpDef make_activation(const std::string& name) {
   OpDef op;
   op.name = name;
   op.doc = Formula::kDoc;
@@ -76,17 +58,17 @@ OpDef make_activation(const std::string& name, const ActivationLoops& loops) {
   op.in_place = {.forward = true, .over_gradient = true, .over_input = !Formula::kReadsOutput};
   op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return same_floats(name, inputs[0]); };
   op.cost = elementwise_cost<Formula::kCost, Formula::kGradientCost>;
-  op.kernels[DeviceKind::cpu] = [loops](const KernelRequest& request) {
-    return std::make_unique<ActivationCpu>(request.outputs[0].elements(), loops, Formula::kReadsOutput);
+  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) {
+    return std::make_unique<ActivationCpu<Formula>>(request.outputs[0].elements());
   };
   return op;
 }
 
 }  // namespace
 
-#define LOCKSTEP_MAKE_ACTIVATION(Formula, op)                            \
-  OpDef make_##op() {                                                    \
-    return make_activation<Formula>(#op, {op##_forward, op##_backward}); \
+#define LOCKSTEP_MAKE_ACTIVATION(Formula, op) \
+  OpDef make_##op() {                         \
+    return make_activation<Formula>(#op);     \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_ACTIVATION)
 #undef LOCKSTEP_MAKE_ACTIVATION
