@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What another user of the machine tries against a launch: run by that user. Arguments: the control socket's port, then
-process ids of the launch. Prints one JSON object: what it could read, and what it could end. Holds idle connections open
-until its stdin is closed."""
+process ids of the launch. Prints one JSON object: what it could read, and what it could end. Holds idle connections
+open until its stdin is closed."""
 import json
 import os
 import pathlib
