@@ -35,7 +35,7 @@ class OtherParts {
   /// A use of a shared weight, in the order in which their gradients are added.
   struct Use {
     bool own = true;
-    std::size_t number = 0;  ///< own: its slot of the program; else of sum()
+    std::size_t number = 0;  ///< own: its slot in the program; else what sum() takes
   };
   struct SharedWeight {
     std::size_t parameter = 0;  ///< of the own part

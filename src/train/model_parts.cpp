@@ -44,7 +44,7 @@ int part_of_rank(const std::vector<std::vector<int>>& ranks, int rank) {
   return 0;
 }
 
-// One forward, one backward in turn takes as many as there are parts; one more hides the way between them.
+// 1F1B needs as many as there are parts; with one more, activations travel while the parts compute.
 int default_in_flight(int parts) {
   return parts + 1;
 }

@@ -30,14 +30,14 @@ class ModelParts {
   [[nodiscard]] int own() const { return own_; }
   /// By part; each rank is in one of them.
   [[nodiscard]] const std::vector<std::vector<int>>& ranks() const { return ranks_; }
-  /// Of values by rank, those of a part's ranks.
+  /// From values of all ranks, those of this part's ranks, in their order.
   template <class T>
   [[nodiscard]] std::vector<T> of_part(std::size_t part, const std::vector<T>& by_rank) const {
     std::vector<T> values;
     for (const int rank : ranks_[part]) values.push_back(by_rank[static_cast<std::size_t>(rank)]);
     return values;
   }
-  /// The other way.
+  /// Puts values of this part's ranks, in their order, among the values of all ranks.
   template <class T>
   void put_part(std::size_t part, const std::vector<T>& values, std::vector<T>& by_rank) const {
     for (std::size_t i = 0; i < values.size(); ++i) by_rank[static_cast<std::size_t>(ranks_[part][i])] = values[i];

@@ -135,8 +135,9 @@ class Hosts(unittest.TestCase):
 class BenchAllReduce(unittest.TestCase):
     @unittest.skipIf(shutil.which("tc") is None, "tc is not installed")
     def test_the_network_is_timed_apart_from_what_joins_the_ranks_of_a_host(self):
+        megabits = 100  # a second, that each host's card sends
         with EmulatedHosts(2) as hosts:
-            hosts.limit("100mbit")
+            hosts.limit(f"{megabits}mbit")
             command = [*hosts.prefix(0), "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent",
                        hosts.agent, "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--host",
                        hosts.slots(2), PROGRAM, "bench", "all-reduce", "--log", "json", "--sizes", "2MiB", "--rounds", "3"]
@@ -146,7 +147,7 @@ class BenchAllReduce(unittest.TestCase):
         exact = {line["part"]: line for line in lines if line["way"] == "exact"}
         self.assertEqual({part: (line["ranks"], line["network_bytes"]) for part, line in exact.items()},
                          {"within": (2, 0), "between": (2, 4 << 20), "all": (4, 4 << 20)})
-        least = (2 << 20) / (100e6 / 8)  # seconds that a card of this rate takes for what each host must send
+        least = (2 << 20) / (megabits * 1e6 / 8)  # seconds that a card takes for what each host must send
         for part in ("between", "all"):
             self.assertGreater(exact[part]["seconds_median"], 0.5 * least)  # a burst is let through at once
         self.assertLess(exact["within"]["seconds_median"], exact["between"]["seconds_median"])
