@@ -198,8 +198,7 @@ class FirstProcess(PodTest):
 
     def test_orphans_are_reaped(self):
         self.run_inside("sh", "-c", "exec >/dev/null 2>&1; sleep 1000 & sleep 1000 & exit 0")
-        orphans = wait_until(lambda: [p for p in self.processes() if p[2] == "sleep" and p[1] == 1], "the orphans")
-        self.assertEqual(len(orphans), 2)
+        wait_until(lambda: len([p for p in self.processes() if p[2] == "sleep" and p[1] == 1]) == 2, "the two orphans")
         self.run_inside("sh", "-c", r"kill $(cat /proc/[0-9]*/stat | sed -n 's/^\([0-9]*\) (sleep).*/\1/p' | head -n 1)")
         wait_until(lambda: len([p for p in self.processes() if p[2] == "sleep"]) == 1, "the one to be reaped")
         self.assertEqual([p for p in self.processes() if p[:2] == ("Z", 1)], [])
