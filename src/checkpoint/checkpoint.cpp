@@ -174,7 +174,9 @@ std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::str
 }
 
 void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets) {
-  for (std::size_t i = 0; i < block.size(); ++i) targets[block.name(i) + suffix] = {block.shape(i), block.at(i)};
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    targets[block.name(i) + suffix] = {block.shape(i), block.at(i), block.own(i)};
+  }
 }
 
 std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoint, const Targets& targets) {
@@ -184,11 +186,16 @@ std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoin
   for (const auto& [name, target] : targets) {
     const auto found = saved.find(name);
     check_target(checkpoint, name, target, found == saved.end() ? nullptr : found->second);
+    const auto own = target.own.value_or(std::vector<exec::Extent>{{0, elements(target.shape)}});
     for (const auto& piece : found->second->pieces) {
-      const auto size = piece.end - piece.begin;
-      copies[piece.file].push_back(
-          {piece_name(*found->second, piece), found->second->pieces.size() == 1 ? target.shape : Shape{size},
-           target.values.subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(size))});
+      const Shape shape = found->second->pieces.size() == 1 ? target.shape : Shape{piece.end - piece.begin};
+      for (const exec::Extent& wanted : own) {
+        const std::int64_t begin = std::max(piece.begin, wanted.begin), end = std::min(piece.end, wanted.end);
+        if (begin >= end && wanted.begin < wanted.end) continue;
+        copies[piece.file].push_back(
+            {piece_name(*found->second, piece), shape, begin - piece.begin,
+             target.values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))});
+      }
     }
   }
   return copies;
@@ -197,7 +204,7 @@ std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoin
 void load(const Checkpoint& checkpoint, const Targets& targets) {
   for (const auto& [file, copies] : plan_copies(checkpoint, targets)) {
     const auto part = read_part(checkpoint, file);
-    for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to);
+    for (const auto& copy : copies) part.copy(copy.name, copy.shape, copy.to, copy.first);
   }
 }
 

@@ -64,6 +64,7 @@ struct Checkpoint {
 struct Target {
   Shape shape;
   std::span<float> values;
+  std::optional<std::vector<exec::Extent>> own = {};  ///< the elements that are wanted; none: all
 };
 using Targets = std::map<std::string, Target>;
 void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets);
@@ -72,10 +73,11 @@ void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targ
 /// Error(data) when a tensor is missing, of another shape, or damaged.
 void load(const Checkpoint& checkpoint, const Targets& targets);
 
-/// A piece of a tensor that goes from a file to its place.
+/// Elements that go from a tensor of a file to their place.
 struct Copy {
   std::string name;  ///< in its file
   Shape shape;
+  std::int64_t first = 0;  ///< of its elements; the others follow
   std::span<float> to;
 };
 /// What to copy out of each file. Throws as load() does, but for damage.

@@ -20,7 +20,14 @@ void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::Ten
                  const std::string& suffix, bool optimizer, std::vector<TensorSource>& list) {
   const auto values = own_values(tensors, own);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    list.push_back({tensors[i].name + suffix, tensors[i].shape, values[i], optimizer, tensors[i].ranks});
+    const auto& tensor = tensors[i];
+    std::vector<Holding> holdings;
+    if (optimizer && !tensor.states.empty()) {
+      holdings = tensor.states;
+    } else if (!tensor.ranks.empty()) {
+      holdings = {{{0, elements(tensor.shape)}, tensor.ranks}};
+    }
+    list.push_back({tensor.name + suffix, tensor.shape, values[i], optimizer, std::move(holdings)});
   }
 }
 
@@ -40,7 +47,7 @@ class Cutter {
     for (std::int64_t begin = 0; begin == 0 || begin < elements; begin += max_elements_) {
       if (begin > 0) next();
       const std::int64_t end = std::min(begin + max_elements_, elements);
-      parts_.back().pieces.push_back({.tensor = tensor, .begin = begin, .end = end, .offset = 0});
+      parts_.back().pieces.push_back({.tensor = tensor, .begin = begin, .end = end});
       filled_ += end - begin;
     }
   }
@@ -97,18 +104,36 @@ std::vector<int> ranks_in_turn(const Topology& topology) {
   return ranks;
 }
 
+/// Of elements [begin, end): what each holding has of them.
+template <class Call>
+void for_each_holding(const TensorSource& tensor, const PartPiece& piece, const Call& call) {
+  for (const Holding& holding : tensor.holdings) {
+    const exec::Extent extent{std::max(piece.begin, holding.extent.begin), std::min(piece.end, holding.extent.end)};
+    if (extent.begin < extent.end) call(extent, holding.ranks);
+  }
+}
+
 /// By rank: whether no other has more of the file.
 std::vector<bool> have_most(const std::vector<TensorSource>& tensors, const Part& part, std::size_t ranks) {
   std::vector<std::int64_t> elements(ranks);
   for (const auto& piece : part.pieces) {  // what all ranks have makes no difference
-    for (const int rank : tensors[piece.tensor].ranks) {
-      elements.at(static_cast<std::size_t>(rank)) += piece.end - piece.begin;
-    }
+    for_each_holding(tensors[piece.tensor], piece, [&](const exec::Extent& extent, const std::vector<int>& having) {
+      for (const int rank : having) elements.at(static_cast<std::size_t>(rank)) += extent.end - extent.begin;
+    });
   }
   const std::int64_t most = *std::max_element(elements.begin(), elements.end());
   std::vector<bool> have(ranks);
   std::transform(elements.begin(), elements.end(), have.begin(), [&](auto count) { return count == most; });
   return have;
+}
+
+std::vector<PartPiece::Source> sources_of(const TensorSource& tensor, const PartPiece& piece, int writer) {
+  if (tensor.holdings.empty()) return {{{piece.begin, piece.end}, writer}};
+  std::vector<PartPiece::Source> sources;
+  for_each_holding(tensor, piece, [&](const exec::Extent& extent, const std::vector<int>& having) {
+    sources.push_back({extent, has(having, writer) ? writer : first_of(having)});
+  });
+  return sources;
 }
 
 void choose_ranks(const std::vector<TensorSource>& tensors, const Topology& topology, std::vector<Part>& parts) {
@@ -122,10 +147,7 @@ void choose_ranks(const std::vector<TensorSource>& tensors, const Topology& topo
       bytes, topology, [&](std::size_t file, int rank) { return may_take[file][static_cast<std::size_t>(rank)]; });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].rank = ranks[i];
-    for (auto& piece : parts[i].pieces) {
-      const auto& having = tensors[piece.tensor].ranks;
-      piece.from = has(having, ranks[i]) ? ranks[i] : first_of(having);
-    }
+    for (auto& piece : parts[i].pieces) piece.sources = sources_of(tensors[piece.tensor], piece, ranks[i]);
   }
 }
 

@@ -3,8 +3,8 @@
 // The files depend on the tensors alone: the same step has the same files, byte for byte, on any number of ranks.
 // Tensors go in order into `model` files and `optimizer` files of about `part_bytes`; one that is larger is cut, on
 // chunk boundaries. Only who writes which file depends on the ranks: the largest file goes to the rank with the
-// fewest bytes so far; of a model whose parts lie on different ranks, to one of those that have most of it, and the
-// others send what is missing.
+// fewest bytes so far; of a model that is divided between ranks, to one of those that have most of it, and the others
+// send what is missing.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,21 @@ namespace lockstep::checkpoint {
 struct TensorSource {
   std::string name;
   Shape shape;
-  std::span<const float> values;  ///< empty on a rank that does not have it
+  std::span<const float> values;  ///< empty on a rank that has none of it; else of all, what others have not being set
   bool optimizer = false;         ///< a state of the optimizer, not of the model
-  std::vector<int> ranks = {};    ///< that have it, ascending; empty: all
+  std::vector<Holding> holdings = {};  ///< who has which elements, ascending; empty: every rank has all
 };
 
 /// Elements [begin, end) of a tensor, at `offset` bytes of the file.
 struct PartPiece {
+  struct Source {
+    exec::Extent extent;  ///< of the tensor
+    int rank = 0;         ///< that they come from: who writes the file, if it has them
+  };
   std::size_t tensor = 0;
   std::int64_t begin = 0, end = 0;
   std::size_t offset = 0;
-  int from = 0;  ///< the rank that its bytes come from: who writes the file, if it has them
+  std::vector<Source> sources = {};  ///< of all of it, ascending
 };
 
 /// A file: a safetensors header and the pieces' bytes, without holes.

@@ -116,7 +116,7 @@ void CheckpointReader::load(const Checkpoint& checkpoint, const Targets& targets
       if (!copies.contains(name)) continue;
       file = SafetensorsFile::parse(std::move(bytes), checkpoint.path + "/" + name);
     }
-    for (const auto& copy : copies.at(name)) file.copy(copy.name, copy.shape, copy.to);
+    for (const auto& copy : copies.at(name)) file.copy(copy.name, copy.shape, copy.to, copy.first);
   }
 }
 

@@ -51,8 +51,8 @@ class SafetensorsFile {
   [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
   /// Throws Error(data) when the tensor is missing, not F32, or of another shape.
   void require(const std::string& tensor, const Shape& shape) const;
-  /// Copies it into `out`, as required.
-  void copy(const std::string& tensor, const Shape& shape, std::span<float> out) const;
+  /// Copies its elements from `first` on into all of `out`; they are there, as is the tensor, as required.
+  void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
  private:
   std::string name_, bytes_;

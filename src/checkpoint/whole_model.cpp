@@ -99,6 +99,40 @@ WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
   return whole;
 }
 
+// Each part's first rank says it to all, since only the part's own ranks know how its gradient is cut.
+void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
+                 const std::vector<std::vector<int>>& ranks, Communicator& communicator,
+                 std::chrono::milliseconds timeout) {
+  struct Said {
+    std::int64_t parameter, begin, end, rank;
+  };
+  const Operation operation{"slices of parameters", 0, timeout};
+  for (std::size_t p = 0; p < ranks.size(); ++p) {
+    const bool mine = own != nullptr && has(ranks[p], communicator.rank());
+    std::vector<Said> said;
+    for (std::size_t i = 0; mine && i < own->owned().size(); ++i) {
+      const auto whole_number = static_cast<std::int64_t>(parts.empty() ? i : parts[p].parameters[i]);
+      for (const auto& [extent, owner] : own->owned()[i]) {
+        said.push_back({whole_number, extent.begin, extent.end, own->number_of(owner)});
+      }
+    }
+    if (ranks.size() > 1) {
+      std::uint64_t count = said.size();
+      communicator.broadcast(std::as_writable_bytes(std::span(&count, 1)), ranks[p].front(), operation);
+      said.resize(count);
+      if (count > 0) communicator.broadcast(std::as_writable_bytes(std::span(said)), ranks[p].front(), operation);
+    }
+    std::map<std::int64_t, std::vector<Holding>> of_part;
+    for (const Said& one : said) {
+      of_part[one.parameter].push_back({{one.begin, one.end}, {static_cast<int>(one.rank)}});
+    }
+    for (auto& [parameter, holdings] : of_part) {  // the first part that has a shared weight saves its states
+      auto& states = whole.parameters.at(static_cast<std::size_t>(parameter)).states;
+      if (states.empty()) states = std::move(holdings);
+    }
+  }
+}
+
 WholeModel whole_of(const optim::Model& model) {
   return {tensors_of(model.parameters), tensors_of(model.states)};
 }

@@ -36,8 +36,13 @@ std::string to_string(const HashText& hash) {
   return {hash.data(), hash.size()};
 }
 
-std::size_t piece_bytes(const PartPiece& piece) {
-  return static_cast<std::size_t>(piece.end - piece.begin) * sizeof(float);
+std::size_t bytes_of(const exec::Extent& extent) {
+  return static_cast<std::size_t>(extent.end - extent.begin) * sizeof(float);
+}
+
+/// In the file.
+std::size_t offset_of(const PartPiece& piece, const PartPiece::Source& source) {
+  return piece.offset + bytes_of({piece.begin, source.extent.begin});
 }
 
 void remove_quietly(FileSystem& files, const std::string& path) {
@@ -119,7 +124,10 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
       parts_(plan_parts(tensors_, options_.part_bytes, communicator.topology())),
       reports_(communicator, parts_) {
   for (const auto& tensor : tensors_) {
-    LOCKSTEP_CHECK(!has(tensor.ranks, communicator.rank()) ||
+    const bool holds = std::any_of(tensor.holdings.begin(), tensor.holdings.end(), [&](const Holding& holding) {
+      return has(holding.ranks, communicator.rank());
+    });
+    LOCKSTEP_CHECK((!holds && !tensor.holdings.empty()) ||
                        static_cast<std::int64_t>(tensor.values.size()) == elements(tensor.shape),
                    tensor.name);
   }
@@ -195,9 +203,10 @@ void CheckpointWriter::copy(std::int64_t step) {
     if (part.rank != communicator_.rank()) continue;
     std::memcpy(to, part.header.data(), part.header.size());
     for (const auto& piece : part.pieces) {
-      if (piece.from != part.rank) continue;
-      const auto from = bytes_of(piece);
-      if (!from.empty()) std::memcpy(to + piece.offset, from.data(), from.size());
+      for (const auto& source : piece.sources) {
+        const auto from = source.rank == part.rank ? own_bytes(piece, source) : std::span<const std::byte>();
+        if (!from.empty()) std::memcpy(to + offset_of(piece, source), from.data(), from.size());
+      }
     }
     to += part.bytes;
   }
@@ -209,13 +218,15 @@ void CheckpointWriter::exchange(std::int64_t step) {
   std::byte* to = buffer_.data();
   for (const auto& part : parts_) {
     for (const auto& piece : part.pieces) {
-      if (piece.from == part.rank) continue;
-      if (part.rank == rank) {
-        in_messages(std::span(to + piece.offset, piece_bytes(piece)),
-                    [&](auto bytes) { messages.add(communicator_.receive(bytes, piece.from, kPieceTag)); });
-      } else if (piece.from == rank) {
-        in_messages(bytes_of(piece),
-                    [&](auto bytes) { messages.add(communicator_.send(bytes, part.rank, kPieceTag)); });
+      for (const auto& source : piece.sources) {
+        if (source.rank == part.rank) continue;
+        if (part.rank == rank) {
+          in_messages(std::span(to + offset_of(piece, source), bytes_of(source.extent)),
+                      [&](auto bytes) { messages.add(communicator_.receive(bytes, source.rank, kPieceTag)); });
+        } else if (source.rank == rank) {
+          in_messages(own_bytes(piece, source),
+                      [&](auto bytes) { messages.add(communicator_.send(bytes, part.rank, kPieceTag)); });
+        }
       }
     }
     if (part.rank == rank) to += part.bytes;
@@ -223,9 +234,9 @@ void CheckpointWriter::exchange(std::int64_t step) {
   messages.wait();
 }
 
-std::span<const std::byte> CheckpointWriter::bytes_of(const PartPiece& piece) const {
-  const auto values = std::as_bytes(tensors_[piece.tensor].values);
-  return values.subspan(static_cast<std::size_t>(piece.begin) * sizeof(float), piece_bytes(piece));
+std::span<const std::byte> CheckpointWriter::own_bytes(const PartPiece& piece, const PartPiece::Source& source) const {
+  return std::as_bytes(tensors_[piece.tensor].values)
+      .subspan(static_cast<std::size_t>(source.extent.begin) * sizeof(float), bytes_of(source.extent));
 }
 
 void CheckpointWriter::run() {
@@ -274,7 +285,7 @@ WriteReport CheckpointWriter::write_own(const Task& task, const std::string& dir
       rest = rest.subspan(part.bytes);
       report.hashes.push_back(hash_of(bytes.first(part.header.size())));
       for (const auto& piece : part.pieces) {
-        report.hashes.push_back(hash_of(bytes.subspan(piece.offset, piece_bytes(piece))));
+        report.hashes.push_back(hash_of(bytes.subspan(piece.offset, bytes_of({piece.begin, piece.end}))));
       }
       written.push_back(directory + "/" + part.file);
       write_whole(files_, written.back(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});

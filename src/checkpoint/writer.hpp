@@ -94,7 +94,7 @@ class CheckpointWriter {
 
   void copy(std::int64_t step);
   void exchange(std::int64_t step);  // what the ranks that write do not have
-  [[nodiscard]] std::span<const std::byte> bytes_of(const PartPiece& piece) const;
+  [[nodiscard]] std::span<const std::byte> own_bytes(const PartPiece& piece, const PartPiece::Source& source) const;
   void run();
   void work(const Task& task);
   [[nodiscard]] static TraceScope span_of(const Task& task, const char* name);

@@ -94,6 +94,22 @@ void check_parts(const Job& job, const Scope& scope) {
                 "device: cpu, or leave out the parts");
 }
 
+/// The ranks divide what they have summed exactly, on CPUs.
+void check_sharding(const Job& job, const Scope& scope) {
+  if (job.parallel.sharding == Sharding::none) return;
+  const auto found = name_of(job.parallel.sharding);
+  if (job.device == DeviceChoice::cuda) {
+    scope.problem("parallel.sharding", fmt::format("expected none, since ranks on GPUs each keep the whole model in this "
+                                                   "build, found {} and device: cuda; set device: cpu, or none",
+                                                   found));
+  }
+  if (job.exact == Exactness::never) {
+    scope.problem("parallel.sharding", fmt::format("expected none, since exact: never has no owners of a gradient's "
+                                                   "slices, found {}; set exact: required, or none",
+                                                   found));
+  }
+}
+
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
       .field(
@@ -202,6 +218,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)
       .check({"device", "model", "parallel"}, check_parts)
+      .check({"device", "exact", "parallel"}, check_sharding)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

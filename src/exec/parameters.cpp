@@ -1,38 +1,80 @@
 #include "exec/parameters.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "core/digest.hpp"
 #include "core/philox.hpp"
+#include "core/round_up.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::exec {
 
 static_assert(std::endian::native == std::endian::little, "hashes and files are little-endian");
 
-TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids) {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // floats: a cache line
+
+std::shared_ptr<std::byte> zeroed(std::size_t bytes) {
+  const auto block = std::make_shared<AlignedBytes>(bytes);
+  if (bytes > 0) std::memset(block->data(), 0, bytes);
+  return {block, block->data()};
+}
+
+/// Zero, too. Small pages: of a large one, all would be taken with the first element.
+std::shared_ptr<std::byte> sparse(std::size_t bytes) {
+  if (bytes == 0) return zeroed(0);
+  void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
+  return {static_cast<std::byte*>(pages), [bytes](std::byte* block) { munmap(block, bytes); }};
+}
+
+}  // namespace
+
+void TensorBlock::lay_out(const Graph& graph, const std::vector<ValueId>& ids) {
   std::int64_t offset = 0;
   for (const ValueId id : ids) {
     const Value& value = graph.at(id);
     entries_.push_back({value.name, value.spec.shape, offset, value.spec.elements()});
-    offset += (value.spec.elements() + 15) / 16 * 16;
+    offset += round_up(value.spec.elements(), kAlignment);
   }
-  bytes_ = AlignedBytes(static_cast<std::size_t>(offset) * sizeof(float));
-  fill_zero();
+}
+
+TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids) : memory_(zeroed(bytes_of(graph, ids))) {
+  lay_out(graph, ids);
+}
+
+TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, std::vector<std::vector<Extent>> own,
+                         std::shared_ptr<std::byte> memory)
+    : own_(std::move(own)), memory_(memory ? std::move(memory) : sparse(bytes_of(graph, ids))) {
+  LOCKSTEP_CHECK(own_.size() == ids.size(), "a list of what is kept for each tensor");
+  lay_out(graph, ids);
+}
+
+std::size_t TensorBlock::bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::int64_t elements = 0;
+  for (const ValueId id : ids) elements += round_up(graph.at(id).spec.elements(), kAlignment);
+  return static_cast<std::size_t>(elements) * sizeof(float);
+}
+
+std::vector<Extent> TensorBlock::own(std::size_t i) const {
+  return own_.empty() ? std::vector<Extent>{{0, entries_[i].elements}} : own_[i];
 }
 
 std::int64_t TensorBlock::elements() const {
   std::int64_t sum = 0;
   for (const auto& entry : entries_) sum += entry.elements;
   return sum;
-}
-
-void TensorBlock::fill_zero() {
-  std::memset(bytes_.data(), 0, bytes_.size());
 }
 
 std::shared_ptr<const ModelView> view_of(const TensorBlock& parameters, const TensorBlock& states) {
@@ -54,7 +96,8 @@ float normal(const PhiloxWords& words, std::size_t pair) {
 
 }  // namespace
 
-void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out) {
+void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out,
+                std::int64_t first) {
   using Kind = Initializer::Kind;
   if (initializer.kind == Kind::zeros || initializer.kind == Kind::ones || initializer.kind == Kind::constant) {
     const double value = initializer.kind == Kind::constant ? initializer.scale
@@ -65,12 +108,13 @@ void initialize(const Initializer& initializer, std::uint64_t seed, const std::s
   }
   const std::uint64_t key = mix(seed, hash_name(name));
   const auto scale = static_cast<float>(initializer.scale);
-  for (std::size_t i = 0; i < out.size(); ++i) {
+  for (std::size_t at = 0; at < out.size(); ++at) {
+    const std::size_t i = static_cast<std::size_t>(first) + at;
     const std::uint64_t block = i / 2;
     PhiloxWords counter{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0};
     PhiloxWords words = philox(key, counter);
     if (initializer.kind == Kind::uniform) {
-      out[i] = scale * (2.0F * to_unit(words[i % 2]) - 1.0F);
+      out[at] = scale * (2.0F * to_unit(words[i % 2]) - 1.0F);
       continue;
     }
     float value = normal(words, i % 2);
@@ -80,7 +124,7 @@ void initialize(const Initializer& initializer, std::uint64_t seed, const std::s
       words = philox(key, counter);
       value = normal(words, i % 2);
     }
-    out[i] = scale * value;
+    out[at] = scale * value;
   }
 }
 

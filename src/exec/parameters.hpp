@@ -1,4 +1,5 @@
-// The model's parameters and states: fp32, one block each, whole on every rank.
+// The model's parameters and states: fp32, one block each. By default every rank has all of it; where ranks divide a
+// block among them, each keeps some elements of its tensors.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,41 @@
 
 namespace lockstep::exec {
 
+/// Elements [begin, end) of a tensor.
+struct Extent {
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const Extent&) const = default;
+};
+
 /// Named fp32 tensors in one allocation, each 64-byte aligned, in the order given.
 class TensorBlock {
  public:
   TensorBlock() = default;
+  /// All zero.
   TensorBlock(const Graph& graph, const std::vector<ValueId>& ids);
+  /// Of which this rank keeps `own`: by tensor, ascending. In `memory`, of bytes_of(), as it stands there; or, where it
+  /// is null, all zero, in memory whose pages are taken when they are first written.
+  TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, std::vector<std::vector<Extent>> own,
+              std::shared_ptr<std::byte> memory = {});
+  TensorBlock(TensorBlock&&) = default;
+  TensorBlock& operator=(TensorBlock&&) = default;
+  TensorBlock(const TensorBlock&) = delete;
+  TensorBlock& operator=(const TensorBlock&) = delete;
+  ~TensorBlock() = default;
+
+  /// That such tensors take.
+  [[nodiscard]] static std::size_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids);
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] const std::string& name(std::size_t i) const { return entries_[i].name; }
   [[nodiscard]] const Shape& shape(std::size_t i) const { return entries_[i].shape; }
   [[nodiscard]] std::span<float> at(std::size_t i) const {
-    return {reinterpret_cast<float*>(bytes_.data()) + entries_[i].offset,
+    return {reinterpret_cast<float*>(memory_.get()) + entries_[i].offset,
             static_cast<std::size_t>(entries_[i].elements)};
   }
+  /// The elements that this rank keeps; no others are to be written.
+  [[nodiscard]] std::vector<Extent> own(std::size_t i) const;
   [[nodiscard]] std::int64_t elements() const;  ///< of all tensors, without padding
-  void fill_zero();
 
  private:
   struct Entry {
@@ -35,8 +56,11 @@ class TensorBlock {
     Shape shape;
     std::int64_t offset, elements;
   };
+  void lay_out(const Graph& graph, const std::vector<ValueId>& ids);
+
   std::vector<Entry> entries_;
-  AlignedBytes bytes_;
+  std::vector<std::vector<Extent>> own_;  ///< by tensor; empty: all of each
+  std::shared_ptr<std::byte> memory_;
 };
 
 /// Where kernels read a model.
@@ -56,8 +80,9 @@ struct ModelValues {
   std::shared_ptr<const ModelView> placed = {};
 };
 
-/// First values: every element is a function of (seed, name, index) by Philox.
-void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out);
+/// First values: every element is a function of (seed, name, index) by Philox. `out`: the elements from `first` on.
+void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out,
+                std::int64_t first = 0);
 
 /// `parameters sha256`: SHA-256 over all tensors in order of name; per tensor its fp32 values, little-endian.
 [[nodiscard]] std::string sha256_of(const TensorBlock& block);

@@ -1,6 +1,7 @@
 #include "exec/worker.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/spans.hpp"
 
@@ -59,10 +60,23 @@ std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* fil
   return bytes;
 }
 
-comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards) {
-  std::vector<std::int64_t> elements;
-  for (const Slot& slot : program.slots) elements.push_back(slot.elements);
-  return comm::GradientBuckets::of_slots(elements, bucket_bytes, static_cast<int>(shards));
+comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards,
+                                       bool scattered, std::span<const std::size_t> shared) {
+  std::map<std::int32_t, int> uses;  // of a parameter
+  for (const Slot& slot : program.slots) {
+    if (slot.kind == Slot::Kind::gradient) ++uses[slot.target];
+  }
+  std::vector<comm::GradientBuckets::SlotShape> shapes;
+  for (const Slot& slot : program.slots) {
+    auto& shape = shapes.emplace_back();
+    shape.elements = slot.elements;
+    if (!scattered || slot.kind != Slot::Kind::gradient) continue;
+    const bool is_shared =
+        std::find(shared.begin(), shared.end(), static_cast<std::size_t>(slot.target)) != shared.end();
+    shape.scattered = !is_shared;
+    if (uses[slot.target] > 1) shape.alike = slot.target;
+  }
+  return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(shards));
 }
 
 double CpuWorker::run(const ShardCall& call) {

@@ -100,9 +100,12 @@ class ShardGradients {
 /// Bytes of each of ShardInputs::tensors. `filler`: null where the inputs are copied.
 [[nodiscard]] std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler);
 
-/// The buckets of a program's slots.
+/// The buckets of a program's slots. `scattered`: the owner of a slice alone updates the weights that it is of, but for
+/// `shared` ones, by number of the parameter: other parts of the model need the sum of their gradient, too. All uses of
+/// a weight then have the same owners.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
-                                                     std::int64_t shards);
+                                                     std::int64_t shards, bool scattered = false,
+                                                     std::span<const std::size_t> shared = {});
 
 /// Kernels write gradients where the reducer wants them, and are done when they return.
 class CpuWorker final : public Worker {

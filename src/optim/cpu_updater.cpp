@@ -68,6 +68,17 @@ void CpuUpdater::find_uses() {
   for (const auto& [parameter, uses] : other_parts_->shared()) all_uses_[parameter] = uses;
 }
 
+void CpuUpdater::find_own_chunks() {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (slices_ != nullptr) owners_.push_back(slices_->owner(chunks_[i].parameter, chunks_[i].first));
+    if (slices_ == nullptr || owners_[i] == slices_->rank()) own_chunks_.push_back(i);
+  }
+}
+
+void CpuUpdater::begin(const Model& model) {
+  if (slices_ != nullptr) slices_->gather_first_values(model.parameters);
+}
+
 const float* CpuUpdater::sum_of(const Use& use) const {
   if (!use.own) return other_parts_->sum(use.number);
   const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];
@@ -92,9 +103,15 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
   if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, chunk.elements);
 }
 
+std::span<const double> CpuUpdater::gather_numbers(std::vector<double>& values, std::uint64_t step) {
+  if (slices_ != nullptr) slices_->gather_numbers(values, owners_, step);
+  if (!other_parts_) return values;
+  return other_parts_->gather(values, step);
+}
+
 double CpuUpdater::norm(std::uint64_t step) {
   double sum = 0;
-  const std::vector<double>& squares = other_parts_ ? other_parts_->gather(squares_, step) : squares_;
+  const std::span<const double> squares = gather_numbers(squares_, step);
   device::for_levels_of(
       squares.data(), std::ssize(squares), 1, &sum, square_levels_.data(),
       [](const double* from, const device::RowBlocks& blocks, double* to) { device::sum_level(from, blocks, 1, to); });
@@ -103,17 +120,19 @@ double CpuUpdater::norm(std::uint64_t step) {
 
 bool CpuUpdater::overflowed(std::uint64_t step) {
   if (!scales_loss_) return false;
-  if (!other_parts_) return std::find(finite_.begin(), finite_.end(), 0) != finite_.end();
-  const std::vector<double>& all = other_parts_->gather(std::vector<double>(finite_.begin(), finite_.end()), step);
+  std::vector<double> finite(finite_.begin(), finite_.end());
+  const std::span<const double> all = gather_numbers(finite, step);
   return std::find(all.begin(), all.end(), 0.0) != all.end();
 }
 
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
   const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
   const auto for_each_chunk = [&](const auto& functor) {
-    pool_.run(tasks_for(chunks_.size()), [&](int /*worker*/, int task) {
+    pool_.run(tasks_for(own_chunks_.size()), [&](int /*worker*/, int task) {
       const std::size_t first = static_cast<std::size_t>(task) * kChunksPerTask;
-      for (std::size_t i = first; i < std::min(chunks_.size(), first + kChunksPerTask); ++i) functor(i);
+      for (std::size_t i = first; i < std::min(own_chunks_.size(), first + kChunksPerTask); ++i) {
+        functor(own_chunks_[i]);
+      }
     });
   };
   const auto apply = [&](std::size_t index) {
@@ -147,6 +166,7 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     });
   }
   update_states(model);
+  if (slices_ != nullptr) slices_->gather_updated(model.parameters, step);
   return result;
 }
 

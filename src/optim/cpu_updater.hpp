@@ -1,9 +1,11 @@
-// CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time.
+// CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time: of all chunks, or of those that
+// the rank owns.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
@@ -22,16 +24,21 @@ class CpuUpdater final : public Updater {
     const auto chunks = static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
     square_levels_.resize(static_cast<std::size_t>(device::scratch_rows(chunks)));
     find_uses();
+    find_own_chunks();
   }
 
+  void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
 
  private:
   using Use = OtherParts::Use;  // a gradient that is added to others of its parameter: the sum over all shards
   void find_uses();
+  void find_own_chunks();
   void gather(float divisor, std::size_t index);
   [[nodiscard]] const float* sum_of(const Use& use) const;
+  /// Values by chunk, which each rank has for its own: those of all chunks of the model, in order.
+  [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
   [[nodiscard]] bool overflowed(std::uint64_t step);
   [[nodiscard]] double norm(std::uint64_t step);
   void update_states(Model& model) const;
@@ -40,6 +47,8 @@ class CpuUpdater final : public Updater {
   exec::WorkerPool& pool_;
   std::optional<OtherParts> other_parts_;   // none: this rank has the whole model
   std::vector<std::vector<Use>> all_uses_;  // by parameter, in the order of the whole graph
+  std::vector<std::size_t> own_chunks_;     // numbers of those that this rank updates
+  std::vector<int> owners_;                 // by chunk, where ranks divide them
   std::vector<double> squares_;             // by chunk
   std::vector<double> square_levels_;       // of their sum
   std::vector<std::uint8_t> finite_;        // by chunk: whether all of it is

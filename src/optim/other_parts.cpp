@@ -25,6 +25,19 @@ std::size_t chunks_of(const Value& parameter) {
 
 }  // namespace
 
+std::vector<std::size_t> shared_weights(const std::vector<GraphPart>& parts, int own) {
+  const GraphPart& mine = parts[static_cast<std::size_t>(own)];
+  std::vector<std::size_t> shared;
+  for (std::size_t i = 0; i < mine.parameters.size(); ++i) {
+    if (mine.graph.at(mine.graph.parameters[i]).frozen) continue;
+    const bool elsewhere = std::any_of(parts.begin(), parts.end(), [&](const GraphPart& part) {
+      return &part != &mine && find(part, mine.parameters[i]) != nullptr;
+    });
+    if (elsewhere) shared.push_back(i);
+  }
+  return shared;
+}
+
 OtherParts::OtherParts(const PlacedParts& placed, const Program& program, const comm::GradientBuckets& buckets,
                        const comm::GradientReducer& reducer)
     : placed_(placed), program_(program), buckets_(buckets), reducer_(reducer) {

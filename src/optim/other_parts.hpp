@@ -30,6 +30,9 @@ struct PlacedParts {
   std::chrono::milliseconds timeout{60'000};
 };
 
+/// Of the own part, by number of the parameter: those that are trained and that other parts have, too. Ascending.
+[[nodiscard]] std::vector<std::size_t> shared_weights(const std::vector<GraphPart>& parts, int own);
+
 class OtherParts {
  public:
   /// A use of a shared weight, in the order in which their gradients are added.

@@ -17,7 +17,9 @@ Updater::Updater(const UpdaterSetup& setup)
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
-      gradient_(setup.graph, setup.graph.parameters),
+      slices_(setup.slices),
+      gradient_(slices_ != nullptr ? slices_->make_state()
+                                   : exec::TensorBlock(setup.graph, setup.graph.parameters)),
       uses_(setup.graph.parameters.size()) {
   LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in order of backward, the reverse of graph order.
@@ -35,19 +37,26 @@ Updater::Updater(const UpdaterSetup& setup)
 }
 
 Model Updater::make_model(std::uint64_t seed) const {
+  const auto state = [&] {
+    return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
+  };
   Model model;
-  model.parameters = exec::TensorBlock(graph_, graph_.parameters);
+  model.parameters =
+      slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
-  for (std::size_t i = 0; i < model.parameters.size(); ++i) {
-    exec::initialize(graph_.at(graph_.parameters[i]).initializer, seed, model.parameters.name(i),
-                     model.parameters.at(i));
-  }
-  for (std::size_t i = 0; i < model.states.size(); ++i) {
-    exec::initialize(graph_.at(graph_.states[i]).initializer, seed, model.states.name(i), model.states.at(i));
-  }
-  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) {
-    model.optimizer.emplace_back(graph_, graph_.parameters);
-  }
+  const auto fill = [&](const exec::TensorBlock& block, const std::vector<ValueId>& ids) {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      for (const exec::Extent& own : block.own(i)) {
+        exec::initialize(graph_.at(ids[i]).initializer, seed, block.name(i),
+                         block.at(i).subspan(static_cast<std::size_t>(own.begin),
+                                             static_cast<std::size_t>(own.end - own.begin)),
+                         own.begin);
+      }
+    }
+  };
+  fill(model.parameters, graph_.parameters);
+  fill(model.states, graph_.states);
+  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) model.optimizer.push_back(state());
   return model;
 }
 

@@ -3,8 +3,8 @@
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
 // tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is
 // skipped, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
-// the squares of chunks in (parameter, chunk) order. Every rank updates everything: on the CPU chunk by chunk on its
-// workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
+// the squares of chunks in (parameter, chunk) order. Every rank updates everything, or what it owns (ModelSlices): on the
+// CPU chunk by chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/optimizer.hpp"
+#include "optim/model_slices.hpp"
 #include "optim/other_parts.hpp"
 
 namespace lockstep::optim {
@@ -47,6 +48,7 @@ struct UpdaterSetup {
   int shards = 1;
   bool scales_loss = false;            ///< updates may be skipped
   const PlacedParts* parts = nullptr;  ///< of a model that is cut, of which this rank has a part; need not outlive it
+  const ModelSlices* slices = nullptr;  ///< null: every rank keeps and updates all of its model, or part
 };
 
 /// What came of an update.
@@ -78,7 +80,8 @@ class Updater {
   virtual void fetch(Model& /*model*/) {}
   /// Where kernels read the model. After begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
-  /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set.
+  /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set, nor where
+  /// another rank has updated.
   [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
 
  protected:
@@ -99,6 +102,7 @@ class Updater {
   double clip_norm_;
   int shards_;
   bool scales_loss_;
+  const ModelSlices* slices_;                   // null: all is this rank's
   exec::TensorBlock gradient_;                  // on the host
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order; of a part, its own
   std::vector<Chunk> chunks_;

@@ -6,6 +6,7 @@
 #include "comm/transport/recorded.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
+#include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
 namespace lockstep::train {
@@ -27,8 +28,17 @@ exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& alg
 
 void Engine::make_model() {
   const JobFile& job = run.job;
-  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards);
+  Communicator& group = run.parts.group();
+  const bool sharded = job.parallel.sharding != Sharding::none && group.size() > 1;
+  const auto shared =
+      run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
+  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards, sharded, shared);
   buckets.spread_owners = run.context.device.spreads_owners();
+  LOCKSTEP_CHECK(!sharded || run.context.device.kind() == DeviceKind::cpu, "the model is divided on CPUs only");
+  if (sharded) {
+    slices = std::make_unique<optim::ModelSlices>(group, executor->graph(), executor->program(), buckets,
+                                                  run.context.timeout());
+  }
   const optim::PlacedParts placed{run.parts.parts(), run.parts.own(), run.parts.ranks(), run.communicator,
                                   run.context.timeout()};
   const optim::UpdaterSetup setup{executor->graph(),
@@ -39,11 +49,12 @@ void Engine::make_model() {
                                   job.clip_norm,
                                   static_cast<int>(job.shards),
                                   job.precision == Precision::fp16,
-                                  run.parts.is_cut() ? &placed : nullptr};
+                                  run.parts.is_cut() ? &placed : nullptr,
+                                  slices.get()};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size())};
-  auto step = run.backend->make_step(run.context, run.parts.group(), setup, buckets, options, pool);
+  auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
   if (run.parts.is_cut()) {

@@ -103,7 +103,7 @@ class Training {
   Balancing balancing_;
   exec::PartSchedule part_schedule_;  ///< where the model is cut: who computes what, in which order
   Engine engine_;
-  const checkpoint::WholeModel whole_model_;
+  checkpoint::WholeModel whole_model_;
   Validation validation_;
   std::unique_ptr<Checkpointing> checkpointing_;
 

@@ -10,7 +10,8 @@ namespace lockstep::comm {
 namespace {
 
 TEST(GradientBuckets, AreContiguousAndCutAtChunks) {
-  const auto all = GradientBuckets::of_slots(std::vector<std::int64_t>{10, 5000, 3, 9000}, 16000, 1);
+  using Shapes = std::vector<GradientBuckets::SlotShape>;
+  const auto all = GradientBuckets::of_slots(Shapes{{10}, {5000}, {3}, {9000}}, 16000, 1);
   ASSERT_EQ(all.count(), 2);
   EXPECT_EQ(all.at(0).first_slot, 0);
   EXPECT_EQ(all.at(0).last_slot, 2);
@@ -18,6 +19,40 @@ TEST(GradientBuckets, AreContiguousAndCutAtChunks) {
   EXPECT_EQ(all.at(0).cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096}));
   EXPECT_EQ(all.at(1).cuts, (std::vector<std::int64_t>{0, 16, 16 + 4096, 16 + 8192}));
   EXPECT_EQ(all.slots[1].offset, 16);
+}
+
+TEST(GradientBuckets, CloseWhereTheWayOfTheirSumsChanges) {
+  using Shapes = std::vector<GradientBuckets::SlotShape>;
+  const auto all = GradientBuckets::of_slots(
+      Shapes{{10}, {20}, {30, true}, {90'000, true, 7}, {40, true}, {50, true}, {90'000, true, 7}}, 1 << 20, 1);
+  ASSERT_EQ(all.count(), 5);
+  std::vector<std::int32_t> first;
+  std::vector<bool> scattered;
+  for (const auto& bucket : all.buckets) {
+    first.push_back(bucket.first_slot);
+    scattered.push_back(bucket.scattered);
+  }
+  EXPECT_EQ(first, (std::vector<std::int32_t>{0, 2, 3, 4, 6}));
+  EXPECT_EQ(scattered, (std::vector<bool>{false, true, true, true, true}));
+}
+
+// Two uses of one weight, between which there are other buckets.
+TEST(GradientBuckets, SlotsThatAreAlikeHaveTheSameOwners) {
+  using Shapes = std::vector<GradientBuckets::SlotShape>;
+  auto all = GradientBuckets::of_slots(Shapes{{9000, true}, {20'000, true, 3}, {100, true}, {20'000, true, 3}}, 1, 1);
+  ASSERT_EQ(all.count(), 4);
+  for (const bool spread : {false, true}) {
+    all.spread_owners = spread;
+    for (const int ranks : {2, 3, 5, 8, 40}) {
+      const auto a = slices_of(all, 1, ranks), b = slices_of(all, 3, ranks);
+      ASSERT_EQ(a.size(), b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].owner, b[i].owner);
+        EXPECT_EQ(a[i].first, b[i].first);
+        EXPECT_EQ(a[i].size, b[i].size);
+      }
+    }
+  }
 }
 
 TEST(Slices, AreTheBoundsThatAreNotEmpty) {

@@ -30,8 +30,10 @@ target_compile_definitions(device_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stan
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
 lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
-lockstep_script_test(cuda.training COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_training_test.py
-  $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
+foreach(TEST training run)
+  lockstep_script_test(cuda.${TEST} LONG COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_${TEST}_test.py
+    $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
+endforeach()
 lockstep_script_test(cuda.launch COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_launch_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 lockstep_script_test(cuda.real_gpu ALONE TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/real_gpu_test.py)

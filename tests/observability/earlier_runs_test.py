@@ -49,7 +49,8 @@ class EarlierRuns(unittest.TestCase):
     def test_by_an_earlier_run(self):
         earlier = self.train("earlier", "steps=1000000", "balance=equal")
         earlier.targets()
-        with SlowedDown(earlier.process_of_rank(1)):  # to its end: let go, its mean since the start falls
+        # To its end: let go, its mean since the start falls. Stopped long enough to be slower where all cores are busy.
+        with SlowedDown(earlier.process_of_rank(1), stopped=0.18):
             wait_until(self.is_known_as_slow, f"rank 1 to be known as {SLOWER} times as slow")
             earlier.end(1, number=signal.SIGUSR1)  # there is no checkpoint to go on from
         wait_until(lambda: not self.prometheus.ask("targets")["activeTargets"], "the last scrape of the earlier run")

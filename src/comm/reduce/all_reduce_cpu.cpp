@@ -37,7 +37,9 @@ void CpuAllReduce::lay_out_slices() {
     slice_counts_.push_back(static_cast<int>(of.slices.size()));
     own_slice_at_.push_back(own_slices_);
     own_slices_ += whole_lines(of.own_size());
-    for (const int number : of.led) led_.push_back({b, number});
+    if (!of.scattered) {
+      for (const int number : of.led) led_.push_back({b, number});
+    }
     std::int64_t given = 0;
     for (const PlannedSlice& slice : of.slices) given += slice.leader == rank() ? 0 : slice.size;
     given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
@@ -106,6 +108,7 @@ void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
     sums_open_ = false;
     to_gather_.resize(gather_tasks_.size());
     std::iota(to_gather_.begin(), to_gather_.end(), 0);
+    to_gather_of_.assign(buckets_.buckets.size(), plan_.sums.host_sums.size());
     to_reduce_.clear();
     seen_.assign(buckets_.buckets.size(), 0);
     receives_.clear();
@@ -257,7 +260,11 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   for (const int bucket : to_see_) {
     for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
-      return {plan(bucket).at(number).owner, fmt::format("its reduced slice of bucket {} has not come", bucket)};
+      const PlannedSlice& slice = plan(bucket).at(number);
+      if (plan(bucket).scattered) {  // it is not received: the host's partial sums of it are to be read
+        return {local(slice.owner) ? slice.owner : slice.leader, fmt::format("it has not added bucket {}", bucket)};
+      }
+      return {slice.owner, fmt::format("its reduced slice of bucket {} has not come", bucket)};
     }
   }
   return {-1, ""};

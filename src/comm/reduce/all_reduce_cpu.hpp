@@ -7,6 +7,10 @@
 // ranks of the host read; to every other host it sends the result once, to its slice's leader there, which receives it
 // straight into the `sums` there.
 //
+// Of a bucket that is scattered, a finished slice is read by its owner alone. The ranks of a host then wait until each
+// slice has been added by its owner, or, where that is on another host, its host's sums by the leader: so here, too,
+// nobody reads a rank's partial sums once it has finished.
+//
 // Why no buffer is overwritten while somebody reads it:
 //  - A partial sum of step t is read by owners and leaders until all its slices are reduced. finish() of step t returns
 //    only when all slices of all buckets are reduced and all own messages have left, so from then on nobody reads this
@@ -133,6 +137,7 @@ class CpuAllReduce final : public RankReducer {
   bool take_received_slices();
   bool look_for_slices();
   void publish_slice(int bucket, int number);
+  void publish_led(int bucket);
   /// What Region::slices_counted() is when the bucket is whole in this step.
   [[nodiscard]] std::uint64_t slices_until_whole(int bucket) const {
     return mapped_steps_ * plan(bucket).slices.size();
@@ -163,7 +168,8 @@ class CpuAllReduce final : public RankReducer {
   bool parked_ = false;                  ///< it does not touch the regions
   std::exception_ptr error_;             ///< of the progress thread
   bool sums_open_ = false;
-  std::vector<int> to_gather_;  ///< of gather_tasks_
+  std::vector<int> to_gather_;             ///< of gather_tasks_
+  std::vector<std::size_t> to_gather_of_;  ///< by bucket: how many of these
   std::vector<std::unique_ptr<Transfer>> sends_;
   std::vector<int> to_reduce_;                       ///< buckets
   std::vector<std::size_t> seen_;                    ///< by bucket: how many of operands_ are known to be here

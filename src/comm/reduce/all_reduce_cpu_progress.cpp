@@ -34,6 +34,9 @@ bool CpuAllReduce::open_sums() {
                                                 mine.doorbell().ring();
                                               }));
   }
+  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty(); ++b) {  // no rank of the host has a shard
+    if (plan(b).scattered) publish_led(b);
+  }
   return true;
 }
 
@@ -70,6 +73,9 @@ void CpuAllReduce::gather(const GatherTask& task) {
     seconds_reducing_ += seconds_since(start);
     send(std::as_bytes(std::span(source, static_cast<std::size_t>(led.size))), led.owner,
          partial_tag(task.bucket, task.sum));
+  }
+  if (--to_gather_of_[static_cast<std::size_t>(task.bucket)] == 0 && plan(task.bucket).scattered) {
+    publish_led(task.bucket);
   }
 }
 
@@ -112,6 +118,7 @@ void CpuAllReduce::reduce(int bucket) {
   recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
   publish_slice(bucket, plan(bucket).own);
+  if (plan(bucket).scattered) return;
   shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
     if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));
@@ -124,6 +131,11 @@ void CpuAllReduce::publish_slice(int bucket, int number) {
   if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
     ring_peers();
   }
+}
+
+// Of a bucket that is scattered: the slices that this rank leads for owners on other hosts need nothing more from here.
+void CpuAllReduce::publish_led(int bucket) {
+  for (const int number : plan(bucket).led) publish_slice(bucket, number);
 }
 
 bool CpuAllReduce::take_received_slices() {

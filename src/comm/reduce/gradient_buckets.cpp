@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
@@ -49,19 +50,28 @@ void GradientBuckets::Bucket::append(std::int64_t tensor_elements) {
   elements += tensor_elements;
 }
 
-GradientBuckets GradientBuckets::of_slots(std::span<const std::int64_t> slot_elements, std::int64_t bucket_bytes,
-                                          int shards) {
+GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes, int shards) {
   GradientBuckets all{.buckets = {}, .shards = shards};
-  for (const std::int64_t elements : slot_elements) {
-    const auto slot = static_cast<std::int32_t>(all.slots.size());
-    const bool full =
-        !all.buckets.empty() && all.buckets.back().elements * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes;
-    if (all.buckets.empty() || full) all.buckets.emplace_back().first_slot = slot;
+  std::map<int, std::int32_t> turn_of;  // by SlotShape::alike
+  const auto must_close = [&](const SlotShape& shape, std::size_t slot) {
+    const Bucket& last = all.buckets.back();
+    return last.elements * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes || shape.alike >= 0 ||
+           shapes[slot - 1].alike >= 0 || last.scattered != shape.scattered;
+  };
+  for (const SlotShape& shape : shapes) {
+    const std::size_t slot = all.slots.size();
+    if (all.buckets.empty() || must_close(shape, slot)) {
+      const auto number = static_cast<std::int32_t>(all.buckets.size());
+      Bucket& next = all.buckets.emplace_back();
+      next.first_slot = static_cast<std::int32_t>(slot);
+      next.scattered = shape.scattered;
+      if (shape.alike >= 0) next.turn = turn_of.try_emplace(shape.alike, number).first->second;
+    }
     Bucket& bucket = all.buckets.back();
     all.slots.push_back({static_cast<std::int32_t>(all.buckets.size() - 1), bucket.elements});
-    bucket.append(elements);
+    bucket.append(shape.elements);
     bucket.elements = round_up(bucket.elements, kSlotAlignment);
-    bucket.last_slot = slot + 1;
+    bucket.last_slot = static_cast<std::int32_t>(slot) + 1;
   }
   return all;
 }
@@ -108,7 +118,8 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
     rank = low + 1;
   }
   if (buckets.spread_owners && static_cast<int>(slices.size()) < ranks) {
-    for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + std::int64_t{bucket}) % ranks);
+    const std::int64_t turn = buckets.at(bucket).turn < 0 ? bucket : buckets.at(bucket).turn;
+    for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + turn) % ranks);
   }
   return slices;
 }

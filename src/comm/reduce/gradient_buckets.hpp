@@ -2,6 +2,9 @@
 // order in which they are done) lie one behind the other in buckets of contiguous floats, so that a bucket can leave
 // while earlier layers still compute. For the reduce-scatter each bucket is cut into one slice a rank, on chunk
 // boundaries. The cuts depend on the number of ranks; no bit does, for the owner of a slice only decides who adds.
+//
+// Where the ranks divide the model's state among them (sharding), a bucket's sum stays with the owners of its slices,
+// and they alone update the parameters that it is the gradient of.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +22,8 @@ struct GradientBuckets {
     std::int64_t elements = 0;            ///< with the gaps between slots, which start at multiples of 16 floats
     std::vector<std::int64_t> cuts = {};  ///< where a slice may begin, ascending; 0 and the end are always allowed
     std::int32_t first_slot = 0, last_slot = 0;  ///< [first, last)
+    bool scattered = false;  ///< each slice of the sum is only on its owner after the reduction: there is no all-gather
+    std::int32_t turn = -1;  ///< by how many ranks owners are moved on where they are spread; -1: its number
 
     /// A tensor goes behind what is there. A slice may begin with it, and with each chunk of it.
     void append(std::int64_t tensor_elements);
@@ -35,8 +40,14 @@ struct GradientBuckets {
   bool spread_owners = false;
   std::vector<Slot> slots = {};
 
-  /// A bucket is closed when it has reached `bucket_bytes`; a slot is never split.
-  [[nodiscard]] static GradientBuckets of_slots(std::span<const std::int64_t> slot_elements, std::int64_t bucket_bytes,
+  /// What of_slots() has to know of a slot.
+  struct SlotShape {
+    std::int64_t elements = 0;
+    bool scattered = false;  ///< as the bucket's
+    int alike = -1;          ///< not negative: it has a bucket of its own, whose slices all slots of this number have
+  };
+  /// A bucket is closed when it has reached `bucket_bytes`, and where `scattered` changes; a slot is never split.
+  [[nodiscard]] static GradientBuckets of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes,
                                                 int shards);
 
   [[nodiscard]] int count() const { return static_cast<int>(buckets.size()); }

@@ -87,7 +87,8 @@ class GradientReducer : public GradientSink {
     finish();
     return scalars(own());
   }
-  /// The sum over all shards, after finish(). On a GPU it is there when GpuAllReduce::whole() is.
+  /// The sum over all shards, after finish(); of a bucket that is scattered, in this rank's own slice alone. On a GPU it
+  /// is there when GpuAllReduce::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// A copy of it in the host's memory, which waits until it is there.
   [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {

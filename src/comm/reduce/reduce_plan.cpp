@@ -67,6 +67,7 @@ std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts
   const int own_host = hosts.host_of(rank);
   for (int b = 0; b < buckets.count(); ++b) {
     BucketPlan& plan = plans.emplace_back();
+    plan.scattered = buckets.at(b).scattered;
     const std::vector<Slice> slices = slices_of(buckets, b, hosts.rank_count());
     plan.slices.reserve(slices.size());
     for (const Slice& slice : slices) {
@@ -103,7 +104,7 @@ std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& h
       }
     }
   }
-  if (of.own < 0) return messages;
+  if (of.own < 0 || of.scattered) return messages;
   for (const int peer : hosts.ranks(own_host)) {
     if (peer != plan.rank) messages.push_back({peer, What::finished, 0, of.own});
   }
@@ -125,7 +126,8 @@ std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts
     }
     if (slice.owner == plan.rank) {
       for (const OtherSum& sum : plan.sums.others) messages.push_back({sum.leader, What::host_sum, sum.number, number});
-    } else if (slice.leader == plan.rank || hosts.host_of(slice.owner) == hosts.host_of(plan.rank)) {
+    } else if (!of.scattered &&
+               (slice.leader == plan.rank || hosts.host_of(slice.owner) == hosts.host_of(plan.rank))) {
       messages.push_back({slice.owner, What::finished, 0, number});
     }
   }

@@ -63,6 +63,7 @@ struct BucketPlan {
   std::vector<PlannedSlice> slices;  ///< as slices_of()
   std::vector<int> led;              ///< numbers of those that this rank leads for owners on other hosts
   int own = -1;                      ///< number of its own; -1: it has none
+  bool scattered = false;            ///< finished slices stay with their owners
   [[nodiscard]] const PlannedSlice& at(int number) const { return slices[static_cast<std::size_t>(number)]; }
   [[nodiscard]] std::int64_t own_size() const { return own < 0 ? 0 : at(own).size; }
 };
@@ -89,7 +90,7 @@ struct PlannedMessage {
 
 /// What the rank sends and receives of a bucket. Between two ranks and of one kind, both sides have them in one order.
 /// A finished slice goes to the ranks of the owner's host, and once to each other host: to the leader there, whose
-/// peers read it where it arrives.
+/// peers read it where it arrives. Of a bucket that is scattered it goes nowhere.
 [[nodiscard]] std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts& hosts, int bucket);
 

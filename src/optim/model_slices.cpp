@@ -1,0 +1,173 @@
+#include "optim/model_slices.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/round_up.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+constexpr int kParameterTag = 1 << 14;
+constexpr std::int64_t kMessageElements = std::int64_t{1} << 22;  // each message has a deadline of its own
+constexpr std::int64_t kAlignment = 16;                           // of tensors in a block
+
+using exec::Extent;
+
+void append(std::vector<ModelSlices::Owned>& list, ModelSlices::Owned next) {
+  if (!list.empty() && list.back().owner == next.owner && list.back().extent.end == next.extent.begin) {
+    list.back().extent.end = next.extent.end;
+  } else {
+    list.push_back(next);
+  }
+}
+
+}  // namespace
+
+ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program& program,
+                         const comm::GradientBuckets& buckets, std::chrono::milliseconds timeout)
+    : group_(group), graph_(graph), hosts_(group.topology()), timeout_(timeout), owned_(graph.parameters.size()) {
+  find_owners(program, buckets);
+  find_transfers();
+  const bool is_first = hosts_.local_rank(group_.rank()) == 0;
+  const std::size_t bytes = exec::TensorBlock::bytes_of(graph_, graph_.parameters);
+  memory_ = comm::map_host_memory(
+      group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {}, {"memory of parameters", 0, timeout_});
+}
+
+// All uses of a parameter have the same owners (exec::gradient_buckets), so one of them says whose it is.
+void ModelSlices::find_owners(const Program& program, const comm::GradientBuckets& buckets) {
+  std::vector<std::vector<comm::Slice>> slices;
+  for (int b = 0; b < buckets.count(); ++b) slices.push_back(comm::slices_of(buckets, b, group_.size()));
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    if (slot.kind != Slot::Kind::gradient) continue;
+    std::vector<Owned> list;
+    const auto [bucket, offset] = buckets.slots[s];
+    for (const comm::Slice& slice : slices[static_cast<std::size_t>(bucket)]) {
+      const std::int64_t begin = std::max(slice.first - offset, std::int64_t{0}),
+                         end = std::min(slice.first + slice.size - offset, slot.elements);
+      if (begin < end) append(list, {{begin, end}, slice.owner});
+    }
+    auto& owned = owned_[static_cast<std::size_t>(slot.target)];
+    const bool same = std::equal(list.begin(), list.end(), owned.begin(), owned.end(), [](const Owned& a, const Owned& b) {
+      return a.extent == b.extent && a.owner == b.owner;
+    });
+    LOCKSTEP_CHECK(owned.empty() || same, "all uses of a parameter have the same owners");
+    owned = std::move(list);
+  }
+  for (std::size_t p = 0; p < owned_.size(); ++p) {
+    const std::int64_t elements = graph_.at(graph_.parameters[p]).spec.elements();
+    if (owned_[p].empty() && elements > 0) {
+      owned_[p].push_back({{0, elements}, static_cast<int>(p % static_cast<std::size_t>(group_.size()))});
+    }
+  }
+}
+
+// Tensors that lie one behind the other in the block and have one owner go in one message, with what is between them.
+void ModelSlices::find_transfers() {
+  trained_.resize(static_cast<std::size_t>(group_.size()));
+  frozen_.resize(trained_.size());
+  std::int64_t offset = 0;
+  for (std::size_t p = 0; p < owned_.size(); ++p) {
+    const Value& value = graph_.at(graph_.parameters[p]);
+    for (const Owned& owned : owned_[p]) {
+      auto& list = (value.frozen ? frozen_ : trained_)[static_cast<std::size_t>(owned.owner)];
+      const Extent next{offset + owned.extent.begin, offset + owned.extent.end};
+      if (!list.empty() && round_up(list.back().end, kAlignment) == next.begin) {
+        list.back().end = next.end;
+      } else {
+        list.push_back(next);
+      }
+    }
+    offset += round_up(value.spec.elements(), kAlignment);
+  }
+}
+
+int ModelSlices::owner(std::size_t parameter, std::int64_t first) const {
+  const auto& list = owned_[parameter];
+  const auto found = std::upper_bound(list.begin(), list.end(), first,
+                                      [](std::int64_t at, const Owned& owned) { return at < owned.extent.end; });
+  LOCKSTEP_CHECK(found != list.end(), "all of a parameter is owned");
+  return found->owner;
+}
+
+std::vector<std::vector<Extent>> ModelSlices::own() const {
+  std::vector<std::vector<Extent>> own(owned_.size());
+  for (std::size_t p = 0; p < owned_.size(); ++p) {
+    for (const Owned& owned : owned_[p]) {
+      if (owned.owner == group_.rank()) own[p].push_back(owned.extent);
+    }
+  }
+  return own;
+}
+
+exec::TensorBlock ModelSlices::make_parameters() const {
+  return {graph_, graph_.parameters, own(), std::shared_ptr<std::byte>(memory_, memory_->block(0))};
+}
+
+exec::TensorBlock ModelSlices::make_state() const {
+  return {graph_, graph_.parameters, own()};
+}
+
+void ModelSlices::gather_first_values(const exec::TensorBlock& parameters) const {
+  const Operation operation{"first values of parameters", 0, timeout_};
+  gather(parameters, frozen_, operation);
+  gather(parameters, trained_, operation);
+}
+
+void ModelSlices::gather_updated(const exec::TensorBlock& parameters, std::uint64_t step) const {
+  gather(parameters, trained_, {"all-gather of parameters", step, timeout_});
+}
+
+// No rank computes while another one writes: an update begins when all ranks have given the scalars of their step, and
+// a step when all have come here.
+void ModelSlices::gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const {
+  if (parameters.size() == 0) return;
+  const int own_host = hosts_.host_of(group_.rank());
+  std::vector<std::unique_ptr<Transfer>> transfers;
+  const auto for_each_message = [&](int owner, const auto& call) {
+    float* const block = parameters.at(0).data();
+    for (const Extent& run : runs[static_cast<std::size_t>(owner)]) {
+      for (std::int64_t at = run.begin; at < run.end; at += kMessageElements) {
+        call(std::as_writable_bytes(
+            std::span(block + at, static_cast<std::size_t>(std::min(kMessageElements, run.end - at)))));
+      }
+    }
+  };
+  for (int owner = 0; owner < group_.size(); ++owner) {
+    if (hosts_.host_of(owner) == own_host || hosts_.leader(own_host, owner) != group_.rank()) continue;
+    for_each_message(owner, [&](auto bytes) { transfers.push_back(group_.receive(bytes, owner, kParameterTag)); });
+  }
+  for (int host = 0; host < hosts_.count(); ++host) {
+    if (host == own_host) continue;
+    const int leader = hosts_.leader(host, group_.rank());
+    for_each_message(group_.rank(),
+                     [&](auto bytes) { transfers.push_back(group_.send(bytes, leader, kParameterTag)); });
+  }
+  for (const auto& transfer : transfers) transfer->wait(operation);
+  group_.barrier(operation);
+}
+
+void ModelSlices::gather_numbers(std::span<double> values, std::span<const int> owners, std::uint64_t step) const {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(group_.size()));
+  for (const int owner : owners) ++counts[static_cast<std::size_t>(owner)];
+  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  std::vector<double> mine(most), all(most * counts.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i] == group_.rank()) mine[next++] = values[i];
+  }
+  group_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                    {"norm of the gradient", step, timeout_});
+  std::fill(counts.begin(), counts.end(), 0);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    const auto owner = static_cast<std::size_t>(owners[i]);
+    values[i] = all[owner * most + counts[owner]++];
+  }
+}
+
+}  // namespace lockstep::optim

@@ -1,0 +1,78 @@
+// ModelSlices: who keeps which elements of a model, where the ranks that train it divide its state among them
+// (`sharding`: what others call ZeRO or fully sharded data parallelism, after Rajbhandari et al., "ZeRO: Memory
+// Optimizations Toward Training Trillion Parameter Models", 2020).
+//
+// The owner of a slice of a parameter's gradient (comm/reduce/gradient_buckets.hpp) has the sum of it after the
+// reduce-scatter. It alone keeps the optimizer's state for these elements and updates them; then all ranks get the new
+// parameters by an all-gather. Parameters are in memory once for each host: owners write their slices in place, and
+// only other hosts get messages. A slice is cut at chunks, the units of an update, so no bit depends on who owns what.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/reduce/gradient_buckets.hpp"
+#include "comm/transport/host_memory.hpp"
+#include "comm/transport/topology.hpp"
+#include "exec/parameters.hpp"
+#include "graph/program.hpp"
+#include "lockstep/communicator.hpp"
+#include "lockstep/graph.hpp"
+
+namespace lockstep::optim {
+
+class ModelSlices {
+ public:
+  /// Elements of a parameter, and the rank of the group that owns them.
+  struct Owned {
+    exec::Extent extent;
+    int owner = 0;
+  };
+
+  /// Every rank of `group` calls it: those that have the model, or this part of it. Group and graph outlive it.
+  ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
+              std::chrono::milliseconds timeout);
+
+  /// By parameter, ascending; together they are all of it. Frozen parameters have owners, too, who read them first.
+  [[nodiscard]] const std::vector<std::vector<Owned>>& owned() const { return owned_; }
+  /// The owner of a chunk of a parameter that begins there.
+  [[nodiscard]] int owner(std::size_t parameter, std::int64_t first) const;
+  [[nodiscard]] int rank() const { return group_.rank(); }
+  /// The number that a rank of the group has among all.
+  [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
+
+  /// The parameters, in the host's memory. Once.
+  [[nodiscard]] exec::TensorBlock make_parameters() const;
+  /// A state of the optimizer, or a gradient: this rank's elements alone.
+  [[nodiscard]] exec::TensorBlock make_state() const;
+
+  /// Collective, when each rank has written its own elements: returns when this rank may read all.
+  void gather_first_values(const exec::TensorBlock& parameters) const;
+  /// The same after an update, which changes only what is trained.
+  void gather_updated(const exec::TensorBlock& parameters, std::uint64_t step) const;
+
+  /// Collective. `values`: a number for each of some chunks; `owners`: who has the number. The others' are filled in.
+  void gather_numbers(std::span<double> values, std::span<const int> owners, std::uint64_t step) const;
+
+ private:
+  void find_owners(const Program& program, const comm::GradientBuckets& buckets);
+  void find_transfers();
+  [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;
+  /// Elements of the whole block, by owner: as few runs as can be.
+  using Runs = std::vector<std::vector<exec::Extent>>;
+  void gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const;
+
+  Communicator& group_;
+  const Graph& graph_;
+  const comm::Hosts hosts_;
+  std::chrono::milliseconds timeout_;
+  std::vector<std::vector<Owned>> owned_;
+  Runs trained_, frozen_;
+  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,62 @@
+"""What tests of whole jobs on stand-ins for GPUs share. Their arguments:
+
+    MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS CHECKED_MODULE DRIVER_FOLDER
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LOCKSTEP = os.environ["LOCKSTEP"]
+CPU_KERNELS, GRIDS, CHECKED, DRIVER = sys.argv[1:5]
+JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
+HOST = socket.gethostname()
+
+GPT = """
+job:
+  model: {gpt: {layers: 2, heads: 2, width: 32, dropout: 0.1}}
+  data: {train: {text: {path: text.txt, context: 16}}}
+  batch_size: 8
+  shards: 8
+  steps: 4
+  seed: 3
+  optimizer: {adamw: {weight_decay: 0.1}}
+  learning_rate: 0.001
+  clip_norm: 1
+  device: cuda
+  checkpoint: never
+"""
+
+
+class Place(unittest.TestCase):
+    """A folder of its own, and the program in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
+        # A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32.
+        environment = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": module, "STAND_IN_GPUS": "3",
+                       "STAND_IN_SAME": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", **settings}
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+        done = subprocess.run([*prefix, LOCKSTEP, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env=environment, timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def train(self, *words, job=JOB, **options):
+        done = self.run_program("train", str(job), "--log", "json", *words, **options)
+        return {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+    def hash(self, *words, **options):
+        return self.train(*words, **options)["end"]["parameters_sha256"]
+
+
+def main():
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -1,0 +1,129 @@
+// The promise, where ranks divide the model's state among them: whoever keeps and updates what, no bit changes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "core/digest.hpp"
+#include "train/gpt_job.hpp"
+#include "train/outcome_of_ranks.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of each safetensors file below a folder, the hash of its bytes.
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    files[fs::relative(entry.path(), folder).string()] = sha256(std::as_bytes(std::span(bytes)));
+  }
+  return files;
+}
+
+constexpr const char* kOptimizer = "parallel.sharding=optimizer";
+
+}  // namespace
+
+TEST(Sharding, ChangesNoBit) {
+  for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+    const Outcome whole = run_job(kResidualJob, 1, {"precision=" + precision});
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, kOptimizer}), whole)
+          << precision << ", " << ranks << " ranks";
+    }
+  }
+}
+
+// A weight with two uses, whose gradients lie in buckets of their own.
+TEST(Sharding, NorDoesItOfAWeightThatIsUsedTwice) {
+  const TextFile file;
+  const std::string job = file.in(kGpt);
+  const Outcome whole = run_job(job, 1, {});
+  for (const int ranks : {2, 3, 4}) EXPECT_EQ(run_job(job, ranks, {kOptimizer}), whole) << ranks << " ranks";
+}
+
+TEST(Sharding, NorDoHostsThreadsAndBuckets) {
+  const Outcome whole = run_job(kResidualJob, 1, {});
+  const std::vector<std::vector<int>> hosts = {{0, 1, 2, 3}, {0, 0, 1, 1}, {0, 1, 1, 1}, {0, 1, 0, 2}};
+  for (const auto& host_of : hosts) {
+    for (const char* bucket_bytes : {"bucket_bytes=1024", "bucket_bytes=1048576"}) {
+      EXPECT_EQ(run_job(kResidualJob, 4, {kOptimizer, "threads=2", bucket_bytes}, host_of), whole) << bucket_bytes;
+    }
+  }
+}
+
+TEST(Sharding, NorDoOptimizersAndWhatIsFrozen) {
+  for (const char* words : {"optimizer=sgd", "optimizer=adam", "clip_norm=never"}) {
+    const std::vector<std::string> frozen = {words, "model.freeze=[stem*]"};
+    const Outcome whole = run_job(kResidualJob, 1, frozen);
+    EXPECT_EQ(run_job(kResidualJob, 3, {words, "model.freeze=[stem*]", kOptimizer}, {0, 0, 1}), whole) << words;
+  }
+}
+
+TEST(Sharding, NorDoPartsBesideIt) {
+  const TextFile file;
+  const std::string job = file.in(kGpt);
+  for (const std::string precision : {"fp32", "fp16"}) {
+    const Outcome whole = run_job(job, 1, {"precision=" + precision});
+    for (const int ranks : {2, 3, 5}) {
+      EXPECT_EQ(run_job(job, ranks, {"precision=" + precision, "parallel.parts=2", kOptimizer}), whole)
+          << precision << ", " << ranks << " ranks";
+    }
+  }
+}
+
+TEST(Sharding, NorDoesAStopAndAStartWithAnother) {
+  const TextFile file;
+  const Folder folder;
+  const std::string job = file.in(kGpt);
+  const Outcome whole = run_job(job, 1, {});
+  const std::vector<std::pair<int, std::vector<std::string>>> placements = {
+      {3, {kOptimizer}}, {2, {}}, {4, {kOptimizer, "parallel.parts=2"}}, {2, {kOptimizer}}, {1, {}}, {4, {kOptimizer}}};
+  Outcome last;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    TrainerOptions options;
+    options.stop_at = static_cast<std::int64_t>(i) + 1;
+    std::vector<std::string> words = placements[i].second;
+    words.insert(words.end(), {"checkpoint={every: 1 step}", "run_directory=" + folder.path()});
+    last = run_job(job, placements[i].first, words, {}, options);
+  }
+  EXPECT_EQ(last, whole);
+}
+
+TEST(Sharding, CheckpointsHaveTheSameBytes) {
+  const TextFile file;
+  const Folder folder;
+  const std::string job = file.in(kGpt);
+  const auto write = [&](const std::string& name, int ranks, std::vector<std::string> words,
+                         const std::vector<int>& host_of = {}) {
+    words.insert(words.end(), {"checkpoint={every: 3 steps, part_bytes: 32768}", "run_directory=" + folder.path() + name});
+    (void)run_job(job, ranks, words, host_of);
+    return files_in(folder.path() + name);
+  };
+  const auto whole = write("/whole", 1, {});
+  ASSERT_GT(whole.size(), 4u);
+  EXPECT_EQ(write("/two", 2, {kOptimizer}), whole);
+  EXPECT_EQ(write("/hosts", 4, {kOptimizer}, {0, 1, 1, 2}), whole);
+  EXPECT_EQ(write("/parts", 4, {kOptimizer, "parallel.parts=2"}), whole);
+}
+
+TEST(Sharding, InitialWeightsAreReadByTheirOwners) {
+  const TextFile file;
+  const Folder folder;
+  const std::string job = file.in(kGpt);
+  (void)run_job(job, 1, {"checkpoint={every: 6 steps}", "run_directory=" + folder.path()});
+  const std::string from = "initialize={from: " + folder.path() + "/checkpoints/step-00000006/model.safetensors}";
+  const Outcome whole = run_job(job, 1, {from});
+  EXPECT_EQ(run_job(job, 3, {from, kOptimizer}, {0, 1, 1}), whole);
+}
+
+}  // namespace lockstep
