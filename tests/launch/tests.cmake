@@ -1,4 +1,4 @@
-lockstep_script_test(launch.faults WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/launch_test.py)
+lockstep_script_test(launch.faults ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/launch_test.py)
 lockstep_script_test(launch.emulated_hosts ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/emulated_hosts_test.py)
 lockstep_script_test(launch.ssh WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
 lockstep_script_test(launch.pods WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/pods_test.py)

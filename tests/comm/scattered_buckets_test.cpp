@@ -1,0 +1,93 @@
+// Buckets whose sums stay with the owners of their slices: what the owners have, together, is the sum of the tree.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+
+#include "comm/reduce_run.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+Case scattered_case(unsigned seed) {
+  Case c = random_case(seed, 2, 9);
+  std::mt19937 random(seed + 1);
+  c.sleeps = random() % 2 == 0;
+  c.buckets.spread_owners = random() % 2 == 0;
+  for (auto& bucket : c.buckets.buckets) bucket.scattered = random() % 4 != 0;
+  return c;
+}
+
+/// Puts what this rank may read of the sums among those of all.
+void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<std::vector<float>>& sums) {
+  for (int b = 0; b < c.buckets.count(); ++b) {
+    const auto found = reducer.reduced(b);
+    for (const Slice& slice : slices_of(c.buckets, b, c.ranks)) {
+      if (slice.owner != rank) continue;
+      std::copy_n(found.begin() + slice.first, slice.size,
+                  sums[static_cast<std::size_t>(b)].begin() + static_cast<std::ptrdiff_t>(slice.first));
+    }
+  }
+}
+
+TEST(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
+  for (unsigned seed = 0; seed < 80; ++seed) {
+    const Case c = scattered_case(seed);
+    std::mutex mutex;
+    std::vector<std::vector<std::vector<float>>> sums(c.assignments.size());  // by step and bucket
+    for (auto& of_step : sums) {
+      for (const auto& bucket : c.buckets.buckets) {
+        of_step.emplace_back(static_cast<std::size_t>(bucket.elements), 0.0F);
+      }
+    }
+    run_in_threads(
+        c.ranks,
+        [&](Communicator& communicator) {
+          const auto reducer = make_reducer(communicator, c.buckets, {});
+          const int rank = communicator.rank();
+          PlannedBytes planned;
+          for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+            reducer->begin_step(c.step(s), c.assignments[s]);
+            compute(*reducer, c, c.step(s), c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)],
+                    c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
+            reducer->finish();  // without scalars, which would make all ranks wait for each other
+            const std::lock_guard lock(mutex);
+            take(*reducer, c, rank, sums[s]);
+            const Hosts hosts(communicator.topology());
+            const PlannedBytes bytes = bytes_of(reduce_plan(c.assignments[s], hosts, c.buckets, rank), hosts);
+            planned.inside_host += bytes.inside_host;
+            planned.between_hosts += bytes.between_hosts;
+          }
+          EXPECT_EQ(reducer->statistics().shared_memory_bytes, planned.inside_host) << c.text();
+          EXPECT_EQ(reducer->statistics().network_bytes, planned.between_hosts) << c.text();
+        },
+        c.hosts);
+    for (std::size_t s = 0; s < sums.size(); ++s) {
+      for (int b = 0; b < c.buckets.count(); ++b) {
+        EXPECT_EQ(sums[s][static_cast<std::size_t>(b)],
+                  tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements))
+            << "step " << s << ", bucket " << b << " of seed " << seed << ": " << c.text();
+      }
+    }
+  }
+}
+
+// Nobody on another host, and no peer, is given a finished slice.
+TEST(ScatteredBuckets, SendLess) {
+  GradientBuckets buckets;
+  buckets.shards = 8;
+  buckets.buckets.emplace_back().append(16 * kChunkElements);
+  const Hosts hosts(Topology{.host_of = {0, 0, 1, 1}, .host_names = {"a", "b"}});
+  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
+  const auto bytes = [&](bool scattered) {
+    buckets.buckets[0].scattered = scattered;
+    return bytes_of(reduce_plan(assignment, hosts, buckets, 1), hosts);
+  };
+  const std::uint64_t slice = 4 * kChunkElements * sizeof(float);
+  EXPECT_EQ(bytes(false).inside_host - bytes(true).inside_host, slice);
+  EXPECT_EQ(bytes(false).between_hosts - bytes(true).between_hosts, slice);
+}
+
+}  // namespace
+}  // namespace lockstep::comm
