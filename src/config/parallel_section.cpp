@@ -110,10 +110,10 @@ Is<ParallelOptions> parallel_section() {
              "most shards of a part that a worker keeps between their forward and their backward: more wait less for "
              "other parts, and take more memory")
       .field("sharding", &Options::sharding,
-             choice<Sharding>({Sharding::gradients, Sharding::parameters}, "not in this build"),
+             choice<Sharding>({Sharding::parameters}, "not in this build"),
              "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
-             "changes no bit. none: nothing. optimizer: the optimizer's states, updates and copies of the gradient; "
-             "parameters are in memory once for each host");
+             "changes no bit. none: nothing. optimizer: the optimizer's states and updates; parameters "
+             "are in memory once for each host. gradients: these, too, which are added shard by shard");
 }
 
 }  // namespace lockstep::config

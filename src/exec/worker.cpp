@@ -79,6 +79,21 @@ comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t buck
   return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(shards));
 }
 
+std::int64_t most_open_elements(const Program& program, const comm::GradientBuckets& buckets) {
+  std::size_t opened = 0, closed = 0;
+  std::int64_t open = 0, most = 0;
+  for (const Instruction& instruction : program.instructions) {
+    for (; opened < buckets.buckets.size() && buckets.buckets[opened].first_slot < instruction.slots_done; ++opened) {
+      open += buckets.buckets[opened].elements;
+    }
+    most = std::max(most, open);
+    for (; closed < opened && buckets.buckets[closed].last_slot <= instruction.slots_done; ++closed) {
+      open -= buckets.buckets[closed].elements;
+    }
+  }
+  return most;
+}
+
 double CpuWorker::run(const ShardCall& call) {
   runner_.time_kernels(call.kernel_seconds);
   gradients_.begin(call);

@@ -18,6 +18,7 @@
 #include "device/threads.hpp"
 #include "exec/worker_pool.hpp"
 #include "lockstep/error.hpp"
+#include "train/engine.hpp"
 #include "train/known_speeds.hpp"
 
 namespace lockstep::train {
@@ -73,7 +74,9 @@ const std::vector<int>& Balancing::own_shards() const {
 std::vector<comm::ShardAssignment> Balancing::place() const {
   std::vector<comm::ShardAssignment> placed;
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
-    placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts_of_part(part)));
+    const auto hosts = hosts_of_part(part);
+    placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts));
+    if (streams_gradients(run_.job)) placed.back() = comm::interleave_shards(placed.back(), hosts);
   }
   return placed;
 }

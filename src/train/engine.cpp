@@ -53,7 +53,10 @@ void Engine::make_model() {
                                   slices.get()};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
-                                     .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size())};
+                                     .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size()),
+                                     .streamed = streams_gradients(job),
+                                     .workers = pool.size(),
+                                     .open_elements = exec::most_open_elements(executor->program(), buckets)};
   auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
@@ -116,8 +119,11 @@ void Engine::make_loader(std::int64_t first_step) {
 
 double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
   const comm::Hosts hosts(run.parts.group().topology());
+  const int rank = run.parts.group().rank();
+  const comm::ReducePlan plan = comm::reduce_plan(assignment, hosts, buckets, rank);
+  const std::size_t shards = assignment.shards_of_rank[static_cast<std::size_t>(rank)].size();
   const comm::PlannedBytes bytes =
-      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, run.parts.group().rank()), hosts);
+      streams_gradients(run.job) ? comm::streamed_bytes_of(plan, hosts, shards) : comm::bytes_of(plan, hosts);
   return static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 

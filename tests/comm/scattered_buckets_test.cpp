@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "comm/reduce_run.hpp"
 
@@ -31,9 +32,30 @@ void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<s
   }
 }
 
-TEST(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
+/// One shard after the other, its buckets in order, as a program does them; each worker has some of the shards.
+void compute_in_order(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& shards) {
+  std::vector<std::thread> threads;
+  for (int w = 0; w < c.workers; ++w) {
+    threads.emplace_back([&, w] {
+      for (std::size_t i = static_cast<std::size_t>(w); i < shards.size(); i += static_cast<std::size_t>(c.workers)) {
+        for (int b = 0; b < c.buckets.count(); ++b) {
+          fill(reducer.buffer(shards[i], b), gradient(step, shards[i], b, c.buckets.at(b).elements));
+          reducer.ready(shards[i], b);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+class ScatteredBuckets : public testing::TestWithParam<bool> {};
+
+TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
   for (unsigned seed = 0; seed < 80; ++seed) {
     const Case c = scattered_case(seed);
+    ReducerOptions options;
+    options.streamed = GetParam();
+    options.workers = c.workers;
     std::mutex mutex;
     std::vector<std::vector<std::vector<float>>> sums(c.assignments.size());  // by step and bucket
     for (auto& of_step : sums) {
@@ -44,18 +66,25 @@ TEST(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
     run_in_threads(
         c.ranks,
         [&](Communicator& communicator) {
-          const auto reducer = make_reducer(communicator, c.buckets, {});
+          const auto reducer = make_reducer(communicator, c.buckets, options);
           const int rank = communicator.rank();
           PlannedBytes planned;
           for (std::size_t s = 0; s < c.assignments.size(); ++s) {
             reducer->begin_step(c.step(s), c.assignments[s]);
-            compute(*reducer, c, c.step(s), c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)],
-                    c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
+            const auto& shards = c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)];
+            if (options.streamed) {
+              compute_in_order(*reducer, c, c.step(s), shards);
+            } else {
+              compute(*reducer, c, c.step(s), shards,
+                      c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
+            }
             reducer->finish();  // without scalars, which would make all ranks wait for each other
             const std::lock_guard lock(mutex);
             take(*reducer, c, rank, sums[s]);
             const Hosts hosts(communicator.topology());
-            const PlannedBytes bytes = bytes_of(reduce_plan(c.assignments[s], hosts, c.buckets, rank), hosts);
+            const ReducePlan plan = reduce_plan(c.assignments[s], hosts, c.buckets, rank);
+            const PlannedBytes bytes =
+                options.streamed ? streamed_bytes_of(plan, hosts, shards.size()) : bytes_of(plan, hosts);
             planned.inside_host += bytes.inside_host;
             planned.between_hosts += bytes.between_hosts;
           }
@@ -73,8 +102,12 @@ TEST(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(), [](const auto& way) {
+  return way.param ? "ShardByShard" : "RankByRank";
+});
+
 // Nobody on another host, and no peer, is given a finished slice.
-TEST(ScatteredBuckets, SendLess) {
+TEST(ScatteredBytes, AreFewer) {
   GradientBuckets buckets;
   buckets.shards = 8;
   buckets.buckets.emplace_back().append(16 * kChunkElements);

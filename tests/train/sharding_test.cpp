@@ -29,65 +29,69 @@ std::map<std::string, std::string> files_in(const std::string& folder) {
   return files;
 }
 
-constexpr const char* kOptimizer = "parallel.sharding=optimizer";
+/// With what ranks divide, and how a test is named after it.
+class ShardedModel : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] static std::string sharded() { return std::string("parallel.sharding=") + GetParam(); }
+};
 
 }  // namespace
 
-TEST(Sharding, ChangesNoBit) {
+TEST_P(ShardedModel, ChangesNoBit) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     const Outcome whole = run_job(kResidualJob, 1, {"precision=" + precision});
     for (const int ranks : {1, 2, 3, 5, 8}) {
-      EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, kOptimizer}), whole)
+      EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, sharded()}), whole)
           << precision << ", " << ranks << " ranks";
     }
   }
 }
 
 // A weight with two uses, whose gradients lie in buckets of their own.
-TEST(Sharding, NorDoesItOfAWeightThatIsUsedTwice) {
+TEST_P(ShardedModel, NorDoesItOfAWeightThatIsUsedTwice) {
   const TextFile file;
   const std::string job = file.in(kGpt);
   const Outcome whole = run_job(job, 1, {});
-  for (const int ranks : {2, 3, 4}) EXPECT_EQ(run_job(job, ranks, {kOptimizer}), whole) << ranks << " ranks";
+  for (const int ranks : {2, 3, 4}) EXPECT_EQ(run_job(job, ranks, {sharded()}), whole) << ranks << " ranks";
 }
 
-TEST(Sharding, NorDoHostsThreadsAndBuckets) {
+TEST_P(ShardedModel, NorDoHostsThreadsAndBuckets) {
   const Outcome whole = run_job(kResidualJob, 1, {});
   const std::vector<std::vector<int>> hosts = {{0, 1, 2, 3}, {0, 0, 1, 1}, {0, 1, 1, 1}, {0, 1, 0, 2}};
   for (const auto& host_of : hosts) {
     for (const char* bucket_bytes : {"bucket_bytes=1024", "bucket_bytes=1048576"}) {
-      EXPECT_EQ(run_job(kResidualJob, 4, {kOptimizer, "threads=2", bucket_bytes}, host_of), whole) << bucket_bytes;
+      EXPECT_EQ(run_job(kResidualJob, 4, {sharded(), "threads=2", bucket_bytes}, host_of), whole) << bucket_bytes;
     }
   }
 }
 
-TEST(Sharding, NorDoOptimizersAndWhatIsFrozen) {
+TEST_P(ShardedModel, NorDoOptimizersAndWhatIsFrozen) {
   for (const char* words : {"optimizer=sgd", "optimizer=adam", "clip_norm=never"}) {
     const std::vector<std::string> frozen = {words, "model.freeze=[stem*]"};
     const Outcome whole = run_job(kResidualJob, 1, frozen);
-    EXPECT_EQ(run_job(kResidualJob, 3, {words, "model.freeze=[stem*]", kOptimizer}, {0, 0, 1}), whole) << words;
+    EXPECT_EQ(run_job(kResidualJob, 3, {words, "model.freeze=[stem*]", sharded()}, {0, 0, 1}), whole) << words;
   }
 }
 
-TEST(Sharding, NorDoPartsBesideIt) {
+TEST_P(ShardedModel, NorDoPartsBesideIt) {
   const TextFile file;
   const std::string job = file.in(kGpt);
   for (const std::string precision : {"fp32", "fp16"}) {
     const Outcome whole = run_job(job, 1, {"precision=" + precision});
     for (const int ranks : {2, 3, 5}) {
-      EXPECT_EQ(run_job(job, ranks, {"precision=" + precision, "parallel.parts=2", kOptimizer}), whole)
+      EXPECT_EQ(run_job(job, ranks, {"precision=" + precision, "parallel.parts=2", sharded()}), whole)
           << precision << ", " << ranks << " ranks";
     }
   }
 }
 
-TEST(Sharding, NorDoesAStopAndAStartWithAnother) {
+TEST_P(ShardedModel, NorDoesAStopAndAStartWithAnother) {
   const TextFile file;
   const Folder folder;
   const std::string job = file.in(kGpt);
   const Outcome whole = run_job(job, 1, {});
   const std::vector<std::pair<int, std::vector<std::string>>> placements = {
-      {3, {kOptimizer}}, {2, {}}, {4, {kOptimizer, "parallel.parts=2"}}, {2, {kOptimizer}}, {1, {}}, {4, {kOptimizer}}};
+      {3, {sharded()}}, {2, {}}, {4, {sharded(), "parallel.parts=2"}}, {2, {sharded()}}, {1, {}}, {4, {sharded()}}};
   Outcome last;
   for (std::size_t i = 0; i < placements.size(); ++i) {
     TrainerOptions options;
@@ -99,7 +103,7 @@ TEST(Sharding, NorDoesAStopAndAStartWithAnother) {
   EXPECT_EQ(last, whole);
 }
 
-TEST(Sharding, CheckpointsHaveTheSameBytes) {
+TEST_P(ShardedModel, CheckpointsHaveTheSameBytes) {
   const TextFile file;
   const Folder folder;
   const std::string job = file.in(kGpt);
@@ -111,19 +115,28 @@ TEST(Sharding, CheckpointsHaveTheSameBytes) {
   };
   const auto whole = write("/whole", 1, {});
   ASSERT_GT(whole.size(), 4u);
-  EXPECT_EQ(write("/two", 2, {kOptimizer}), whole);
-  EXPECT_EQ(write("/hosts", 4, {kOptimizer}, {0, 1, 1, 2}), whole);
-  EXPECT_EQ(write("/parts", 4, {kOptimizer, "parallel.parts=2"}), whole);
+  EXPECT_EQ(write("/two", 2, {sharded()}), whole);
+  EXPECT_EQ(write("/hosts", 4, {sharded()}, {0, 1, 1, 2}), whole);
+  EXPECT_EQ(write("/parts", 4, {sharded(), "parallel.parts=2"}), whole);
 }
 
-TEST(Sharding, InitialWeightsAreReadByTheirOwners) {
+TEST_P(ShardedModel, InitialWeightsAreReadByTheirOwners) {
   const TextFile file;
   const Folder folder;
   const std::string job = file.in(kGpt);
   (void)run_job(job, 1, {"checkpoint={every: 6 steps}", "run_directory=" + folder.path()});
   const std::string from = "initialize={from: " + folder.path() + "/checkpoints/step-00000006/model.safetensors}";
   const Outcome whole = run_job(job, 1, {from});
-  EXPECT_EQ(run_job(job, 3, {from, kOptimizer}, {0, 1, 1}), whole);
+  EXPECT_EQ(run_job(job, 3, {from, sharded()}, {0, 1, 1}), whole);
 }
+
+// Ranks that are slower get fewer shards, of which some are then elsewhere.
+TEST_P(ShardedModel, NorDoSharesThatMove) {
+  const Outcome whole = run_job(kResidualJob, 1, {});
+  EXPECT_EQ(run_job(kResidualJob, 3, {sharded(), "balance={weights: {a: 3, b: 1}}"}, {0, 0, 1}), whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShardedModel, testing::Values("optimizer", "gradients"),
+                         [](const auto& of) { return std::string(of.param); });
 
 }  // namespace lockstep

@@ -32,6 +32,9 @@ struct ReducerOptions {
   std::chrono::milliseconds timeout{60'000};
   int scalars_per_shard = 64;  ///< that scalars() may be given at most
   int scalars_per_rank = 16;
+  bool streamed = false;  ///< buckets that are scattered are added shard by shard (StreamedReduceScatter)
+  int workers = 1;        ///< streamed: shards whose buckets come at the same time, at most
+  std::int64_t open_elements = 0;  ///< streamed: of buckets of a shard between buffer() and ready(), at most
 };
 
 struct ReducerStatistics {

@@ -89,6 +89,7 @@ Scalars RankReducer::scalars(const OwnScalars& own) {
 std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, GradientBuckets buckets,
                                               ReducerOptions options) {
   const bool tree = options.exact && communicator.size() > 1;
+  if (tree && options.streamed) return make_streamed_reducer(communicator, buckets, options);
   return tree ? make_cpu_all_reduce(communicator, std::move(buckets), options)
               : make_library_all_reduce(communicator, std::move(buckets), options);
 }

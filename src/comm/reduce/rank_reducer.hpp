@@ -89,6 +89,10 @@ class RankReducer : public GradientReducer {
 /// Exact, between ranks: partial sums go to the owners of their slices.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                                    ReducerOptions options);
+/// Exact, between ranks: what is scattered is added shard by shard, so that no rank has all of a gradient.
+[[nodiscard]] std::unique_ptr<GradientReducer> make_streamed_reducer(Communicator& communicator,
+                                                                     const GradientBuckets& buckets,
+                                                                     const ReducerOptions& options);
 /// One rank, or not exact: local sums, then the library's all-reduce.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator,
                                                                        GradientBuckets buckets, ReducerOptions options);

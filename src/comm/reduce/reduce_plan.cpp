@@ -154,4 +154,24 @@ PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts) {
   return all;
 }
 
+PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t shards) {
+  PlannedBytes all;
+  for (int b = 0; b < static_cast<int>(plan.buckets.size()); ++b) {
+    const BucketPlan& bucket = plan.buckets[static_cast<std::size_t>(b)];
+    PlannedBytes bytes = bucket.scattered ? PlannedBytes() : bytes_of(plan, hosts, b);
+    for (const PlannedSlice& slice : bucket.slices) {
+      if (!bucket.scattered) break;
+      const std::uint64_t size = static_cast<std::uint64_t>(slice.size) * sizeof(float);
+      if (slice.leader != plan.rank) {
+        bytes.inside_host += shards * size;
+      } else if (slice.owner != plan.rank) {
+        bytes.between_hosts += plan.sums.host_sums.size() * size;
+      }
+    }
+    all.inside_host += bytes.inside_host;
+    all.between_hosts += bytes.between_hosts;
+  }
+  return all;
+}
+
 }  // namespace lockstep::comm

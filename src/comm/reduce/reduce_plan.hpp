@@ -102,5 +102,8 @@ struct PlannedBytes {
 /// equal slices that is (k + 1)(R - 1) / R of the gradient, where k is the number of the rank's partial sums.
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts);
+/// The same in one step where buckets that are scattered are streamed (StreamedReduceScatter): the host reads the
+/// gradient of each of the rank's `shards`.
+[[nodiscard]] PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t shards);
 
 }  // namespace lockstep::comm

@@ -1,6 +1,7 @@
 #include "comm/reduce/shard_assignment.hpp"
 
 #include <algorithm>
+#include <map>
 #include <bit>
 #include <functional>
 #include <numeric>
@@ -274,6 +275,32 @@ ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment&
     }
   }
   return assignment;
+}
+
+// Each shard goes to the rank that is furthest behind its share of those dealt so far.
+ShardAssignment interleave_shards(const ShardAssignment& placed, std::span<const int> host_of) {
+  ShardAssignment dealt{std::vector<std::vector<int>>(placed.shards_of_rank.size())};
+  std::map<int, std::vector<std::size_t>> ranks_of_host;
+  for (std::size_t r = 0; r < placed.shards_of_rank.size(); ++r) ranks_of_host[host_of[r]].push_back(r);
+  for (const auto& [host, ranks] : ranks_of_host) {
+    std::vector<int> shards;
+    for (const std::size_t r : ranks) {
+      shards.insert(shards.end(), placed.shards_of_rank[r].begin(), placed.shards_of_rank[r].end());
+    }
+    std::sort(shards.begin(), shards.end());
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const auto behind = [&](std::size_t r) {  // times the number of shards: of what it is to have by then
+        return static_cast<std::int64_t>((i + 1) * placed.shards_of_rank[r].size()) -
+               static_cast<std::int64_t>(dealt.shards_of_rank[r].size() * shards.size());
+      };
+      std::size_t next = ranks.front();
+      for (const std::size_t r : ranks) {
+        if (behind(r) > behind(next)) next = r;
+      }
+      dealt.shards_of_rank[next].push_back(shards[i]);
+    }
+  }
+  return dealt;
 }
 
 int shards_moved(const ShardAssignment& before, const ShardAssignment& after) {

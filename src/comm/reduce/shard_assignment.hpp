@@ -23,6 +23,10 @@ struct ShardAssignment {
 [[nodiscard]] ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment& before = {},
                                            std::span<const int> host_of = {});
 
+/// The same shards on each host, and as many on each rank, but dealt to the host's ranks in turn: neighbours in the
+/// tree are then computed at about the same time, so that few sums wait for their sibling.
+[[nodiscard]] ShardAssignment interleave_shards(const ShardAssignment& placed, std::span<const int> host_of);
+
 /// How many shards are on another rank than before.
 [[nodiscard]] int shards_moved(const ShardAssignment& before, const ShardAssignment& after);
 
