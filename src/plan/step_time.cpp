@@ -43,8 +43,8 @@ double step_time(const StepLoad& load) {
   if (load.shards_a_device == 0) return without_shards(load);
   const std::int64_t shards = std::int64_t{load.devices} * load.shards_a_device;
   if (load.balanced) return balanced_shards(load, shards) / load.shards_a_device;
-  const auto most = static_cast<double>((shards + load.active - 1) / load.active);
-  return most * (load.slow > 0 ? load.slow_factor : 1) / load.shards_a_device;
+  const std::int64_t most = (shards + load.active - 1) / load.active;
+  return static_cast<double>(most) * (load.slow > 0 ? load.slow_factor : 1) / load.shards_a_device;
 }
 
 }  // namespace lockstep::plan

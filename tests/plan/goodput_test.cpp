@@ -119,6 +119,8 @@ TEST(Goodput, EachSecondIsInOnePart) {
     EXPECT_NEAR(run.times.wall() / run.wall_seconds, 1, 1e-9);
     if (run.finished) {
       EXPECT_EQ(run.steps_done, static_cast<double>(setup.steps));
+      const std::int64_t every = setup.checkpoints.every_steps;
+      EXPECT_EQ(run.checkpoints, (setup.steps + every - 1) / every) << "each is safe once";
       EXPECT_NEAR(run.times.steps / (static_cast<double>(setup.steps) * setup.step_seconds), 1, 1e-9);
       EXPECT_NEAR(run.times.reduction, static_cast<double>(setup.steps) * setup.exposed_seconds,
                   1e-9 * run.wall_seconds);
@@ -240,6 +242,13 @@ TEST(Goodput, SlowDevicesCostLessWhereShardsMove) {
   EXPECT_NEAR(balanced.stragglers / balanced.steps, 0.01, 0.0005) << "half of one device in 50 is missing";
 }
 
+TEST(Goodput, AsManyDevicesAreSlowAsWasAskedFor) {
+  GoodputSetup setup = with_slow_devices();
+  setup.stragglers.share = 0.5;
+  const GoodputTimes times = simulate_goodput(setup).times;
+  EXPECT_NEAR(times.stragglers / times.steps, 1 / 0.75 - 1, 0.01) << "half of the devices compute half";
+}
+
 TEST(Goodput, WithFewShardsASlowDeviceCostsAWholeOne) {
   GoodputSetup setup = with_slow_devices();
   setup.shards_a_device = 4;
@@ -265,6 +274,7 @@ TEST(Goodput, AHostThatIsLeftOutJoinsAtACheckpoint) {
   };
   for (setup.seed = 1; !once_early(); ++setup.seed) ASSERT_LT(setup.seed, 100U);
   const GoodputRun run = simulate_goodput(setup);
+  EXPECT_EQ(run.times.stragglers, 0);
   // Seven hosts of eight, from the restart until the first checkpoint after the repair: a seventh of these steps.
   EXPECT_GT(run.times.missing_hosts, 200.0 / 7);
   EXPECT_LT(run.times.missing_hosts, 700.0 / 7);
