@@ -1,5 +1,6 @@
 // lockstep bench all-reduce: how long these ranks take to add a gradient, beside the library's own all-reduce.
 // lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are simulated.
+// lockstep bench goodput: what a long run on thousands of devices loses, simulated (goodput_bench.cpp).
 // lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 
 #include "cli/all_reduce_bench.hpp"
 #include "cli/commands.hpp"
+#include "cli/goodput_bench.hpp"
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
 #include "cli/scale_bench.hpp"
@@ -152,10 +154,12 @@ void add_bench(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("bench", "Benchmark what training needs of this machine or cluster.");
   command->require_subcommand(1);
   command->footer(
-      "Examples:\n  lockstep bench all-reduce --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale");
+      "Examples:\n  lockstep bench all-reduce --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale\n"
+      "  lockstep bench goodput");
   add_all_reduce(*command, run);
   add_hosts(*command, run);
   add_scale(*command, run);
+  add_goodput(*command, run);
 }
 
 }  // namespace lockstep::cli

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Keeps what the commands of docs/goodput.md print: a simulation prints the same each time.
+
+    scripts/goodput_page.py            runs each `$ ...` in the page's blocks of code and rewrites what stands below it
+    scripts/goodput_page.py --check    changes nothing; exits 1 and shows the difference if a command prints anything else
+
+The program is $LOCKSTEP, else build/release/bin/lockstep. Lines that begin with `> ` continue a command.
+"""
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "goodput.md"
+BLOCK = re.compile(r"(?m)^```\n(\$ (?:.*\n)*?)```$")
+COMMAND = re.compile(r"(?m)^\$ .*\n(?:> .*\n)*")
+
+
+def output_of(command, program):
+    """Of `$ ...` and its further lines, run by bash."""
+    script = "\n".join(line[2:] for line in command.splitlines())
+    return subprocess.run(["bash", "-c", f'lockstep() {{ "$LOCKSTEP" "$@"; }}\n{script}'], check=True, text=True,
+                          stdout=subprocess.PIPE, env=os.environ | {"LOCKSTEP": program}).stdout
+
+
+def with_outputs(page, program):
+    def renew(block):
+        commands = COMMAND.findall(block[1])
+        return "```\n" + "".join(command + output_of(command, program) for command in commands) + "```"
+
+    return BLOCK.sub(renew, page)
+
+
+def main():
+    program = os.path.abspath(os.environ.get("LOCKSTEP", ROOT / "build/release/bin/lockstep"))
+    page = PAGE.read_text()
+    current = with_outputs(page, program)
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(current)
+    elif page != current:
+        sys.stdout.writelines(difflib.unified_diff(page.splitlines(True), current.splitlines(True), str(PAGE), "now"))
+        sys.exit("docs/goodput.md is not current; run scripts/goodput_page.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+#include "cli/goodput_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/goodput_report.hpp"
+#include "cli/validators.hpp"
+#include "lockstep/error.hpp"
+#include "plan/checkpoint_interval.hpp"
+#include "plan/network_tiers.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr double kHour = 3600, kGiga = 1e9, kMicro = 1e-6;
+
+/// In the units of the command line: hours, minutes, GB/s, microseconds where an option's name or help says so.
+struct GoodputArguments {
+  plan::GoodputSetup setup{.devices = 1024,
+                           .steps = 100'000,
+                           .step_seconds = 10,
+                           .shards_a_device = 8,
+                           .checkpoints = {.blocked_seconds = 5, .safe_seconds = 60},
+                           .restarts = {.detection_seconds = 60, .start_seconds = 120, .reload_seconds = 60},
+                           .stragglers = {.factor = 1.5}};
+  double mtbf_hours = 50'000, repair_hours = 24, slow_minutes = 30;
+  std::string lost_hosts = "replaced", balanced = "true", log = "people";
+  double interval_seconds = 0;  ///< 0: Young/Daly's
+  std::vector<double> intervals;
+  int seeds = 10;
+
+  double gradient_bytes = 0, bucket_bytes = 1 << 20;
+  int hosts_a_pod = 0;
+  // A GPU of an H100 host as NCCL's ring uses it, and one link of 400 Gb/s for each of eight GPUs; latencies are those
+  // of NCCL's own model for NVLink and a network.
+  double device_bandwidth = 370, host_bandwidth = 400, pod_bandwidth = 400;
+  double device_latency = 3.4, host_latency = 9.6, pod_latency = 9.6;
+  std::string exchange = "direct";
+  double hidden_share = 0.6;
+};
+
+/// A finite number of [least, most], or of (least, most] if `above`.
+CLI::Validator number_of(double least, bool above = false, double most = HUGE_VAL) {
+  std::string wanted = fmt::format("{} {}", above ? "above" : "of at least", least);
+  if (std::isfinite(most)) wanted += fmt::format(" and at most {}", most);
+  return {[=](std::string& found) {
+            char* end = nullptr;
+            const double value = std::strtod(found.c_str(), &end);
+            const bool in_range = value <= most && (above ? value > least : value >= least);
+            if (!found.empty() && *end == '\0' && std::isfinite(value) && in_range) return std::string();
+            return fmt::format("expected a number {}, found '{}'", wanted, found);
+          },
+          std::isfinite(most) ? fmt::format("{}-{}", least, most) : fmt::format("{}{}", above ? ">" : ">=", least)};
+}
+
+/// "1GiB" -> "1073741824"
+CLI::Validator byte_size() {
+  return {[](std::string& found) {
+            const std::string word = found;
+            try {
+              if (CLI::AsSizeValue(false)(found).empty()) return std::string();
+            } catch (const CLI::ValidationError&) {  // its own words
+            }
+            return fmt::format("expected bytes, such as 65536 or 64KiB, found '{}'", word);
+          },
+          "SIZE", "bytes"};
+}
+
+template <class T>
+CLI::Option* add_checked(CLI::App& command, const std::string& name, T& value, const CLI::Validator& check,
+                         const std::string& help) {
+  return command.add_option(name, value, help)->check(check)->capture_default_str();
+}
+
+void add_job(CLI::App& command, GoodputArguments& of) {
+  add_checked(command, "--devices", of.setup.devices, at_least(1), "devices, a rank for each");
+  add_checked(command, "--devices-a-host", of.setup.devices_a_host, at_least(1),
+              "devices of a host; a failed one takes its host away");
+  add_checked(command, "--steps", of.setup.steps, at_least(1), "steps of the run");
+  add_checked(command, "--step-seconds", of.setup.step_seconds, number_of(0, true),
+              "of a step, without what is exposed of the all-reduce");
+  add_checked(command, "--seed", of.setup.seed, at_least(0), "the first seed");
+  add_checked(command, "--seeds", of.seeds, at_least(1), "runs, each with its own seed");
+  add_checked(command, "--log", of.log, one_of({"people", "json"}), "people, or json: one line per interval on stdout");
+}
+
+void add_faults(CLI::App& command, GoodputArguments& of) {
+  add_checked(command, "--mtbf-hours", of.mtbf_hours, number_of(0),
+              "mean time between failures of one device; 0: none fails");
+  add_checked(command, "--detection-seconds", of.setup.restarts.detection_seconds, number_of(0),
+              "until a failure is noticed");
+  add_checked(command, "--restart-seconds", of.setup.restarts.start_seconds, number_of(0),
+              "until all ranks have started again");
+  add_checked(command, "--reload-seconds", of.setup.restarts.reload_seconds, number_of(0),
+              "until they have read the checkpoint");
+  add_checked(command, "--lost-hosts", of.lost_hosts, one_of({"replaced", "awaited", "left-out"}),
+              "what happens when no spare host is left: there always is one, the job waits, or it goes on with fewer");
+  add_checked(command, "--spare-hosts", of.setup.failures.spare_hosts, at_least(0), "hosts beside those of the job");
+  add_checked(command, "--repair-hours", of.repair_hours, number_of(0, true), "until a lost host is a spare one");
+  add_checked(command, "--slow-share", of.setup.stragglers.share, number_of(0, false, 0.99),
+              "of the devices, slow at any time");
+  add_checked(command, "--slow-factor", of.setup.stragglers.factor, number_of(1),
+              "a slow device takes so many times as long");
+  add_checked(command, "--slow-minutes", of.slow_minutes, number_of(0, true), "for which a device stays slow");
+  add_checked(command, "--balanced", of.balanced, one_of({"true", "false"}), "move shards away from slow devices");
+  add_checked(command, "--shards-a-device", of.setup.shards_a_device, at_least(0),
+              "of a step; no shard is divided; 0: as fine as needed");
+}
+
+void add_checkpoints(CLI::App& command, GoodputArguments& of) {
+  add_checked(command, "--checkpoint-seconds", of.setup.checkpoints.blocked_seconds, number_of(0),
+              "for which a checkpoint stops training");
+  add_checked(command, "--safe-seconds", of.setup.checkpoints.safe_seconds, number_of(0),
+              "from then on until it is safe");
+  add_checked(command, "--interval-seconds", of.interval_seconds, number_of(0, true),
+              "of steps between two checkpoints")
+      ->default_str("Young/Daly's");
+  add_checked(command, "--intervals", of.intervals, number_of(0, true), "seconds, to compare: 60,300,1800")
+      ->delimiter(',')
+      ->default_str("1/8 to 8 times Young/Daly's");
+}
+
+void add_network(CLI::App& command, GoodputArguments& of) {
+  command.add_option("--gradient", of.gradient_bytes, "bytes that are reduced over all devices in a step: 25MiB, 1GiB")
+      ->transform(byte_size())
+      ->default_str("0");
+  command.add_option("--bucket", of.bucket_bytes, "bytes of the last bucket, which nothing hides")
+      ->transform(byte_size())
+      ->default_str("1MiB");
+  add_checked(command, "--hidden-share", of.hidden_share, number_of(0, false, 1),
+              "of the step, behind which the reduction can hide");
+  add_checked(command, "--exchange", of.exchange, one_of({"direct", "ring"}),
+              "a round in each tier, or one for each neighbour");
+  add_checked(command, "--hosts-a-pod", of.hosts_a_pod, at_least(0), "hosts of a rack or pod; 0: there are no pods");
+  add_checked(command, "--device-bandwidth", of.device_bandwidth, number_of(0, true),
+              "GB/s of a device inside its host");
+  add_checked(command, "--host-bandwidth", of.host_bandwidth, number_of(0, true), "GB/s of a host inside its pod");
+  add_checked(command, "--pod-bandwidth", of.pod_bandwidth, number_of(0, true), "GB/s of a host between pods");
+  add_checked(command, "--device-latency", of.device_latency, number_of(0), "microseconds of a round inside a host");
+  add_checked(command, "--host-latency", of.host_latency, number_of(0), "microseconds of a round inside a pod");
+  add_checked(command, "--pod-latency", of.pod_latency, number_of(0), "microseconds of a round between pods");
+}
+
+double exposed_of(const GoodputArguments& of) {
+  if (of.gradient_bytes == 0) return 0;
+  const auto tiers = plan::tiers_of(
+      {.devices = of.setup.devices, .devices_a_host = of.setup.devices_a_host, .hosts_a_pod = of.hosts_a_pod},
+      {.device_bytes_per_second = kGiga * of.device_bandwidth,
+       .host_bytes_per_second = kGiga * of.host_bandwidth,
+       .pod_bytes_per_second = kGiga * of.pod_bandwidth,
+       .device_latency = kMicro * of.device_latency,
+       .host_latency = kMicro * of.host_latency,
+       .pod_latency = kMicro * of.pod_latency});
+  return plan::exposed_seconds(tiers, of.gradient_bytes, of.bucket_bytes, of.hidden_share * of.setup.step_seconds,
+                               of.exchange == "ring" ? plan::Exchange::ring : plan::Exchange::direct);
+}
+
+void check_goodput(const GoodputArguments& of, bool host_options) {
+  const plan::GoodputSetup& setup = of.setup;
+  if (setup.devices > setup.devices_a_host && setup.devices % setup.devices_a_host != 0) {
+    throw Error(ExitCode::usage, fmt::format("bench goodput: expected --devices to be a multiple of --devices-a-host, "
+                                             "found {} and {}; hosts are all alike",
+                                             setup.devices, setup.devices_a_host));
+  }
+  if (host_options && of.lost_hosts == "replaced") {
+    throw Error(ExitCode::usage,
+                "bench goodput: expected --lost-hosts awaited or left-out with --spare-hosts or --repair-hours, found "
+                "replaced, with which there is always a spare host");
+  }
+}
+
+plan::LostHost lost_host_of(const std::string& word) {
+  if (word == "awaited") return plan::LostHost::awaited;
+  return word == "left-out" ? plan::LostHost::left_out : plan::LostHost::replaced;
+}
+
+plan::GoodputSetup setup_of(const GoodputArguments& of) {
+  plan::GoodputSetup setup = of.setup;
+  setup.devices_a_host = std::min(setup.devices, setup.devices_a_host);
+  setup.balanced = of.balanced == "true";
+  setup.exposed_seconds = exposed_of(of);
+  setup.failures.device_mtbf_seconds = kHour * of.mtbf_hours;
+  setup.failures.repair_seconds = kHour * of.repair_hours;
+  setup.failures.lost_host = lost_host_of(of.lost_hosts);
+  setup.stragglers.seconds = 60 * of.slow_minutes;
+  return setup;
+}
+
+int bench_goodput(const GoodputArguments& of, bool host_options) {
+  check_goodput(of, host_options);
+  GoodputReport report{.setup = setup_of(of), .seeds = of.seeds};
+  plan::GoodputSetup& setup = report.setup;
+  const auto every_steps = [&setup](double seconds) {
+    const double steps = std::round(seconds / (setup.step_seconds + setup.exposed_seconds));
+    return static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(setup.steps)));
+  };
+  report.young_daly_seconds =
+      plan::young_daly_interval(setup.checkpoints.blocked_seconds, setup.failures.device_mtbf_seconds / setup.devices);
+  std::vector<double> seconds = of.intervals;
+  if (seconds.empty()) {
+    for (const double factor : {0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0})
+      seconds.push_back(factor * report.young_daly_seconds);
+  }
+  setup.checkpoints.every_steps =
+      every_steps(of.interval_seconds > 0 ? of.interval_seconds : report.young_daly_seconds);
+  std::vector<std::int64_t> intervals = {setup.checkpoints.every_steps};
+  for (const double interval : seconds) intervals.push_back(every_steps(interval));
+  std::sort(intervals.begin(), intervals.end());
+  intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
+  report.summaries = plan::simulate_intervals(setup, intervals, of.seeds);
+  of.log == "json" ? print_goodput_json(report) : print_goodput(report);
+  return 0;
+}
+
+}  // namespace
+
+void add_goodput(CLI::App& bench, Action& run) {
+  CLI::App* command = bench.add_subcommand(
+      "goodput",
+      "Simulate a long run on thousands of devices with failures, checkpoints, restarts and slow devices: how much of "
+      "its time is useful, what takes the rest, and how often to write a checkpoint.");
+  command->footer(
+      "Examples:\n  lockstep bench goodput --devices 16384 --steps 400000\n"
+      "  lockstep bench goodput --devices 512 --lost-hosts left-out --spare-hosts 2 --slow-share 0.001\n"
+      "  lockstep bench goodput --gradient 10GiB --hosts-a-pod 16 --pod-bandwidth 100");
+  auto arguments = std::make_shared<GoodputArguments>();
+  add_job(*command, *arguments);
+  add_faults(*command, *arguments);
+  add_checkpoints(*command, *arguments);
+  add_network(*command, *arguments);
+  command->callback([&run, arguments, command] {
+    const bool host_options = command->count("--spare-hosts") + command->count("--repair-hours") > 0;
+    run = [arguments, host_options] { return bench_goodput(*arguments, host_options); };
+  });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,21 @@
+// What `lockstep bench goodput` prints.
+#pragma once
+
+#include <vector>
+
+#include "plan/goodput_sweep.hpp"
+
+namespace lockstep::cli {
+
+struct GoodputReport {
+  plan::GoodputSetup setup;  ///< with the interval that was asked for
+  int seeds = 1;
+  double young_daly_seconds = 0;                ///< infinity: nothing fails
+  std::vector<plan::GoodputSummary> summaries;  ///< by interval, the shortest first; setup's is one of them
+};
+
+void print_goodput(const GoodputReport& report);
+/// One line for each interval.
+void print_goodput_json(const GoodputReport& report);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,30 @@
+#include "plan/arrivals.hpp"
+
+#include <cmath>
+
+namespace lockstep::plan {
+
+void Arrivals::set_rate(double now, double per_second) {
+  if (per_second == rate_) return;
+  left_ -= rate_ * (now - since_);
+  since_ = now;
+  rate_ = per_second;
+  next_ = rate_ > 0 ? since_ + left_ / rate_ : std::numeric_limits<double>::infinity();
+}
+
+int Arrivals::take(int things) {
+  since_ = next_;
+  const auto which = static_cast<int>(random_.below(static_cast<std::uint32_t>(things)));
+  draw();
+  next_ = since_ + left_ / rate_;
+  return which;
+}
+
+// 53 bits of two words: unit() has 24, and its smallest step would be seen in short times.
+void Arrivals::draw() {
+  const std::uint64_t high = random_.word(), low = random_.word();
+  const double unit = (static_cast<double>((high << 21) ^ (low >> 11)) + 0.5) * 0x1p-53;
+  left_ = -std::log(unit);
+}
+
+}  // namespace lockstep::plan

@@ -1,0 +1,48 @@
+#include "plan/network_tiers.hpp"
+
+#include <algorithm>
+
+namespace lockstep::plan {
+
+namespace {
+
+int groups(int things, int a_group) {
+  return (things + a_group - 1) / a_group;
+}
+
+}  // namespace
+
+std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLinks& links) {
+  const int on_a_host = std::min(cluster.devices, cluster.devices_a_host);
+  const int hosts = groups(cluster.devices, cluster.devices_a_host);
+  const int in_a_pod = cluster.hosts_a_pod > 0 ? std::min(hosts, cluster.hosts_a_pod) : hosts;
+  // Each device of a host owns a slice, so all of them send at once and share the host's link.
+  const NetworkTier all[] = {{on_a_host, links.device_bytes_per_second, links.device_latency},
+                             {in_a_pod, links.host_bytes_per_second / on_a_host, links.host_latency},
+                             {groups(hosts, in_a_pod), links.pod_bytes_per_second / on_a_host, links.pod_latency}};
+  std::vector<NetworkTier> tiers;
+  for (const NetworkTier& tier : all) {
+    if (tier.members > 1) tiers.push_back(tier);
+  }
+  return tiers;
+}
+
+double all_reduce_seconds(std::span<const NetworkTier> tiers, double bytes, Exchange exchange) {
+  double seconds = 0;
+  for (const NetworkTier& tier : tiers) {
+    const double others = tier.members - 1;
+    const double rounds = exchange == Exchange::ring ? others : std::min(others, 1.0);
+    seconds += 2 * (rounds * tier.latency_seconds + others / tier.members * bytes / tier.bytes_per_second);
+    bytes /= tier.members;
+  }
+  return seconds;
+}
+
+double exposed_seconds(std::span<const NetworkTier> tiers, double bytes, double bucket_bytes, double hiding_seconds,
+                       Exchange exchange) {
+  const double all = all_reduce_seconds(tiers, bytes, exchange);
+  const double last = all_reduce_seconds(tiers, std::min(bytes, bucket_bytes), exchange);
+  return last + std::max(0.0, all - last - hiding_seconds);
+}
+
+}  // namespace lockstep::plan

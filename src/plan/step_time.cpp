@@ -1,0 +1,50 @@
+#include "plan/step_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace lockstep::plan {
+
+namespace {
+
+constexpr double kRounding = 1e-9;  // 3 * 1.1 is a little more than 3.3
+
+std::int64_t whole(double value) {
+  return static_cast<std::int64_t>(std::floor(value + kRounding));
+}
+std::int64_t rounded_up(double value) {
+  return static_cast<std::int64_t>(std::ceil(value - kRounding));
+}
+
+double without_shards(const StepLoad& load) {
+  if (!load.balanced) return static_cast<double>(load.devices) / load.active * (load.slow > 0 ? load.slow_factor : 1);
+  return load.devices / (load.active - load.slow + load.slow / load.slow_factor);
+}
+
+// The earliest time, in seconds of a shard, at which some device ends a shard and all shards are done.
+double balanced_shards(const StepLoad& load, std::int64_t shards) {
+  const std::int64_t fast = load.active - load.slow;
+  const double bound = static_cast<double>(shards) / (static_cast<double>(fast) + load.slow / load.slow_factor);
+  std::int64_t on_fast = rounded_up(bound), on_slow = rounded_up(bound / load.slow_factor);
+  for (;;) {
+    const bool fast_first =
+        fast > 0 && (load.slow == 0 || static_cast<double>(on_fast) <= static_cast<double>(on_slow) * load.slow_factor);
+    const double end = fast_first ? static_cast<double>(on_fast) : static_cast<double>(on_slow) * load.slow_factor;
+    if (fast * whole(end) + load.slow * whole(end / load.slow_factor) >= shards) return end;
+    ++(fast_first ? on_fast : on_slow);
+  }
+}
+
+}  // namespace
+
+double step_time(const StepLoad& load) {
+  if (load.active == load.devices && load.slow == 0) return 1;
+  if (load.shards_a_device == 0) return without_shards(load);
+  const std::int64_t shards = std::int64_t{load.devices} * load.shards_a_device;
+  if (load.balanced) return balanced_shards(load, shards) / load.shards_a_device;
+  const std::int64_t most = (shards + load.active - 1) / load.active;
+  return static_cast<double>(most) * (load.slow > 0 ? load.slow_factor : 1) / load.shards_a_device;
+}
+
+}  // namespace lockstep::plan
