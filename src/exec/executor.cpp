@@ -192,7 +192,8 @@ PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule,
           .rank_of_shard = schedule.rank_of_shard,
           .model = *model_,
           .context = [this, step](int shard) { return context(step, shard); },
-          .source = source};
+          .source = source,
+          .stop = &pool_.failed()};
 }
 
 // Each worker has its own shards, of which it computes both forward and backward.

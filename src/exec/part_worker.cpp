@@ -141,7 +141,7 @@ void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<s
   if (transfers.empty()) return;
   const TraceScope span(calls.trace, what.name, calls.step, calls.track, shard);
   const auto start = Clock::now();
-  for (const auto& transfer : transfers) transfer->wait({what.name, calls.step, part_.timeout});
+  for (const auto& transfer : transfers) transfer->wait({what.name, calls.step, part_.timeout, calls.stop});
   transfers.clear();
   seconds_.waits.*what.seconds += seconds_since(start);
 }

@@ -7,6 +7,7 @@
 // only when its messages have left.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +55,7 @@ struct PartCalls {
   float loss_scale = 1;
   TraceRecorder* trace = nullptr;
   int track = 0;
+  const std::atomic<bool>* stop = nullptr;  ///< another worker of this rank has failed: waits end
 };
 
 /// Seconds that workers wait for other parts.
