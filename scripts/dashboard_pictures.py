@@ -105,6 +105,12 @@ def draw_numbers(axes, panel, found):
     axes.text(0.5, 0.45, "\n".join(lines), ha="center", va="center", fontsize=9 if len(found) > 1 else 15)
 
 
+def draw_table(axes, found):
+    """A line a series, as its legend says it."""
+    axes.axis("off")
+    axes.text(0, 1, "\n".join(sorted(name for name, _, _ in found)), va="top", fontsize=7)
+
+
 def draw_panel(axes, panel, url, seconds, end):
     factor, unit = SCALES[panel["fieldConfig"]["defaults"]["unit"]]
     found = [(legend(target["legendFormat"], labels), times, values) for target in panel["targets"]
@@ -117,6 +123,8 @@ def draw_panel(axes, panel, url, seconds, end):
         draw_heatmap(axes, found, factor)
     elif panel["type"] == "state-timeline":
         draw_states(axes, found)
+    elif panel["type"] == "table":
+        draw_table(axes, found)
     else:
         draw_lines(axes, panel, found, factor)
 
