@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -87,13 +86,6 @@ Attempt read_attempt(const std::string& path) {
   return attempt;
 }
 
-std::vector<int> ranks_of(const events::Part& part) {
-  std::vector<int> ranks;
-  std::istringstream words(part.ranks);
-  for (int rank = 0; words >> rank;) ranks.push_back(rank);
-  return ranks;
-}
-
 std::string numbers(const ByRank& values) {
   telemetry::Line line(" ");
   for (const auto& [rank, value] : values) line.add(telemetry::short_number(value));
@@ -106,7 +98,7 @@ std::string numbers(const Attempt& attempt, const ByRank& values) {
   telemetry::Line line("; ");
   for (const events::Part& part : attempt.parts) {
     ByRank own;
-    for (const int rank : ranks_of(part)) {
+    for (const int rank : telemetry::ranks_of(part)) {
       if (values.contains(rank)) own[rank] = values.at(rank);
     }
     if (!own.empty()) line.add(fmt::format("part {}: {}", part.part, numbers(own)));
@@ -164,7 +156,8 @@ std::string table(const Attempt& attempt) {
   for (const auto& column : columns) text += fmt::format("  {}", column.title);
   text += "\n";
   for (const events::Part& part : attempt.parts) {
-    for (const int rank : ranks_of(part)) text += fmt::format("{:>4}  ", part.part) + row(end, columns, rank);
+    for (const int rank : telemetry::ranks_of(part))
+      text += fmt::format("{:>4}  ", part.part) + row(end, columns, rank);
   }
   if (in_parts) return text;
   for (const auto& [rank, shards] : end.shards_by_rank) text += row(end, columns, rank);
@@ -176,7 +169,8 @@ std::string table(const Attempt& attempt) {
 std::string shares_text(const events::End& end, const events::Part& part) {
   const auto sum = [&](const std::optional<ByRank>& seconds) {
     double total = 0;
-    for (const int rank : ranks_of(part)) total += seconds && seconds->contains(rank) ? seconds->at(rank) : 0;
+    for (const int rank : telemetry::ranks_of(part))
+      total += seconds && seconds->contains(rank) ? seconds->at(rank) : 0;
     return total;
   };
   const double computed = sum(end.busy_seconds_by_rank), data = sum(end.data_wait_seconds_by_rank);

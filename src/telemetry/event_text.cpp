@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 
 #include "telemetry/event_schema.hpp"
@@ -149,6 +150,13 @@ std::string metrics_text(events::ByName metrics) {
   if (const auto loss = metrics.extract("loss")) line.add("loss " + fixed_number(loss.mapped()));
   for (const auto& [name, value] : metrics) line.add(fmt::format("{} {}", spaced(name), fixed_number(value)));
   return line.text();
+}
+
+std::vector<int> ranks_of(const events::Part& part) {
+  std::vector<int> ranks;
+  std::istringstream words(part.ranks);
+  for (int rank = 0; words >> rank;) ranks.push_back(rank);
+  return ranks;
 }
 
 std::string part_text(const events::Part& part) {
