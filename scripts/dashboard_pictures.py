@@ -22,10 +22,10 @@ from matplotlib import pyplot  # noqa: E402  pylint: disable=wrong-import-positi
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
 WIDTH, ROW = 12, 0.42  # inches: of the picture, of a row of the grid
-LEFT, RIGHT, TOP, BOTTOM = 0.5, 0.12, 0.3, 0.28  # inches around what a panel draws
+LEFT, RIGHT, TOP, BOTTOM = 0.8, 0.12, 0.3, 0.28  # inches around what a panel draws
 MOST_IN_LEGEND = 8
 SCALES = {"percentunit": (100, "%"), "bytes": (2**-20, "MiB"), "Bps": (1e-6, "MB/s"), "hertz": (1e-9, "GHz"),
-          "s": (1, "s"), "watt": (1, "W"), "joule": (1, "J"), "celsius": (1, "°C"), "none": (1, "")}
+          "s": (1, "s"), "watt": (1, "W"), "joule": (1, "J"), "celsius": (1, "°C"), "none": (1, ""), "short": (1, "")}
 
 
 def series_of(url, expression, seconds, end):
@@ -81,9 +81,10 @@ def draw_heatmap(axes, found, factor):
 
 
 def draw_states(axes, found):
-    """A row a series, a color a value; the least one is none: not in this state, waiting for nobody."""
+    """A row a series, a color a value; the least of several is none: waiting for nobody."""
     names = sorted({name for name, _, _ in found})
-    states = sorted({value for _, _, values in found for value in values})[1:]
+    states = sorted({value for _, _, values in found for value in values})
+    states = states[1:] or states
     for name, times, values in found:
         for state in states:
             at = [t for t, value in zip(times, values) if value == state]
@@ -105,6 +106,12 @@ def draw_numbers(axes, panel, found):
     axes.text(0.5, 0.45, "\n".join(lines), ha="center", va="center", fontsize=9 if len(found) > 1 else 15)
 
 
+def draw_table(axes, found):
+    """A line a series, as its legend says it."""
+    axes.axis("off")
+    axes.text(0, 1, "\n".join(sorted(name for name, _, _ in found)), va="top", fontsize=7)
+
+
 def draw_panel(axes, panel, url, seconds, end):
     factor, unit = SCALES[panel["fieldConfig"]["defaults"]["unit"]]
     found = [(legend(target["legendFormat"], labels), times, values) for target in panel["targets"]
@@ -117,6 +124,8 @@ def draw_panel(axes, panel, url, seconds, end):
         draw_heatmap(axes, found, factor)
     elif panel["type"] == "state-timeline":
         draw_states(axes, found)
+    elif panel["type"] == "table":
+        draw_table(axes, found)
     else:
         draw_lines(axes, panel, found, factor)
 

@@ -17,7 +17,7 @@ from kube_tools import CHART, template  # noqa: E402
 
 RELEASE = "lockstep"
 # Values files whose render is of use by itself; the others' are kept to show what a change of the chart changes.
-PLAIN = ("digits", "gpus", "groups", "elastic", "mpijob")
+PLAIN = ("digits", "gpus", "groups", "parts", "elastic", "mpijob")
 LEFT_OUT = re.compile("/templates/(tests/|dashboards.yaml)")  # only Helm has tests; dashboards are long and files already
 HEAD = """# {what}
 # Rendered from the chart with ci/{values}-values.yaml by scripts/plain_manifests.py: change those, not this.

@@ -5,6 +5,7 @@
 // Error(infrastructure) that names host, rank, peer, operation and step.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,9 @@ struct Operation {
   const char* name = "";
   std::uint64_t step = 0;
   std::chrono::milliseconds timeout{60'000};
+  /// Null, or what another thread sets when nobody wants this any more. A wait for a message that has not come then
+  /// ends within a fraction of a second, with an error.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// A send or receive under way. The buffer must live until done() or wait(). Destroying an unfinished

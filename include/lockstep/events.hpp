@@ -34,7 +34,7 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index, parts;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -62,8 +62,25 @@ struct Start {
     field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
-    field("parts", &Start::parts,
-          "where the model is cut into parts, a line for each: its ranks, its layers, its parameters");
+  }
+};
+
+/// One for each part of a model in parts, after `start`.
+struct Part {
+  static constexpr const char* kName = "part";
+  static constexpr const char* kDoc = "A part of a model that is cut into parts; one event per part, after `start`.";
+  std::int64_t part = 0, parts = 0;
+  std::string ranks, first, last;
+  std::int64_t parameters = 0;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("part", &Part::part, "number of the part, from 0");
+    field("parts", &Part::parts, "how many parts there are");
+    field("ranks", &Part::ranks, "the ranks that have it: \"0 1 2\"");
+    field("first", &Part::first, "name of its first layer");
+    field("last", &Part::last, "name of its last layer");
+    field("parameters", &Part::parameters, "elements of its parameters; what parts share is in each of them");
   }
 };
 
@@ -328,7 +345,8 @@ struct End {
   }
 };
 
-using Event = std::variant<Start, Gpu, Step, Evaluation, Checkpoint, Balance, BadSample, Restart, Warning, Launch, End>;
+using Event =
+    std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Balance, BadSample, Restart, Warning, Launch, End>;
 
 /// Receives the events of a run, by one thread.
 class Sink {

@@ -197,8 +197,9 @@ void Balancer::note_directions(const std::vector<int>& counts) {
 
 std::string Balancer::reason() const {
   if (jumped_ < 0) return fmt::format("a faster split, {} samples in a row", in_a_row_);
-  return jump_factor_ > 1 ? fmt::format("rank {} became {:.2f} times slower", jumped_, jump_factor_)
-                          : fmt::format("rank {} became {:.2f} times faster", jumped_, 1 / jump_factor_);
+  const int rank = options_.numbers.empty() ? jumped_ : options_.numbers[static_cast<std::size_t>(jumped_)];
+  return jump_factor_ > 1 ? fmt::format("rank {} became {:.2f} times slower", rank, jump_factor_)
+                          : fmt::format("rank {} became {:.2f} times faster", rank, 1 / jump_factor_);
 }
 
 }  // namespace lockstep::balance

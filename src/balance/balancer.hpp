@@ -24,8 +24,9 @@ namespace lockstep::balance {
 
 struct BalancerOptions {
   int shards = 1;
-  std::vector<int> workers;     ///< by rank
-  std::vector<int> max_shards;  ///< by rank; together at least `shards`
+  std::vector<int> workers;       ///< by rank
+  std::vector<int> max_shards;    ///< by rank; together at least `shards`
+  std::vector<int> numbers = {};  ///< by rank: what reasons call it, of some of the job's ranks; empty: its own
   double least_gain = 0.02;
   int patience = 3;
   double sample_seconds = 0.1;

@@ -1,4 +1,5 @@
-// lockstep balance report: who computed, who waited, what the balancer did and why.
+// lockstep balance report: who computed, who waited, what the balancer did and why. Of a model in parts, the ranks of a
+// part divide its shards among them: shares and moves are told part by part.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
+#include "telemetry/event_text.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::cli {
@@ -29,6 +31,7 @@ struct Attempt {
   std::optional<events::End> end;
   std::vector<events::Balance> moves;
   std::vector<events::Step> steps;
+  std::vector<events::Part> parts;  ///< empty: the model is whole
 };
 
 // A prediction is for both assignments, or there is none.
@@ -60,8 +63,10 @@ Attempt read_attempt(const std::string& path) {
     }
     if (!read.event) continue;  // torn, of a run that was killed; or of another program
     if (auto* start = std::get_if<events::Start>(&*read.event)) {
-      attempt = {.start = std::move(*start), .end = std::nullopt, .moves = std::move(early), .steps = {}};
+      attempt = {.start = std::move(*start), .end = {}, .moves = std::move(early), .steps = {}, .parts = {}};
       early = {};
+    } else if (auto* part = std::get_if<events::Part>(&*read.event)) {
+      attempt.parts.push_back(std::move(*part));
     } else if (auto* move = std::get_if<events::Balance>(&*read.event)) {
       attempt.moves.push_back(*move);
       early.push_back(std::move(*move));
@@ -87,6 +92,20 @@ std::string numbers(const ByRank& values) {
   return line.text();
 }
 
+/// "0.2 0.1", of a model in parts "part 1: 0.2 0.1" for each part whose ranks have values.
+std::string numbers(const Attempt& attempt, const ByRank& values) {
+  if (attempt.parts.empty()) return numbers(values);
+  telemetry::Line line("; ");
+  for (const events::Part& part : attempt.parts) {
+    ByRank own;
+    for (const int rank : telemetry::ranks_of(part)) {
+      if (values.contains(rank)) own[rank] = values.at(rank);
+    }
+    if (!own.empty()) line.add(fmt::format("part {}: {}", part.part, numbers(own)));
+  }
+  return line.text();
+}
+
 // Median seconds of the steps between two moves.
 double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t end) {
   std::vector<double> seconds;
@@ -102,53 +121,97 @@ double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t 
 std::string head(const std::string& run_directory, const Attempt& attempt) {
   std::string text = fmt::format("{}: {} on {} ranks, {} shards", run_directory, attempt.start->job,
                                  attempt.start->ranks, attempt.start->shards);
+  if (!attempt.parts.empty()) text += fmt::format(", a model in {} parts", attempt.parts.size());
   if (!attempt.end) return text + "; it has not ended\n";
   return text + fmt::format("; {} steps in {}\n", telemetry::grouped(attempt.end->steps),
                             telemetry::duration(attempt.end->seconds));
 }
 
+struct Column {
+  const char* title;
+  const std::optional<ByRank>* seconds;
+};
+
+std::string row(const events::End& end, const std::vector<Column>& columns, int rank) {
+  const bool computes = end.shards_by_rank.contains(rank);
+  std::string text = fmt::format("{:>4}  {:>6}", rank, computes ? fmt::format("{}", end.shards_by_rank.at(rank)) : "-");
+  for (const auto& [title, seconds] : columns) {
+    const bool known = *seconds && (*seconds)->contains(rank);
+    text += fmt::format("  {:>{}}", known ? telemetry::duration((*seconds)->at(rank)) : "-",
+                        std::string_view(title).size());
+  }
+  return text + "\n";
+}
+
 std::string table(const Attempt& attempt) {
   if (!attempt.end || !attempt.end->waited_seconds_by_rank) return "";
   const events::End& end = *attempt.end;
-  struct Column {
-    const char* title;
-    const std::optional<ByRank>& seconds;
-  };
-  const std::vector<Column> columns = {
-      {"computed", end.busy_seconds_by_rank},        {"waited: data", end.data_wait_seconds_by_rank},
-      {"waited: ranks", end.waited_seconds_by_rank}, {"others waited for it", end.held_up_seconds_by_rank},
-      {"reduce", end.reduce_seconds_by_rank},        {"update", end.update_seconds_by_rank}};
-  std::string text = "\nrank  shards";
+  std::vector<Column> columns = {
+      {"computed", &end.busy_seconds_by_rank},        {"waited: data", &end.data_wait_seconds_by_rank},
+      {"waited: ranks", &end.waited_seconds_by_rank}, {"others waited for it", &end.held_up_seconds_by_rank},
+      {"reduce", &end.reduce_seconds_by_rank},        {"update", &end.update_seconds_by_rank}};
+  const bool in_parts = !attempt.parts.empty();
+  if (in_parts) columns.insert(columns.begin() + 2, {"waited: parts", &end.part_wait_seconds_by_rank});
+  std::string text = in_parts ? "\npart  rank  shards" : "\nrank  shards";
   for (const auto& column : columns) text += fmt::format("  {}", column.title);
   text += "\n";
-  for (const auto& [rank, shards] : end.shards_by_rank) {
-    text += fmt::format("{:>4}  {:>6}", rank, shards);
-    for (const auto& [title, seconds] : columns) {
-      const bool known = seconds && seconds->contains(rank);
-      text +=
-          fmt::format("  {:>{}}", known ? telemetry::duration(seconds->at(rank)) : "-", std::string_view(title).size());
-    }
-    text += "\n";
+  for (const events::Part& part : attempt.parts) {
+    for (const int rank : telemetry::ranks_of(part))
+      text += fmt::format("{:>4}  ", part.part) + row(end, columns, rank);
   }
+  if (in_parts) return text;
+  for (const auto& [rank, shards] : end.shards_by_rank) text += row(end, columns, rank);
   return text;
+}
+
+/// What the workers of a part did, as fractions of the time until the last rank of all has computed its last shard; ""
+/// where the run has not ended.
+std::string shares_text(const events::End& end, const events::Part& part) {
+  const auto sum = [&](const std::optional<ByRank>& seconds) {
+    double total = 0;
+    for (const int rank : telemetry::ranks_of(part))
+      total += seconds && seconds->contains(rank) ? seconds->at(rank) : 0;
+    return total;
+  };
+  const double computed = sum(end.busy_seconds_by_rank), data = sum(end.data_wait_seconds_by_rank);
+  const double parts = sum(end.part_wait_seconds_by_rank), ranks = sum(end.waited_seconds_by_rank);
+  const double all = computed + data + parts + ranks;
+  if (!(all > 0)) return "";
+  return fmt::format("; computed {:.0f} %, waited for data {:.0f} %, for other parts {:.0f} %, for ranks {:.0f} %",
+                     100 * computed / all, 100 * data / all, 100 * parts / all, 100 * ranks / all);
+}
+
+std::string parts_text(const Attempt& attempt) {
+  std::string text;
+  for (const events::Part& part : attempt.parts) {
+    text += telemetry::part_text(part) + (attempt.end ? shares_text(*attempt.end, part) : "") + "\n";
+  }
+  return text.empty() ? "" : "\n" + text;
 }
 
 std::string move_text(const Attempt& attempt, std::size_t index) {
   const events::Balance& move = attempt.moves[index];
   std::string text = fmt::format("\nafter step {}: {}\n  shards {}; moved {}\n", telemetry::grouped(move.step),
-                                 move.reason, numbers(move.shares_by_rank), move.shards_moved);
+                                 move.reason, numbers(attempt, move.shares_by_rank), move.shards_moved);
+  telemetry::Line step("; ");
   if (move.predicted_seconds) {
-    text += fmt::format("  seconds per shard {}\n", numbers(move.shard_seconds_by_rank.value_or(ByRank{})));
-    text += fmt::format("  a step: predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
-                        telemetry::duration(*move.predicted_seconds));
-  } else {
-    text += "  a step:";
+    text += fmt::format("  seconds per shard {}\n", numbers(attempt, move.shard_seconds_by_rank.value_or(ByRank{})));
+    const std::string predicted =
+        fmt::format("predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
+                    telemetry::duration(*move.predicted_seconds));
+    // Of a model in parts it is how long the slowest of these parts computes, not how parts wait for each other.
+    if (!attempt.parts.empty()) {
+      text += "  the slowest of them: " + predicted + "\n";
+    } else {
+      step.add(predicted);
+    }
   }
-  if (move.measured_seconds) text += fmt::format("; measured {} before", telemetry::duration(*move.measured_seconds));
+  if (move.measured_seconds) step.add(fmt::format("measured {} before", telemetry::duration(*move.measured_seconds)));
   const bool last = index + 1 == attempt.moves.size();
   const auto end = last ? std::numeric_limits<std::int64_t>::max() : attempt.moves[index + 1].step;
   const double after = measured_seconds(attempt, move.step, end);
-  return text + (after > 0 ? fmt::format("; measured {} after\n", telemetry::duration(after)) : "\n");
+  if (after > 0) step.add(fmt::format("measured {} after", telemetry::duration(after)));
+  return step.text().empty() ? text : text + "  a step: " + step.text() + "\n";
 }
 
 /// Of the newest attempt in `run_directory`/events.jsonl: who computed and who waited, and each move of shares with its
@@ -156,7 +219,7 @@ std::string move_text(const Attempt& attempt, std::size_t index) {
 /// no run of several ranks in it.
 std::string balance_report(const std::string& run_directory) {
   const Attempt attempt = read_attempt(run_directory + "/events.jsonl");
-  std::string text = head(run_directory, attempt) + table(attempt);
+  std::string text = head(run_directory, attempt) + parts_text(attempt) + table(attempt);
   if (attempt.moves.empty()) text += "\nno shards were moved\n";
   for (std::size_t i = 0; i < attempt.moves.size(); ++i) text += move_text(attempt, i);
   return text;

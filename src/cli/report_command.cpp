@@ -125,11 +125,24 @@ std::string curves(const RunEvents& run) {
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
 
+/// Of the newest start: which part of the model each rank has; empty where it is whole.
+std::map<int, std::int64_t> part_of_ranks(const RunEvents& run) {
+  std::map<int, std::int64_t> parts;
+  for (const auto& other : run.others) {
+    if (std::holds_alternative<events::Start>(*other.event)) parts.clear();
+    const auto* const part = std::get_if<events::Part>(&*other.event);
+    if (part == nullptr) continue;
+    for (const int rank : telemetry::ranks_of(*part)) parts[rank] = part->part;
+  }
+  return parts;
+}
+
 /// A column for each field by rank, a row for each rank.
-std::string rank_table(const events::End& end) {
+std::string rank_table(const events::End& end, const std::map<int, std::int64_t>& parts) {
   constexpr std::string_view kByRank = "_by_rank";
-  std::string head = "<th>rank</th>";
+  std::string head = parts.empty() ? "<th>rank</th>" : "<th>rank</th><th class=\"n\">part</th>";
   std::map<int, std::string> rows;
+  for (const auto& [rank, part] : parts) rows[rank] = fmt::format("<td class=\"n\">{}</td>", part);
   telemetry::for_each_field(end, [&](std::string_view name, const auto& field, events::Unit unit) {
     const auto add = [&](const events::ByRank& values) {
       const std::string title(name.substr(0, name.size() - kByRank.size()));
@@ -172,7 +185,7 @@ std::string ranks(const RunEvents& run) {
   for (Series& series : shards) series.points = stairs(series.points, static_cast<double>(last_step(run)));
   charts += line_chart("Shards of each rank, since the first move", "step", std::move(shards));
   if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
-  const std::string table = run.end ? rank_table(*run.end) : "";
+  const std::string table = run.end ? rank_table(*run.end, part_of_ranks(run)) : "";
   return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
 }
 

@@ -151,7 +151,9 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   }
   for (Seat& seat : seats_) {
     const ShardTimes times = std::exchange(seat.times, {});
-    times_.part_wait_seconds += times.part_wait_seconds;
+    times_.part_waits.activations += times.part_waits.activations;
+    times_.part_waits.gradients += times.part_waits.gradients;
+    times_.part_waits.sends += times.part_waits.sends;
     times_.compute_seconds += times.compute_seconds;
     times_.data_seconds += times.data_seconds;
     times_.merge_seconds += times.merge_seconds;
@@ -190,7 +192,8 @@ PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule,
           .rank_of_shard = schedule.rank_of_shard,
           .model = *model_,
           .context = [this, step](int shard) { return context(step, shard); },
-          .source = source};
+          .source = source,
+          .stop = &pool_.failed()};
 }
 
 // Each worker has its own shards, of which it computes both forward and backward.
@@ -217,7 +220,7 @@ void Executor::train_part(const TrainStep& step, InputSource& source, const comm
     seat.times = {.compute_seconds = taken.compute,
                   .data_seconds = taken.inputs,
                   .merge_seconds = taken.hand_over,
-                  .part_wait_seconds = taken.waits};
+                  .part_waits = taken.waits};
   });
 }
 

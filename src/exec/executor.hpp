@@ -64,10 +64,10 @@ struct TrainStep {
 
 /// Seconds, added over workers.
 struct ShardTimes {
-  double compute_seconds = 0;    ///< kernels only
-  double data_seconds = 0;       ///< waiting for inputs
-  double merge_seconds = 0;      ///< handing over buckets
-  double part_wait_seconds = 0;  ///< of a part: waiting for what other parts send
+  double compute_seconds = 0;  ///< kernels only
+  double data_seconds = 0;     ///< waiting for inputs
+  double merge_seconds = 0;    ///< handing over buckets
+  PartWaits part_waits;        ///< of a part
 };
 
 /// The per-sample results of one evaluated shard.

@@ -45,6 +45,10 @@ bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
 
 }  // namespace
 
+const PartWorker::Awaited PartWorker::kActivations{kActivationWait, &PartWaits::activations};
+const PartWorker::Awaited PartWorker::kGradients{kGradientWait, &PartWaits::gradients};
+const PartWorker::Awaited PartWorker::kSends{kSendWait, &PartWaits::sends};
+
 PartWorker::PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part)
     : graph_(graph), program_(program), part_(part), runner_(program, std::move(kernels)) {
   // One more, so that the next shard's values can come meanwhile.
@@ -72,7 +76,7 @@ void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
     if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
     flight.shard = -1;
   }
-  for (const auto& flight : flights_) wait(calls, kSendWait, flight->sends, -1);
+  for (const auto& flight : flights_) wait(calls, kSends, flight->sends, -1);
 }
 
 PartWorker::Flight& PartWorker::flight_of(int shard) {
@@ -105,7 +109,7 @@ void PartWorker::post_next_receives(const PartCalls& calls, std::span<const Part
     Flight* const flight = free_flight();
     if (!first && (flight == nullptr || !all_done(flight->sends))) return;
     LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than the plan says");
-    wait(calls, kSendWait, flight->sends, -1);
+    wait(calls, kSends, flight->sends, -1);
     start(calls, *flight, task.shard);
   }
 }
@@ -132,14 +136,14 @@ void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const
       part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
 }
 
-void PartWorker::wait(const PartCalls& calls, const char* what, std::vector<std::unique_ptr<Transfer>>& transfers,
+void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
                       int shard) {
   if (transfers.empty()) return;
-  const TraceScope span(calls.trace, what, calls.step, calls.track, shard);
+  const TraceScope span(calls.trace, what.name, calls.step, calls.track, shard);
   const auto start = Clock::now();
-  for (const auto& transfer : transfers) transfer->wait({what, calls.step, part_.timeout});
+  for (const auto& transfer : transfers) transfer->wait({what.name, calls.step, part_.timeout, calls.stop});
   transfers.clear();
-  seconds_.waits += seconds_since(start);
+  seconds_.waits.*what.seconds += seconds_since(start);
 }
 
 ShardOperands PartWorker::operands(const Flight& flight) const {
@@ -172,7 +176,7 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
 }
 
 void PartWorker::forward(const PartCalls& calls, Flight& flight) {
-  wait(calls, kActivationWait, flight.receives, flight.shard);
+  wait(calls, kActivations, flight.receives, flight.shard);
   if (graph_.inputs.empty()) {
     flight.inputs.valid = part_.samples;
   } else {
@@ -205,8 +209,8 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
 }
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight) {
-  wait(calls, kGradientWait, flight.arrivals, flight.shard);
-  wait(calls, kSendWait, flight.sends, flight.shard);  // backward may write over what forward has made
+  wait(calls, kGradients, flight.arrivals, flight.shard);
+  wait(calls, kSends, flight.sends, flight.shard);  // backward may write over what forward has made
   {
     TraceScope span(calls.trace, "backward", calls.step, calls.track, flight.shard);
     runner_.time_kernels(span.kernel_seconds());

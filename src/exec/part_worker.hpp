@@ -7,6 +7,7 @@
 // only when its messages have left.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -54,12 +55,21 @@ struct PartCalls {
   float loss_scale = 1;
   TraceRecorder* trace = nullptr;
   int track = 0;
+  const std::atomic<bool>* stop = nullptr;  ///< another worker of this rank has failed: waits end
+};
+
+/// Seconds that workers wait for other parts.
+struct PartWaits {
+  double activations = 0;  ///< before a forward
+  double gradients = 0;    ///< before a backward
+  double sends = 0;        ///< until what is sent has left
+  [[nodiscard]] double sum() const { return activations + gradients + sends; }
 };
 
 /// Seconds of a worker.
 struct PartSeconds {
   double compute = 0, hand_over = 0, inputs = 0;
-  double waits = 0;  ///< for what other parts send
+  PartWaits waits;
 };
 
 class PartWorker {
@@ -92,7 +102,13 @@ class PartWorker {
   void forward(const PartCalls& calls, Flight& flight);
   void backward(const PartCalls& calls, Flight& flight);
   void run_instructions(Flight& flight, std::size_t first, std::size_t last);
-  void wait(const PartCalls& calls, const char* what, std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
+  /// What is waited for: its name in timelines and messages, and where the seconds are added up.
+  struct Awaited {
+    const char* name;
+    double PartWaits::*seconds;
+  };
+  static const Awaited kActivations, kGradients, kSends;
+  void wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
   void receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links, std::vector<AlignedBytes>& memory,
                std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
   void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);

@@ -28,6 +28,7 @@ void WorkerPool::run_tasks(int tasks, const void* body, Call call) {
     tasks_ = tasks;
     next_ = 0;
     error_ = nullptr;
+    failed_ = false;
     active_ = static_cast<int>(threads_.size());
     ++round_;
   }
@@ -62,6 +63,7 @@ void WorkerPool::work(int worker) {
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
+      failed_ = true;
       next_ = tasks_;
     }
   }

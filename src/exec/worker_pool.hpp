@@ -26,6 +26,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   [[nodiscard]] int size() const { return workers_; }
+  /// A task of this run() has failed. One that waits for something should look at it: the run ends when all have.
+  [[nodiscard]] const std::atomic<bool>& failed() const { return failed_; }
 
   /// Calls body(int worker, int task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are
   /// handed out in order. Rethrows the first exception; the other tasks are then left out. Allocates nothing.
@@ -50,6 +52,7 @@ class WorkerPool {
   bool stop_ = false;
   int tasks_ = 0;
   std::atomic<int> next_{0};
+  std::atomic<bool> failed_{false};
   const void* body_ = nullptr;
   Call call_ = nullptr;
   std::exception_ptr error_;

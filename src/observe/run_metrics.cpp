@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "comm/transport/recorded.hpp"
 #include "comm/transport/topology.hpp"
@@ -22,6 +23,7 @@
 
 namespace lockstep::observe {
 
+using telemetry::Activity;
 using telemetry::Metric;
 using telemetry::Phase;
 using telemetry::State;
@@ -132,6 +134,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   const SourceKind kind = run_.job.data.train.kind;
   counts_tokens_ = kind == SourceKind::text || kind == SourceKind::tokens;
   if (counts_tokens_) metrics_->begin(Metric::tokens);
+  has_loss_ = facts.graph.loss >= 0;
   flops_a_shard_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = run_.device.peak_flops(facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.shards;
@@ -148,6 +151,11 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
                                          {"local_rank", std::to_string(local)},
                                          {"workers", std::to_string(facts.workers)}});
   metrics_->set(Metric::rank_info, 1);
+  const auto& layers = facts.graph.nodes;
+  metrics_->describe(Metric::part_info, {{"part", std::to_string(facts.part)},
+                                         {"first", layers.empty() ? "" : layers.front().name},
+                                         {"last", layers.empty() ? "" : layers.back().name}});
+  metrics_->set(Metric::part_info, 1);
   metrics_->describe(Metric::device_shard_seconds,
                      {{"device", device.model}, {"host", host}, {"workload", workload_of(facts.graph)}});
 }
@@ -261,38 +269,58 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
   to.add(Metric::steps, 1);
   to.observe(Metric::step_seconds, report.seconds);
   to.set(Metric::last_step_time, unix_time());
-  add_phases(report);
+  // The rank that came last to the all-reduce waited for nobody; what it took there is the all-reduce itself.
+  double shortest = measures_.front().reduce;
+  for (const auto& rank : measures_) shortest = std::min(shortest, rank.reduce);
+  const double waited = measures_[static_cast<std::size_t>(run_.communicator.rank())].reduce - shortest;
+  add_phases(report, waited);
+  add_workers(report, waited);
   add_compute(report);
   to.set(Metric::shards, static_cast<double>(report.next_shards));
   to.set(Metric::share_ratio, static_cast<double>(report.next_shards) / static_cast<double>(run_.job.shards));
   to.set(Metric::reduce_bytes, static_cast<double>(report.shared_memory_bytes), 0);
   to.set(Metric::reduce_bytes, static_cast<double>(report.network_bytes), 1);
-  if (counts_tokens_) {
+  if (counts_tokens_ && has_loss_) {
     to.add(Metric::tokens, sums.count * static_cast<double>(report.shards) / static_cast<double>(run_.job.shards));
   }
   if (run_.leads()) set_job(report);
 }
 
-void RunMetrics::add_phases(const StepReport& report) {
+void RunMetrics::add_phases(const StepReport& report, double waited) {
   const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
-  // The rank that came last to the all-reduce waited for nobody; what it took there is the all-reduce itself.
-  double shortest = mine.reduce;
-  for (const auto& rank : measures_) shortest = std::min(shortest, rank.reduce);
-  const double waited = mine.reduce - shortest;
   const double data = std::min(mine.data / workers_, report.compute);
+  const double parts_waited = report.workers.part_waits.sum() - worker_times_.part_waits.sum();
+  const double parts = std::min(parts_waited / workers_, report.compute - data);
   metrics_->add(Phase::data_wait, data);
-  metrics_->add(Phase::compute, report.compute - data);
+  metrics_->add(Phase::part_wait, parts);
+  metrics_->add(Phase::compute, report.compute - data - parts);
   metrics_->add(Phase::reduce_wait, waited);
   metrics_->add(Phase::reduce, std::max(0.0, report.reduce - waited));
   metrics_->add(Phase::update, report.update);
   metrics_->set(Metric::waiting_ratio, report.seconds > 0 ? waited / report.seconds : 0);
 }
 
+// A worker without a task is idle: its rank's other workers, or other ranks, still compute.
+void RunMetrics::add_workers(const StepReport& report, double waited) {
+  const exec::ShardTimes &now = report.workers, before = std::exchange(worker_times_, now);
+  double idle = workers_ * (report.compute + waited);
+  const auto add = [&](Activity activity, double seconds) {
+    metrics_->add(Metric::worker_seconds, seconds, static_cast<std::size_t>(activity));
+    idle -= seconds;
+  };
+  add(Activity::compute, now.compute_seconds + now.merge_seconds - before.compute_seconds - before.merge_seconds);
+  add(Activity::data_wait, now.data_seconds - before.data_seconds);
+  add(Activity::activation_wait, now.part_waits.activations - before.part_waits.activations);
+  add(Activity::gradient_wait, now.part_waits.gradients - before.part_waits.gradients);
+  add(Activity::send_wait, now.part_waits.sends - before.part_waits.sends);
+  add(Activity::idle, std::max(0.0, idle));
+}
+
 void RunMetrics::add_compute(const StepReport& report) {
   const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
   telemetry::RankMetrics& to = *metrics_;
   const auto shards = static_cast<double>(report.shards);
-  to.add(Metric::samples, shards * samples_a_shard_);
+  if (has_loss_) to.add(Metric::samples, shards * samples_a_shard_);
   to.add(Metric::shards_computed, shards);
   to.add(Metric::flops, shards * flops_a_shard_);
   if (peak_flops_ > 0) to.set(Metric::flops_utilization, shards * flops_a_shard_ / report.seconds / peak_flops_);

@@ -34,12 +34,13 @@ namespace lockstep::observe {
 
 /// What does not change while a run goes on.
 struct RunFacts {
-  const Graph& graph;
+  const Graph& graph;                             ///< of the part that this rank has
   const std::map<std::string, double>& restarts;  ///< by reason, of the launch that the run is part of
   std::string exactness;
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: never
   int workers = 1;
+  int part = 0;
 };
 
 /// Seconds of a step, by the main thread's clock, and what came out of it.
@@ -54,6 +55,7 @@ struct StepReport {
   std::size_t next_shards = 0;                               ///< of the next step
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start
   std::int64_t checkpoint_failures = 0;
+  exec::ShardTimes workers;  ///< since the start
 };
 
 class RunMetrics {
@@ -96,7 +98,9 @@ class RunMetrics {
   [[nodiscard]] std::string shared_targets() const;  ///< the file in the folder of all runs, or ""
   void sample(telemetry::RankMetrics& metrics);
   void look_at_gpu(telemetry::RankMetrics& metrics);
-  void add_phases(const StepReport& report);
+  /// `waited`: seconds, for slower ranks.
+  void add_phases(const StepReport& report, double waited);
+  void add_workers(const StepReport& report, double waited);
   void add_compute(const StepReport& report);
   void set_job(const StepReport& report);
   [[nodiscard]] telemetry::MetricLabels target_labels() const;
@@ -118,7 +122,8 @@ class RunMetrics {
   double flops_a_shard_ = 0, peak_flops_ = 0, samples_a_shard_ = 0;
   double period_steps_ = 0, steps_per_epoch_ = 1, workers_ = 1, steps_ = 0;
   std::vector<balance::RankMeasure> measures_;  ///< of the last step, by rank
-  bool counts_tokens_ = false, ended_ = false;
+  exec::ShardTimes worker_times_;               ///< until then
+  bool has_loss_ = true, counts_tokens_ = false, ended_ = false;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<telemetry::Exporter> exporter_;  ///< its threads use all of the above
 };

@@ -52,12 +52,15 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   row("ranks", fmt::format("{} on {}, {} each, {}", grouped(start.ranks), counted(start.hosts, "host"),
                            counted(start.threads, "thread"), counted(start.shards, "shard")));
   row("", start.shards_chosen.value_or(""));
-  std::istringstream parts(start.parts.value_or(""));
-  for (std::string line, name = "parts"; std::getline(parts, line); name.clear()) row(name.c_str(), line);
   row("device", start.device);
   row("exact", start.exactness == "bitwise" ? "" : start.exactness);
   row("also", start.index ? "index " + *start.index : "");
   return text;
+}
+
+/// "  parts  part 0 on ranks 0 1: stem to block2.add, 12,345 parameters"; of the others without the first word.
+std::string text_of(const events::Part& part, const Palette& palette, std::int64_t /*steps*/) {
+  return fmt::format("  {}{:<7}{}{}", palette.quiet, part.part == 0 ? "parts" : "", part_text(part), palette.reset);
 }
 
 /// "  gpu    rank 1 on node7: NVIDIA H100 80GB HBM3, 79.6 GiB, ..."
@@ -147,6 +150,19 @@ std::string metrics_text(events::ByName metrics) {
   if (const auto loss = metrics.extract("loss")) line.add("loss " + fixed_number(loss.mapped()));
   for (const auto& [name, value] : metrics) line.add(fmt::format("{} {}", spaced(name), fixed_number(value)));
   return line.text();
+}
+
+std::vector<int> ranks_of(const events::Part& part) {
+  std::vector<int> ranks;
+  std::istringstream words(part.ranks);
+  for (int rank = 0; words >> rank;) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string part_text(const events::Part& part) {
+  return fmt::format("part {} on rank{} {}: {} to {}, {}", part.part,
+                     part.ranks.find(' ') == std::string::npos ? "" : "s", part.ranks, part.first, part.last,
+                     counted(part.parameters, "parameter"));
 }
 
 std::string event_text(const events::Event& event, const Palette& palette, std::int64_t steps) {

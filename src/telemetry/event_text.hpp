@@ -29,6 +29,12 @@ struct Palette {
 /// "loss 0.1234  accuracy 0.97": the loss, if it is among them, first.
 [[nodiscard]] std::string metrics_text(events::ByName metrics);
 
+/// The numbers in its text.
+[[nodiscard]] std::vector<int> ranks_of(const events::Part& part);
+
+/// "part 0 on ranks 0 1: stem to block2.add, 12,345 parameters"
+[[nodiscard]] std::string part_text(const events::Part& part);
+
 /// Any event but `step`; lines without the last newline. `steps`: of the whole run, 0: not known.
 [[nodiscard]] std::string event_text(const events::Event& event, const Palette& palette, std::int64_t steps = 0);
 

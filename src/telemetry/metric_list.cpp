@@ -11,7 +11,9 @@ namespace {
 using Kind = MetricKind;
 using Scope = MetricScope;
 
-constexpr std::array kPhases{"data_wait", "compute", "reduce_wait", "reduce", "update", "evaluate", "checkpoint"};
+constexpr std::array kPhases{"data_wait", "part_wait", "compute",  "reduce_wait",
+                             "reduce",    "update",    "evaluate", "checkpoint"};
+constexpr std::array kActivities{"compute", "data_wait", "activation_wait", "gradient_wait", "send_wait", "idle"};
 constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended"};
 constexpr std::array kWays{"shared_memory", "network"};
 constexpr std::array kNonFinite{"loss", "gradient_norm"};
@@ -28,12 +30,12 @@ constexpr std::array kStepBounds{0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 
 constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::steps, "lockstep_steps_total", Kind::counter, Scope::rank, "Optimizer steps done by this process."},
     {Metric::samples, "lockstep_samples_total", Kind::counter, Scope::rank,
-     "Samples that this rank has computed; the sum over ranks is the job's."},
-    {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank,
-     "Tokens that this rank has computed; of jobs on text."},
+     "Samples that this rank has computed, of a model in parts on the ranks that have its loss; the sum over ranks is "
+     "the job's."},
+    {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank, "Tokens of these samples; of jobs on text."},
     {Metric::phase_seconds, "lockstep_phase_seconds_total", Kind::counter, Scope::rank,
-     "Where the main thread's time went. data_wait: workers waited for input; reduce_wait: waited for slower ranks; "
-     "reduce: all-reduce that compute did not hide.",
+     "Where the main thread's time went. data_wait: workers waited for input; part_wait: for other parts of the "
+     "model; reduce_wait: waited for slower ranks; reduce: all-reduce that compute did not hide.",
      "phase", kPhases},
     {Metric::step_seconds,
      "lockstep_step_duration_seconds",
@@ -67,7 +69,8 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "shard assignment from it.",
      "device, host, workload"},
     {Metric::flops, "lockstep_model_flops_total", Kind::counter, Scope::rank,
-     "Floating-point operations of the model, forward and backward, that this rank's shards needed."},
+     "Floating-point operations of the model, or of the rank's part of it, forward and backward, that this rank's "
+     "shards needed."},
     {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
      "Peak floating-point operations per second of the rank's cores, by vector width and clock; of a GPU: of matrix "
      "products in the job's precision."},
@@ -75,6 +78,15 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "MFU of the last step: the model's operations per second as a fraction of the device's peak."},
     {Metric::reduce_bytes, "lockstep_reduce_bytes_total", Kind::counter, Scope::rank,
      "Bytes of gradients and parameters sent to other ranks.", "way", kWays},
+    {Metric::part_info, "lockstep_part_info", Kind::gauge, Scope::rank,
+     "1; the labels say which part of the model the rank has, from which layer to which. Part 0 where the model is "
+     "whole.",
+     "part, first, last"},
+    {Metric::worker_seconds, "lockstep_worker_seconds_total", Kind::counter, Scope::rank,
+     "Seconds of the rank's workers, added up over them, from the beginning of each step until the last rank has "
+     "computed its last shard. Of a model in parts: activation_wait and gradient_wait for other parts, send_wait until "
+     "what is sent to them has left. idle: no task is left.",
+     "activity", kActivities},
     {Metric::data_bytes_read, "lockstep_data_read_bytes_total", Kind::counter, Scope::rank,
      "Bytes read from the files of the data set."},
     {Metric::batches, "lockstep_prefetch_batches_total", Kind::counter, Scope::rank,

@@ -22,8 +22,9 @@ enum class MetricScope : std::uint8_t {
 };
 
 /// The values of a label that a metric is split by, in order.
-enum class Phase : std::uint8_t { data_wait, compute, reduce_wait, reduce, update, evaluate, checkpoint };
+enum class Phase : std::uint8_t { data_wait, part_wait, compute, reduce_wait, reduce, update, evaluate, checkpoint };
 enum class State : std::uint8_t { starting, training, evaluating, checkpointing, ended };
+enum class Activity : std::uint8_t { compute, data_wait, activation_wait, gradient_wait, send_wait, idle };
 enum class Way : std::uint8_t { shared_memory, network };
 enum class NonFinite : std::uint8_t { loss, gradient_norm };
 
@@ -50,6 +51,8 @@ enum class Metric : std::uint8_t {
   peak_flops,
   flops_utilization,
   reduce_bytes,
+  part_info,
+  worker_seconds,
   // Every rank: its input.
   data_bytes_read,
   batches,

@@ -198,6 +198,7 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
     balance::BalancerOptions options;
     options.shards = static_cast<int>(run_.job.shards);
     options.workers = parts_.of_part(part, workers_of_ranks_);
+    options.numbers = parts_.ranks()[part];
     const std::vector<int> counts = parts_.of_part(part, counts_);
     int room = 0;
     for (const RankFacts& rank : parts_.of_part(part, facts)) {
@@ -387,6 +388,8 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
                         .shards_moved = moved};
   if (!decision.seconds_per_shard.empty()) {
     event.shard_seconds_by_rank = by_rank(decision.seconds_per_shard);
+    // Of parts that the decision is not about nothing is known here.
+    if (parts_.is_cut()) std::erase_if(*event.shard_seconds_by_rank, [](const auto& rank) { return rank.second == 0; });
     event.reduce_seconds = decision.reduce_seconds;
     event.predicted_before_seconds = decision.predicted_before;
     event.predicted_seconds = decision.predicted;

@@ -13,7 +13,6 @@
 #include "graph/cut.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
 
 namespace lockstep::train {
 
@@ -81,17 +80,20 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
       .timeout = job.timeout()});
 }
 
-std::string ModelParts::text() const {
-  std::string text;
+std::vector<events::Part> ModelParts::events() const {
+  std::vector<events::Part> events;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const Graph& graph = parts_[p].graph;
     std::int64_t elements = 0;
     for (const ValueId id : graph.parameters) elements += graph.at(id).spec.elements();
-    text += fmt::format("{}part {} on rank{} {}: {} to {}, {}", text.empty() ? "" : "\n", p,
-                        ranks_[p].size() == 1 ? "" : "s", fmt::join(ranks_[p], " "), graph.nodes.front().name,
-                        graph.nodes.back().name, telemetry::counted(elements, "parameter"));
+    events.push_back({.part = static_cast<std::int64_t>(p),
+                      .parts = count(),
+                      .ranks = fmt::format("{}", fmt::join(ranks_[p], " ")),
+                      .first = graph.nodes.front().name,
+                      .last = graph.nodes.back().name,
+                      .parameters = elements});
   }
-  return text;
+  return events;
 }
 
 exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> assignments,

@@ -15,6 +15,7 @@
 #include "exec/part_worker.hpp"
 #include "graph/parts.hpp"
 #include "lockstep/communicator.hpp"
+#include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
 
 namespace lockstep::train {
@@ -55,8 +56,8 @@ class ModelParts {
 
   /// All of the model's tensors, and the ranks that have them.
   [[nodiscard]] checkpoint::WholeModel whole() const { return checkpoint::whole_of(whole_, parts_, ranks_); }
-  /// For people, a line for each part: "part 0 on ranks 0 1: stem to block2.add, 12,345 parameters".
-  [[nodiscard]] std::string text() const;
+  /// What is told of each part; nothing where the model is not cut.
+  [[nodiscard]] std::vector<events::Part> events() const;
 
   /// The order in which this rank's workers compute a step, or an evaluation (`training`: backward, too), of shards
   /// that ranks have been assigned, by part; `workers`: by rank. Every rank finds the same order for all.

@@ -146,7 +146,8 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                         .next_shards = balancing_.own_shards().size(),
                         .shared_memory_bytes = sent.shared_memory_bytes,
                         .network_bytes = sent.network_bytes,
-                        .checkpoint_failures = checkpointing_->failures()},
+                        .checkpoint_failures = checkpointing_->failures(),
+                        .workers = engine_.executor->times()},
                        sums);
   after_step(sums);
 }

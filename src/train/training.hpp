@@ -91,6 +91,7 @@ class Training {
   void emit_step(const exec::StepSums& sums);
   void emit_end(TrainResult& result);
   [[nodiscard]] std::string outcome(const TrainResult& result) const;
+  [[nodiscard]] double part_wait_seconds() const;
   void gather_work_of_ranks(events::End& event);
   void add_waiting(events::End& event) const;
 

@@ -14,13 +14,15 @@ namespace lockstep::train {
 
 namespace {
 
-/// `total` seconds as phases that do not overlap: workers wait for input while the main thread is in `compute`.
-std::map<std::string, double> shared_out(std::map<std::string, double> phases, double data_wait, double total) {
+/// `total` seconds as phases that do not overlap: workers wait while the main thread is in `compute`.
+std::map<std::string, double> shared_out(std::map<std::string, double> phases,
+                                         const std::map<std::string, double>& waits, double total) {
   double known = 0;
   for (const auto& [name, seconds] : phases) known += seconds;
-  if (data_wait > 0) {
-    phases["data_wait"] = data_wait;
-    phases["compute"] = std::max(0.0, phases["compute"] - data_wait);
+  for (const auto& [name, seconds] : waits) {
+    if (seconds <= 0) continue;
+    phases[name] = seconds;
+    phases["compute"] = std::max(0.0, phases["compute"] - seconds);
   }
   phases["other"] = std::max(0.0, total - known);
   return phases;
@@ -77,9 +79,9 @@ void Training::emit_start() const {
     event.shards_chosen = std::move(shards);
   }
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
-  if (run_.parts.is_cut()) event.parts = run_.parts.text();
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
+  for (const events::Part& part : run_.parts.events()) run_.context.emit(part);
   run_.backend->emit_devices(run_.context);
   for (const auto& message : run_.data.warnings()) run_.context.warn(message);
 }
@@ -118,8 +120,9 @@ void Training::emit_step(const exec::StepSums& sums) {
 }
 
 void Training::emit_end(TrainResult& result) {
-  result.phases =
-      shared_out(observers_.phases().seconds(), balancing_.data_wait_seconds(), seconds_since(reached_.loop_start));
+  result.phases = shared_out(observers_.phases().seconds(),
+                             {{"data_wait", balancing_.data_wait_seconds()}, {"part_wait", part_wait_seconds()}},
+                             seconds_since(reached_.loop_start));
   const auto loader = engine_.loader->counters();
   events::End event{.outcome = outcome(result),
                     .steps = result.steps,
@@ -141,15 +144,19 @@ void Training::emit_end(TrainResult& result) {
   run_.context.emit(event);
 }
 
+// Of a worker of this rank, for other parts of the model.
+double Training::part_wait_seconds() const {
+  return engine_.executor->times().part_waits.sum() / engine_.pool.size();
+}
+
 void Training::gather_work_of_ranks(events::End& event) {
   const auto statistics = engine_.reducer->statistics();
-  const double part_wait = engine_.executor->times().part_wait_seconds / engine_.pool.size();
   const std::array<double, 6> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
                                       reached_.bytes_by_formula,
                                       engine_.executor->times().compute_seconds,
                                       static_cast<double>(run_.data.bytes_read()),
-                                      part_wait};
+                                      part_wait_seconds()};
   events::ByRank part_waits;
   const std::array<events::ByRank*, 6> columns = {&event.shards_by_rank,           &event.bytes_sent_by_rank,
                                                   &event.bytes_by_formula_by_rank, &event.compute_seconds_by_rank,

@@ -75,14 +75,15 @@ void Training::place_model() {
 
 void Training::start_observers() {
   const auto& checkpoints = run_.job.checkpoint;
-  observers_.start({.graph = run_.graph,
+  observers_.start({.graph = run_.parts.graph(),
                     .restarts = run_.options.restarts,
                     .exactness = progress_.exactness,
                     .first_step = reached_.first_step,
                     .steps = run_.steps,
                     .steps_per_epoch = run_.steps_per_epoch,
                     .checkpoint_every = checkpoints.never ? 0 : checkpoints.every.steps(run_.steps_per_epoch),
-                    .workers = engine_.pool.size()},
+                    .workers = engine_.pool.size(),
+                    .part = run_.parts.own()},
                    *engine_.loader, run_.data, run_.graph);
 }
 

@@ -45,6 +45,16 @@ TEST(Balancer, AnswersAJumpAtOnceAndSaysWhy) {
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 4}, {0.1, 0.21}));
 }
 
+TEST(Balancer, CallsRanksOfAPartByTheirNumbersInTheJob) {
+  BalancerOptions options = two_ranks(12);
+  options.numbers = {4, 7};
+  Balancer balancer(std::move(options), {6, 6});
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
+  const auto decision = step(balancer, {6, 6}, {0.1, 0.21});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->reason, "rank 7 became 2.10 times slower");
+}
+
 TEST(Balancer, OneSlowShardIsNoJump) {
   Balancer balancer(two_ranks(12), {6, 6});
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));

@@ -23,6 +23,24 @@ after step 5: rank 1 became 2.00 times slower
   seconds per shard 0.2 0.2
   a step: predicted 1 s before, 0.8 s after; measured 1.01 s before; measured 0.8 s after
 """
+# Shards of a part are divided among its ranks; of part 1 nothing is known, since it has one.
+IN_PARTS = """\
+RUN: digits on 3 ranks, 8 shards, a model in 2 parts; 9 steps in 4.9 s
+
+part 0 on ranks 0 1: conv1 to max_pool1, 160 parameters; computed 45 %, waited for data 1 %, for other parts 53 %, for ranks 1 %
+part 1 on rank 2: conv2 to metric.accuracy, 20,330 parameters; computed 80 %, waited for data 0 %, for other parts 16 %, for ranks 4 %
+
+part  rank  shards  computed  waited: data  waited: parts  waited: ranks  others waited for it  reduce  update
+   0     0       5       2 s         0.1 s          2.6 s            0 s                0.15 s  0.05 s  0.02 s
+   0     1       3     2.5 s           0 s          2.7 s          0.1 s                   0 s  0.05 s  0.02 s
+   1     2       8       4 s           0 s          0.8 s          0.2 s                   0 s  0.05 s  0.02 s
+
+after step 5: part 0: rank 1 became 2.00 times slower
+  shards part 0: 5 3; part 1: 8; moved 1
+  seconds per shard part 0: 0.05 0.1
+  the slowest of them: predicted 0.4 s before, 0.3 s after
+  a step: measured 0.62 s before; measured 0.5 s after
+"""
 
 
 def run(*words):
@@ -39,6 +57,10 @@ def main():
     done = run(folder)
     expect("report", done.stdout, EXPECTED.replace("RUN", folder))
     expect("report", done.returncode, 0)
+    folder = str(HERE / "report_parts")
+    done = run(folder)
+    expect("report of parts", done.stdout, IN_PARTS.replace("RUN", folder))
+    expect("report of parts", done.returncode, 0)
     with tempfile.TemporaryDirectory() as empty:
         done = run(empty)
         expect("no run", done.stderr, f"lockstep: {empty}/events.jsonl: expected the events of a run, found no such file; "

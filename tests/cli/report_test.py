@@ -111,6 +111,16 @@ class Report(unittest.TestCase):
         for title in ("Shards of each rank, since the first move", "Ranks and balance", "rank 1"):
             self.assertIn(title, page.texts)
 
+    def test_parts_of_a_model(self):
+        shutil.copy(RECORDED.parents[1] / "report_parts" / "events.jsonl", self.folder)
+        page = Page(self.page_of(self.folder))
+        texts = [text for text in page.texts if text.strip()]
+        for part, row in (("0", "0"), ("0", "1"), ("1", "2")):
+            at = [i for i, text in enumerate(texts) if text == row and texts[i + 1] == part]
+            self.assertTrue(at, f"rank {row}, part {part}")
+        self.assertEqual(texts[texts.index("rank") + 1], "part")
+        self.assertTrue([text for text in texts if "part 1 on rank 2: conv2 to metric.accuracy" in text])
+
     def test_a_constant_is_drawn_between_zero_and_twice_itself(self):
         for value, ticks in ((0.1, ["0", "0.05", "0.1", "0.15", "0.2"]), (-2, ["-4", "-3", "-2", "-1", "0"]),
                              (0, ["0", "0.2", "0.4", "0.6", "0.8", "1"])):

@@ -77,6 +77,14 @@ class Dashboards(unittest.TestCase):
                 counters = re.findall(r"(\w*)\(?lockstep_\w+_total\b", expression)
                 self.assertTrue(all(function in ("rate", "increase") for function in counters), f"{where}: {expression}")
 
+    def test_speeds_of_ranks_are_compared_within_a_part(self):
+        """Ranks of other parts of a model compute other work; parts_test.py asks a Prometheus for these."""
+        panels = {panel["title"]: panel for _, panel in self.panels()}
+        for title in ("Compute seconds per shard", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
+            for target in panels[title]["targets"]:
+                self.assertIn("* on (job, run, rank) group_left (part) lockstep_part_info{", target["expr"], title)
+                self.assertTrue({"{{part}}", "{{rank}}"} & set(re.findall(r"{{\w+}}", target["legendFormat"])), title)
+
     def test_annotations(self):
         for name, board in self.boards.items():
             notes = [note["name"] for note in board["annotations"]["list"] if "expr" in note]

@@ -24,7 +24,7 @@ class Rules(unittest.TestCase):
 
     def test_every_alert_has_cases(self):
         alerts = set(re.findall(r"alert: (\w+)", RULES.read_text()))
-        self.assertEqual(len(alerts), 10)
+        self.assertEqual(len(alerts), 11)
         text = CASES.read_text()
         quiet = set(re.findall(r"alertname: (\w+), eval_time: \w+, exp_alerts: \[\]", text))
         fires = set(re.findall(r"alertname: (\w+)\n", text))

@@ -37,6 +37,7 @@ TEST(EventJson, EveryKindHasItsLine) {
                        R"("parameters":0,"states":0,"steps":0,"epochs":0.0,"device":"","samples":0,)"
                        R"("validation_samples":0,"fingerprint":"","exactness":"","first_shard_seconds":0.0,)"
                        R"("arena_bytes":0,"seconds":0.0,"version":""})",
+                       R"({"event":"part","part":0,"parts":0,"ranks":"","first":"","last":"","parameters":0})",
                        R"({"event":"gpu","rank":0,"host":"","model":"","memory_bytes":0,"compute_capability":"",)"
                        R"("multiprocessors":0,"clock_mhz":0,"memory_clock_mhz":0,"pci_bus":"","driver":""})",
                        R"({"event":"step","step":0,"epoch":0,"loss":0.0,"learning_rate":0.0,"metrics":{},)"

@@ -293,6 +293,17 @@ TEST_F(ProgressTest, AWarningIsOneSentenceAndAResumedRunSaysFromWhere) {
   EXPECT_EQ(captured_.take(), "\r\x1b[K\x1b[33mwarning:\x1b[0m a\n");
 }
 
+TEST_F(ProgressTest, PartsOfAModelAreALineEach) {
+  const auto progress = make(false);
+  progress->event(
+      events::Part{.part = 0, .parts = 2, .ranks = "0", .first = "conv1", .last = "max_pool1", .parameters = 160});
+  progress->event(events::Part{
+      .part = 1, .parts = 2, .ranks = "1 2", .first = "conv2", .last = "metric.accuracy", .parameters = 20330});
+  EXPECT_EQ(captured_.take(),
+            "  parts  part 0 on rank 0: conv1 to max_pool1, 160 parameters\n"
+            "         part 1 on ranks 1 2: conv2 to metric.accuracy, 20,330 parameters\n");
+}
+
 TEST_F(ProgressTest, GpusAreATable) {
   const auto gpu = [](std::int64_t rank, const std::string& host, const std::string& model, std::int64_t gibibytes,
                       std::optional<std::string> version) {

@@ -76,6 +76,14 @@ class Verdicts(unittest.TestCase):
         self.assertGreaterEqual(parts["load imbalance"], 20, sentence)
         self.assertIn("rank 0 on h0 is the slowest most often. Try balance=auto, ", sentence)
 
+    def test_pipeline_bound(self):
+        """Two parts that have two shards to take turns with."""
+        word, _, sentence = self.judge("pipeline", 2, WIDE, "data.train.digits.count=256", "batch_size=256", "shards=2",
+                                       "parallel.parts=2")
+        self.assertEqual(word, "pipeline-bound", sentence)
+        self.assertGreaterEqual(int(re.search(r"for other parts (\d+) %", sentence)[1]), 20, sentence)
+        self.assertIn("Try more shards, ", sentence)
+
     def test_launch_bound(self):
         """Kernels over four numbers."""
         word, parts, sentence = self.judge("launch", 1, DEEP, "data.train.digits.count=64", "batch_size=8", "shards=8",

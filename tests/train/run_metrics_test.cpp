@@ -124,6 +124,52 @@ TEST(RunMetrics, Rank0TellsOfTheJob) {
   }
 }
 
+// Who joins `part` to a series of a rank gets that of one part; what is added up over ranks is the job's.
+TEST(RunMetrics, OfAModelInPartsEachRankTellsWhichItHasAndForWhomItWaits) {
+  const Folder folder;
+  Events events;
+  std::vector<Scraper> scrapers;
+  const std::string directory = folder.path() + "/parts";
+  for (int r = 0; r < 2; ++r) scrapers.emplace_back(directory, r, 10);
+  const std::string layers = "model.layers=[flatten,{linear: {features: 12}},relu,{linear: {features: 10}}]";
+  (void)run_on(2, directory, {kServed, layers, "parallel.parts=2", "threads=2"}, &scrapers, events);
+  const auto parts = events.of<events::Part>();
+  ASSERT_EQ(parts.size(), 2U);
+  double flops = 0;
+  for (int r = 0; r < 2; ++r) {
+    const std::string &text = scrapers[static_cast<std::size_t>(r)].text, rank = "{rank=\"" + std::to_string(r) + "\"";
+    const events::Part& part = parts[static_cast<std::size_t>(r)];
+    EXPECT_EQ(part.part, r);
+    EXPECT_EQ(part.parts, 2);
+    EXPECT_EQ(part.ranks, std::to_string(r));
+    EXPECT_EQ(value_of(text, "lockstep_part_info" + rank + ",part=\"" + part.ranks + "\",first=\"" + part.first +
+                                 "\",last=\"" + part.last + "\"}"),
+              1)
+        << text;
+    const auto seconds = [&](const std::string& activity) {
+      return value_of(text, "lockstep_worker_seconds_total" + rank + ",activity=\"" + activity + "\"}");
+    };
+    EXPECT_GT(seconds("compute"), 0);
+    EXPECT_EQ(seconds("activation_wait") > 0, r == 1);
+    EXPECT_EQ(seconds("gradient_wait") > 0, r == 0);
+    EXPECT_GT(seconds("idle"), 0);
+    const double waited = seconds("activation_wait") + seconds("gradient_wait") + seconds("send_wait");
+    const double phase = value_of(text, "lockstep_phase_seconds_total" + rank + ",phase=\"part_wait\"}");
+    EXPECT_GT(phase, 0);
+    EXPECT_LE(phase, waited / 2 * (1 + 1e-9)) << "the mean of two workers, as far as the main thread computed";
+    EXPECT_EQ(value_of(text, "lockstep_samples_total" + rank), r == 1 ? 10 * 16 : 0);
+    flops += value_of(text, "lockstep_model_flops_total" + rank);
+  }
+  Events of_whole;
+  std::vector<Scraper> scraper = {{folder.path() + "/whole", 0, 10}};
+  (void)run_on(1, folder.path() + "/whole", {kServed, layers}, &scraper, of_whole);
+  EXPECT_EQ(of_whole.count<events::Part>(), 0);
+  EXPECT_NE(scraper[0].text.find("lockstep_part_info{rank=\"0\",part=\"0\","), std::string::npos);
+  EXPECT_EQ(value_of(scraper[0].text, "lockstep_model_flops_total{rank=\"0\"}"), flops);
+  const auto end = events.last<events::End>();
+  EXPECT_NEAR(end.phases.at("part_wait"), end.part_wait_seconds_by_rank->at(0), 1e-9);
+}
+
 // The scale begins so high that gradients overflow.
 TEST(RunMetrics, OfFloat16TheyTellTheScaleAndTheSkippedUpdates) {
   const Folder folder;

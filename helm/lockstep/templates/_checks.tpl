@@ -71,9 +71,26 @@
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
   {{- end -}}
 {{- end -}}
-{{- $shards := dig "shards" 0 ($v.job | default dict) -}}
-{{- if and (kindIs "float64" $shards) (gt (int $shards) 0) (gt (int .all.ranks) (int $shards)) -}}
-  {{- fail (printf "job.shards: expected at least as many shards as ranks, found %d shards and %d ranks; use fewer pods or more shards" (int $shards) (int .all.ranks)) -}}
+{{- include "lockstep.checkParts" . -}}
+{{- end -}}
+
+{{/* Ranks of a part divide all shards among them; a whole model is one part. What becomes of branches only the program knows. */}}
+{{- define "lockstep.checkParts" -}}
+{{- $job := .root.Values.job | default dict -}}
+{{- $shards := dig "shards" 0 $job -}}
+{{- $parts := dig "parallel" "parts" 1 $job -}}
+{{- if kindIs "slice" $parts -}}
+  {{- $ranks := 0 -}}
+  {{- range $parts -}}{{- $ranks = add $ranks (int (dig "ranks" 0 .)) -}}{{- end -}}
+  {{- if and (gt (int $ranks) 0) (ne (int $ranks) (int .all.ranks)) -}}
+    {{- fail (printf "job.parallel.parts: expected the ranks of all parts to be the %d of all pods, found %d; the first part has the first ranks, group by group" (int .all.ranks) (int $ranks)) -}}
+  {{- end -}}
+  {{- $parts = len $parts -}}
+{{- end -}}
+{{- $counted := not (kindIs "map" $parts) -}}
+{{- if and $counted (kindIs "float64" $shards) (gt (int $shards) 0) (gt (int .all.ranks) (mul (int $shards) (int $parts) | int)) -}}
+  {{- $of := ternary (printf "%d parts of " (int $parts)) "" (gt (int $parts) 1) -}}
+  {{- fail (printf "job.shards: expected at least as many shards as ranks, found %s%d shards and %d ranks; use fewer pods or more shards" $of (int $shards) (int .all.ranks)) -}}
 {{- end -}}
 {{- end -}}
 

@@ -20,7 +20,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  ///< MPI counts are ints
 constexpr milliseconds kPatience{60'000};                  ///< for the others to end, when all is well
 constexpr milliseconds kPatienceAfterError{1'000};
-constexpr milliseconds kCheckInterval{100};
 
 template <class Start>
 void in_pieces(std::size_t size, const Start& start) {
@@ -54,6 +53,7 @@ class MpiTransfer final : public Transfer {
     while (!operation_->wait_until(std::min(end, Clock::now() + kCheckInterval))) {
       mpi_.check();
       recorder_.waits_for(peer_, operation.name);
+      throw_if_stopped(topology_, rank_, operation);
       if (Clock::now() >= end) throw_deadline(topology_, rank_, peer_, operation, seconds_since(start));
     }
     if (!operation_->done()) mpi_.check();

@@ -60,6 +60,12 @@ std::string describe(const Topology& topology, int rank) {
   return fmt::format("rank {} (host {})", topology.number(rank), topology.host_name(rank));
 }
 
+void throw_if_stopped(const Topology& topology, int rank, const Operation& operation) {
+  if (operation.stop == nullptr || !*operation.stop) return;
+  throw Error(ExitCode::infrastructure, fmt::format("{}: gave up '{}' of step {}, after an error of this rank",
+                                                    describe(topology, rank), operation.name, operation.step));
+}
+
 void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
                     const std::string& missing) {
   throw Error(

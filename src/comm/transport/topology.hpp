@@ -44,6 +44,12 @@ class Hosts {
 [[noreturn]] void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation,
                                  double seconds, const std::string& missing = "");
 
+/// How often a wait looks up from what it waits for: whether its rank has failed, or it is stopped.
+inline constexpr std::chrono::milliseconds kCheckInterval{100};
+
+/// Throws if nobody wants the operation any more. Whoever stopped it has an error of its own, which is the one to tell.
+void throw_if_stopped(const Topology& topology, int rank, const Operation& operation);
+
 /// The moment at which an operation that starts now must be over.
 [[nodiscard]] inline Clock::time_point deadline_of(const Operation& operation) {
   return Clock::now() + operation.timeout;
