@@ -22,6 +22,12 @@ ProcessSample parse_process_stat(const std::string& text, double ticks_a_second,
           values[kThreads]};
 }
 
+std::int64_t peak_resident_bytes() {
+  const auto text = read_whole_file("/proc/self/status");
+  const std::size_t at = text ? text->find("VmHWM:") : std::string::npos;
+  return at == std::string::npos ? 0 : 1024 * std::strtoll(text->c_str() + at + 6, nullptr, 10);
+}
+
 void sample_process(RankMetrics& metrics) {
   const auto text = read_whole_file("/proc/self/stat");
   if (!text || text->rfind(')') == std::string::npos) return;

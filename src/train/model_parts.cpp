@@ -44,11 +44,6 @@ int part_of_rank(const std::vector<std::vector<int>>& ranks, int rank) {
   return 0;
 }
 
-// 1F1B needs as many as there are parts; with one more, activations travel while the parts compute.
-int default_in_flight(int parts) {
-  return parts + 1;
-}
-
 std::vector<std::vector<int>> one_part(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -77,7 +72,7 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
       .links = exec::links_of(parts_, own_, shards),
       .ranks = ranks,
       .samples = job.batch_size / job.shards,
-      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight) : default_in_flight(count()),
+      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight) : exec::default_in_flight(count()),
       .timeout = job.timeout()});
 }
 
