@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9, kGibi = 1024.0 * 1024 * 1024;
 constexpr double kLaunchSeconds = 4e-6;    ///< of a kernel in a graph of kernels
-constexpr double kMessageSeconds = 20e-6;  ///< of a transfer between GPUs, however short
+constexpr double kGpuMessageSeconds = 20e-6;  ///< of a transfer between GPUs, however short
 
 [[noreturn]] void refuse(const std::string& word) {
   std::vector<std::string> names;
@@ -71,7 +71,7 @@ Rates rates_of(const KnownDevice& device, Precision precision) {
           .element_bytes = memory,
           .add_bytes = memory,
           .update_bytes = memory,
-          .message_seconds = kMessageSeconds,
+          .message_seconds = kGpuMessageSeconds,
           .message_bytes = kShareOfLink * device.link_bytes_per_second,
           .kernel_seconds = kLaunchSeconds,
           .memory = static_cast<std::int64_t>(device.memory_bytes),

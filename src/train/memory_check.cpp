@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 64;  // of a limit's name
+constexpr std::size_t kLimitWidth = 64;  // of a limit's name
 
 int optimizer_states(const Run& run) {
   const auto& optimizer = run.context.registries.optimizers.at(run.job.optimizer.kind);
@@ -45,9 +45,9 @@ Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balanc
   const plan::MemoryLimit limit = plan::limit_of_process();
   struct Mine {
     std::int64_t least = 0, limit = 0;
-    std::array<char, kWidth> what{};
+    std::array<char, kLimitWidth> what{};
   } mine{least_of_this_rank(run, engine, balancing), limit.bytes, {}};
-  limit.what.copy(mine.what.data(), kWidth - 1);
+  limit.what.copy(mine.what.data(), kLimitWidth - 1);
   std::vector<Mine> all(static_cast<std::size_t>(run.communicator.size()));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                               {"start", 0, run.context.timeout()});
