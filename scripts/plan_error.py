@@ -35,6 +35,7 @@ MLP = """job:
   optimizer: adamw
   learning_rate: 0.001
   threads: 1
+  balance: equal
 """
 DIGITS = """job:
   name: digits
@@ -49,6 +50,7 @@ DIGITS = """job:
   optimizer: {{sgd: {{momentum: 0.9}}}}
   learning_rate: 0.001
   threads: 1
+  balance: equal
 """
 GPT = """job:
   name: gpt
@@ -65,6 +67,7 @@ GPT = """job:
   learning_rate: 0.001
   clip_norm: 1
   threads: 1
+  balance: equal
 """
 
 

@@ -119,7 +119,7 @@ PlannedJob::PlannedJob(PlanOptions& options)
 void PlannedJob::open_data(const PlanOptions& options) {
   data_ = input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_.augmentations, {});
   graph_ = std::make_unique<Graph>(device_.lower(train::make_job_graph(job_, data_, registries_), true));
-  const std::int64_t here = telemetry::peak_resident_bytes();
+  const std::int64_t here = telemetry::resident_bytes();
   const bool evaluates = data_.validation && !job_.evaluate.never;
   model_ = std::make_unique<plan::ModelSetup>(
       plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});

@@ -3,14 +3,16 @@
 namespace lockstep::exec {
 
 std::vector<KernelNeeds> needs_of(const KernelSet& kernels) {
-  std::vector<KernelNeeds> needs;
+  constexpr std::size_t kBits = 64;
+  std::vector<KernelNeeds> list;
   for (std::int32_t node = 0; node < kernels.count(); ++node) {
+    KernelNeeds& needs = list.emplace_back();
     const Kernel* kernel = kernels.at(node);
-    needs.push_back(kernel == nullptr ? KernelNeeds{}
-                                      : KernelNeeds{kernel->workspace_bytes(), kernel->kept_bytes(),
-                                                    kernel->can_recompute()});
+    if (kernel == nullptr) continue;
+    needs = {kernel->workspace_bytes(), kernel->kept_bytes(), kernel->can_recompute()};
+    for (std::size_t i = 0; i < kBits; ++i) needs.adds |= std::uint64_t{kernel->adds_gradient(i) ? 1U : 0U} << i;
   }
-  return needs;
+  return list;
 }
 
 Program program_of(const Graph& graph, Mode mode, std::span<const KernelNeeds> needs, const ProgramOptions& options) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct KernelNeeds {
   std::size_t workspace = 0;  ///< bytes of scratch while it runs
   std::size_t kept = 0;       ///< bytes that it keeps from call to call
   bool can_recompute = false;
+  std::uint64_t adds = 0;  ///< bit i: it can add the gradient of parameter i to what the memory holds
 };
 
 /// By node.

@@ -123,7 +123,7 @@ class Counter {
   }
 
   void count_programs() {
-    const std::int64_t arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(part_.program));
+    const std::int64_t arena = round_up<std::int64_t>(part_.program.arena_bytes, 64);
     const std::int64_t workers = this->workers();
     const auto own = std::ssize(placed_.shards_of(rank_));
     std::int64_t flights = 1;
@@ -132,13 +132,36 @@ class Counter {
       flights = std::min<std::int64_t>(placed_.in_flight + 1, std::max<std::int64_t>(1, (own + workers - 1) / workers));
     }
     const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
-    memory_.activations = arena * flights * used;
+    // Every second shard is added to its sibling, so of an even number of flights half never do that.
+    const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
+    memory_.activations = (arena * flights + scratch() * adding) * used;
     memory_.kernels = kept(setup_.model.training) * used;
     if (part_.part) memory_.messages = crossing() * flights * used;
     if (!part_.evaluation) return;
     const auto evaluated = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(*part_.evaluation));
     memory_.activations += evaluated * flights * used;
     memory_.kernels += kept(setup_.model.inference) * used;
+  }
+
+  /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all of
+  /// its gradients, but of what others would need no page is touched.
+  [[nodiscard]] std::int64_t scratch() const {
+    std::int64_t most = 0;
+    for (const Instruction& instruction : part_.program.instructions) {
+      std::int64_t floats = 0;
+      const auto add = [&](const Location& location) {
+        if (location.space != Space::slot) return;
+        floats += round_up(part_.program.slots[static_cast<std::size_t>(location.index)].elements, kLineFloats);
+      };
+      for (const Location& location : instruction.statistics) add(location);
+      for (std::size_t i = 0; i < instruction.parameter_gradients.size(); ++i) {
+        const auto node = static_cast<std::size_t>(part_.nodes[static_cast<std::size_t>(instruction.node)]);
+        const bool adds = i < 64 && (setup_.model.training[node].adds >> i & 1U) != 0;
+        if (!adds) add(instruction.parameter_gradients[i]);
+      }
+      most = std::max(most, floats);
+    }
+    return most * kFloat;
   }
 
   [[nodiscard]] std::int64_t kept(const std::vector<exec::KernelNeeds>& needs) const {

@@ -22,6 +22,9 @@ struct ProcessSample {
 /// /proc cannot be read.
 [[nodiscard]] std::int64_t peak_resident_bytes();
 
+/// What it has now.
+[[nodiscard]] std::int64_t resident_bytes();
+
 /// Fills lockstep_process_*; leaves them where /proc cannot be read.
 void sample_process(RankMetrics& metrics);
 

@@ -93,8 +93,9 @@ TEST(Memory, ActivationsAreTheExecutorsOwn) {
     exec::WorkerPool pool(1);
     const exec::Executor executor(planned.net.graph, Mode::training, planned.device, pool, 1, {.recompute = recompute});
     const RankMemory rank = memory_of(planned.place(1, 1, recompute), *planned.memory).front();
-    EXPECT_EQ(rank.activations,
-              static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(executor.program())));
+    // But for gradients that kernels add to those of siblings themselves.
+    EXPECT_GE(rank.activations, executor.program().arena_bytes);
+    EXPECT_LE(rank.activations, static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(executor.program())));
   }
 }
 
@@ -163,7 +164,8 @@ TEST(Time, RanksThatShareACoreTakeTurns) {
 }
 
 TEST(Time, RecomputedBlocksRunForwardTwice) {
-  const Planned planned(exec::transformer);
+  Planned planned(exec::transformer);
+  planned.seconds.assign(planned.graph.nodes.size(), {1, 2, 0});
   const double kept = shard_seconds(planned.place(1, 1).parts[0], planned.time(1).ranks[0]).backward;
   const double made_again =
       shard_seconds(planned.place(1, 1, Recompute::blocks).parts[0], planned.time(1).ranks[0]).backward;
