@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "core/median.hpp"
 #include "core/spans.hpp"
@@ -25,8 +26,9 @@ namespace lockstep::cli {
 namespace {
 
 /// What a rank's process takes beside what `plan` takes when it has opened the data: code of kernels, threads, files;
-/// with several ranks MPI, too. Measured: see docs/planning.md.
-constexpr std::int64_t kProcessBytes = std::int64_t{8} << 20, kMpiBytes = std::int64_t{12} << 20;
+/// with several ranks MPI, too; of convolutions the code that oneDNN makes for each size. Measured: docs/planning.md.
+constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
+                       kConvolutionBytes = std::int64_t{300} << 10;
 /// Of a step, beside its phases. Measured.
 constexpr double kStepSeconds = 100e-6;
 constexpr double kMeasureSeconds = 1.5;
@@ -35,6 +37,16 @@ std::vector<std::string> states_of(const Job& job, const OptimizerRegistry& opti
   const auto& optimizer = optimizers.at(job.optimizer.kind);
   if (!optimizer.states) return {};
   return optimizer.states(complete(optimizer.attributes, job.optimizer.attributes, "optimizer", optimizer.checks));
+}
+
+/// Convolutions of different sizes.
+std::int64_t convolutions_of(const Graph& graph) {
+  std::set<std::pair<Shape, Shape>> sizes;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "conv") continue;
+    sizes.emplace(graph.at(node.inputs[0]).spec.shape, graph.at(node.parameters[0]).spec.shape);
+  }
+  return std::ssize(sizes);
 }
 
 plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
@@ -125,7 +137,8 @@ void PlannedJob::open_data(const PlanOptions& options) {
       plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});
   if (evaluates) model_->inference = exec::needs_of(exec::KernelSet(*graph_, Mode::inference, device_));
   const auto states = static_cast<int>(states_of(job_, registries_.optimizers).size());
-  const std::int64_t process = here + kProcessBytes + (options.ranks > 1 ? kMpiBytes : 0);
+  const std::int64_t process =
+      here + kProcessBytes + convolutions_of(*graph_) * kConvolutionBytes + (options.ranks > 1 ? kMpiBytes : 0);
   memory_ = std::make_unique<plan::MemorySetup>(
       plan::MemorySetup{*model_, states, needs_of(job_, data_, *graph_), options.devices.empty() ? process : 0});
 }

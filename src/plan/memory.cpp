@@ -233,6 +233,18 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
   return tensors;
 }
 
+// At the end rank 0 hashes the whole model, and has a weight of other parts at a time for it.
+void add_hash(const PlacedModel& placed, std::vector<RankMemory>& ranks) {
+  std::int64_t most = 0;
+  for (const PlacedPart& part : placed.parts) {
+    if (placed.part_of_rank.front() == placed.part_of_rank[static_cast<std::size_t>(part.ranks.front())]) continue;
+    for (const ValueId id : part.graph().parameters) {
+      most = std::max(most, static_cast<std::int64_t>(part.graph().at(id).spec.bytes()));
+    }
+  }
+  ranks.front().messages += most;
+}
+
 void add_checkpoints(const PlacedModel& placed, const MemorySetup& setup, std::vector<RankMemory>& ranks) {
   const JobFile& job = setup.model.job;
   if (job.checkpoint.never) return;
@@ -285,6 +297,7 @@ std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup) {
   std::vector<RankMemory> ranks;
   for (int rank = 0; rank < placed.ranks(); ++rank) ranks.push_back(Counter(placed, setup, rank).count());
+  add_hash(placed, ranks);
   add_checkpoints(placed, setup, ranks);
   return ranks;
 }
