@@ -30,24 +30,30 @@ std::int64_t limit_of(__rlimit_resource resource) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
-constexpr const char* kCgroupLimit = "/sys/fs/cgroup/memory.max";
+// cgroup v2, and v1, whose "no limit" is a number that no machine has.
+std::int64_t limit_of_cgroup() {
+  return std::min(limit_in("/sys/fs/cgroup/memory.max"), limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+}
+
+std::int64_t physical_memory() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+}
 
 }  // namespace
 
 MemoryLimit limit_of_process() {
-  MemoryLimit least{std::numeric_limits<std::int64_t>::max(), ""};
+  MemoryLimit least{physical_memory(), ""};  // more than that is no limit
   const auto consider = [&](std::int64_t bytes, const char* what) {
     if (bytes < least.bytes) least = {bytes, what};
   };
-  consider(limit_in(kCgroupLimit), "memory.max of its cgroup");
+  consider(limit_of_cgroup(), "the limit of its cgroup");
   consider(limit_of(RLIMIT_AS), "RLIMIT_AS (ulimit -v)");
   consider(limit_of(RLIMIT_DATA), "RLIMIT_DATA (ulimit -d)");
   return least.what.empty() ? MemoryLimit{} : least;
 }
 
 std::int64_t memory_of_host() {
-  const auto pages = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES));
-  return std::min(pages * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE)), limit_in(kCgroupLimit));
+  return std::min(physical_memory(), limit_of_cgroup());
 }
 
 int first_without_room(const std::vector<RankRoom>& ranks) {

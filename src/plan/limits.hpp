@@ -12,10 +12,10 @@ namespace lockstep::plan {
 /// A limit that the system sets a process.
 struct MemoryLimit {
   std::int64_t bytes = 0;  ///< 0: there is none
-  std::string what;        ///< "memory.max of its cgroup"
+  std::string what;        ///< "the limit of its cgroup"
 };
 
-/// The least of: memory.max of its cgroup, RLIMIT_AS, RLIMIT_DATA.
+/// The least of: its cgroup's, RLIMIT_AS, RLIMIT_DATA; none where all are above the host's memory.
 [[nodiscard]] MemoryLimit limit_of_process();
 /// Of this host, or of its cgroup where that has less.
 [[nodiscard]] std::int64_t memory_of_host();

@@ -226,10 +226,10 @@ TEST(Limits, RefusalNamesWhatFits) {
   const Nearest nearest = least_memory(*planned.memory, ranks);
   EXPECT_EQ(nearest.overrides, "parallel.parts=2 recompute=never");
   const PlacedModel placed = planned.place(2, 1);
-  const std::string text = refusal("rank 1 on a", {nearest.least + 1, nearest.least}, "memory.max of its cgroup", placed,
+  const std::string text = refusal("rank 1 on a", {nearest.least + 1, nearest.least}, "the limit of its cgroup", placed,
                                    memory_of(placed, *planned.memory), nearest);
   EXPECT_NE(text.find("rank 1 on a: expected room for 0.0 MiB at least (1 part, recompute: never), found 0.0 MiB, "
-                      "memory.max of its cgroup; try parallel.parts=2 recompute=never, which needs 0.0 MiB at least\n"),
+                      "the limit of its cgroup; try parallel.parts=2 recompute=never, which needs 0.0 MiB at least\n"),
             std::string::npos)
       << text;
 }
