@@ -159,8 +159,9 @@ void add_device(CLI::App& bench, Action& run) {
   device->footer("Examples:\n  lockstep bench device --out here.json\n  lockstep plan job.yaml --profile here.json");
   auto arguments = std::make_shared<DeviceArguments>();
   arguments->ranks.ranks = "auto";
-  device->add_option("--ranks", arguments->ranks.ranks,
-                     "ranks that measure at once; auto: as many as there are cores for this process")
+  device
+      ->add_option("--ranks", arguments->ranks.ranks,
+                   "ranks that measure at once; auto: as many as there are cores for this process")
       ->capture_default_str();
   device->add_option("--out", arguments->out, "also write them as a profile, a JSON file");
   device->callback([&run, arguments] {

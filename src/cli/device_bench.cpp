@@ -74,8 +74,8 @@ plan::Rates typical(Communicator& communicator, plan::Rates rates) {
 }
 
 void print_rates(const plan::Rates& rates, int ranks) {
-  fmt::print("{}, {}, {}; {} measured at once, one thread each\n", rates.device, telemetry::counted(rates.cores, "core"),
-             plan::size_text(rates.memory), telemetry::counted(ranks, "rank"));
+  fmt::print("{}, {}, {}; {} measured at once, one thread each\n", rates.device,
+             telemetry::counted(rates.cores, "core"), plan::size_text(rates.memory), telemetry::counted(ranks, "rank"));
   const auto bytes = [](double value) { return telemetry::byte_count(value) + "/s"; };
   fmt::print("{}", plan::table_text({{"matrix products", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.product_flops)},
                                      {"convolutions", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.conv_flops)},

@@ -61,8 +61,8 @@ std::string comparison(const plan::SearchResult& result) {
 
 std::string recommendation(const plan::SearchResult& result) {
   const plan::Candidate& best = result.candidates.front();
-  std::string text = fmt::format("recommended: {}\n  {}\n", plan::text_of(best.placed),
-                                 plan::overrides_of(best.placed.choice));
+  std::string text =
+      fmt::format("recommended: {}\n  {}\n", plan::text_of(best.placed), plan::overrides_of(best.placed.choice));
   if (result.candidates.size() > 1) {
     const plan::Candidate& second = result.candidates[1];
     text += fmt::format("runner-up: {}: {}\n", plan::text_of(second.placed),
@@ -100,10 +100,8 @@ Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
     for (const auto& [name, bytes] : candidate.memory[r].kinds()) rank["memory_bytes"][name] = bytes;
     rank["memory_bytes"]["total"] = candidate.memory[r].total();
     const plan::RankTime& time = candidate.time.ranks[r];
-    rank["seconds"] = {{"compute", time.compute},
-                       {"waiting", time.waits},
-                       {"reduction", time.reduce},
-                       {"update", time.update}};
+    rank["seconds"] = {
+        {"compute", time.compute}, {"waiting", time.waits}, {"reduction", time.reduce}, {"update", time.update}};
     rank["gradient_bytes_sent"] = time.gradient_bytes;
     rank["activation_bytes_sent"] = time.activation_bytes;
     json["ranks"].push_back(rank);
@@ -155,8 +153,8 @@ MeasuredRun read_run(const std::string& directory) {
   }
   constexpr std::size_t kFewest = 5;
   if (run.start.ranks < 1 || ends.size() < kFewest) {
-    throw Error(ExitCode::usage, fmt::format("--against: expected a run of {} steps or more in {}, found {}", kFewest, path,
-                                             ends.size()));
+    throw Error(ExitCode::usage, fmt::format("--against: expected a run of {} steps or more in {}, found {}", kFewest,
+                                             path, ends.size()));
   }
   std::vector<double> seconds;  // but the first steps, in which kernels are made
   for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) seconds.push_back(ends[i] - ends[i - 1]);
@@ -174,7 +172,8 @@ void print_comparison(const MeasuredRun& run, const plan::Candidate& candidate, 
   const auto add = [&](const std::string& what, double predicted, double measured, const std::string& shown_as,
                        const std::string& other) {
     rows.push_back({what, shown_as, other, fmt::format("{:+.1f} %", error_percent(predicted, measured))});
-    values[what] = {{"predicted", predicted}, {"measured", measured}, {"error_percent", error_percent(predicted, measured)}};
+    values[what] = {
+        {"predicted", predicted}, {"measured", measured}, {"error_percent", error_percent(predicted, measured)}};
   };
   add("step", candidate.time.seconds, run.step, step_text(candidate.time.seconds), step_text(run.step));
   for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
@@ -209,11 +208,11 @@ int plan_job(PlanOptions& options) {
   options.json ? print_plan_json(job, own, result) : print_people(job, own, result);
   if (result.candidates.front().fits) return 0;
   const plan::Candidate& nearest = result.candidates.front();
-  throw Error(ExitCode::configuration,
-              fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; "
-                          "try more ranks, more shards of fewer samples, or a smaller model",
-                          plan::size_text(job.limit()), plan::text_of(nearest.placed),
-                          plan::size_text(nearest.most_memory())));
+  throw Error(
+      ExitCode::configuration,
+      fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; "
+                  "try more ranks, more shards of fewer samples, or a smaller model",
+                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.most_memory())));
 }
 
 }  // namespace
@@ -222,7 +221,8 @@ void add_plan(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand(
       "plan", "Predict what a job takes in memory and time on some ranks, and find the fastest placement that fits.");
   command->footer(
-      "It trains nothing. The data must be there, since shapes depend on them.\n\nExamples:\n  lockstep plan --ranks 2\n  "
+      "It trains nothing. The data must be there, since shapes depend on them.\n\nExamples:\n  lockstep plan --ranks "
+      "2\n  "
       "lockstep plan examples/shakespeare-gpt.yaml --ranks 4 --memory 2GiB\n  lockstep plan job.yaml --devices "
       "8xH100,4xA100-40\n  lockstep plan runs/digits --against runs/digits");
   auto options = std::make_shared<PlanOptions>();

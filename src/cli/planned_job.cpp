@@ -54,12 +54,13 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
   for (const ValueId id : graph.inputs) needs.shard += static_cast<std::int64_t>(graph.at(id).spec.bytes());
   needs.samples = data.train->size();
   needs.validation_samples = data.validation ? data.validation->size() : 0;
-  const double steps_per_epoch = std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
+  const double steps_per_epoch =
+      std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
   needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
   if (job.data.depth > 0) needs.depth = job.data.depth;
   const auto& features = data.train->info().features;
-  const bool has_tokens = std::any_of(features.begin(), features.end(),
-                                      [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
+  const bool has_tokens =
+      std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
   if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens is a copy anyway
   needs.cache = job.data.cache_bytes;
   Sample sample;
@@ -184,10 +185,11 @@ void PlannedJob::time_here() {
   const std::int64_t one = plan::bytes_to_measure(*graph_, device_, memory_->optimizer_states);
   const std::int64_t room = device::available_memory() / 10 * 8;
   if (one > room) {
-    throw Error(ExitCode::usage,
-                fmt::format("plan: a shard of this model takes {}, more than this machine has free, so its layers cannot "
-                            "be timed here; give the rates of another with --profile, or --devices",
-                            plan::size_text(one)));
+    throw Error(
+        ExitCode::usage,
+        fmt::format("plan: a shard of this model takes {}, more than this machine has free, so its layers cannot "
+                    "be timed here; give the rates of another with --profile, or --devices",
+                    plan::size_text(one)));
   }
   const int threads = static_cast<int>(std::clamp<std::int64_t>(room / one, 1, std::min(cores, busy)));
   const plan::MeasuredGraph measured =
@@ -239,14 +241,14 @@ bool PlannedJob::accepts(const plan::Choice& choice) const {
 }
 
 plan::SearchSetup PlannedJob::search_setup() const {
-  return {*model_, *memory_, *time_, ranks_, limits_, [this](const plan::Choice& choice) { return accepts(choice); },
+  return {*model_,  *memory_, *time_, ranks_, limits_, [this](const plan::Choice& choice) { return accepts(choice); },
           !on_gpus_};
 }
 
 double PlannedJob::seconds_of_one_rank() const {
   plan::RankSetup one{{0}, {ranks_.threads.front()}, {}};
-  const plan::TimeSetup time{{time_->ranks.front()}, time_->optimizer_states, time_->update_seconds, time_->data_seconds,
-                             time_->step_seconds};
+  const plan::TimeSetup time{
+      {time_->ranks.front()}, time_->optimizer_states, time_->update_seconds, time_->data_seconds, time_->step_seconds};
   plan::Choice choice = plan::choice_of(job_);
   choice.parallel = {};
   return plan::time_of(plan::place_model(*model_, one, choice), time).seconds;

@@ -1,5 +1,5 @@
-// PlannedJob: a job as `lockstep plan` asks the room `plan` about it: its graph, what its kernels and its data need, and
-// the seconds of its layers, measured here or by rates.
+// PlannedJob: a job as `lockstep plan` asks the room `plan` about it: its graph, what its kernels and its data need,
+// and the seconds of its layers, measured here or by rates.
 #pragma once
 
 #include <memory>

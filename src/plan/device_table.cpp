@@ -14,14 +14,15 @@ namespace lockstep::plan {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9, kGibi = 1024.0 * 1024 * 1024;
-constexpr double kLaunchSeconds = 4e-6;    ///< of a kernel in a graph of kernels
+constexpr double kLaunchSeconds = 4e-6;       ///< of a kernel in a graph of kernels
 constexpr double kGpuMessageSeconds = 20e-6;  ///< of a transfer between GPUs, however short
 
 [[noreturn]] void refuse(const std::string& word) {
   std::vector<std::string> names;
   for (const KnownDevice& device : known_devices()) names.emplace_back(device.name);
-  throw Error(ExitCode::usage, fmt::format("--devices: expected devices such as 8xH100,4xA100-40, found '{}'; known are {}",
-                                           word, fmt::join(names, ", ")));
+  throw Error(ExitCode::usage,
+              fmt::format("--devices: expected devices such as 8xH100,4xA100-40, found '{}'; known are {}", word,
+                          fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -90,9 +90,10 @@ std::string refusal(const std::string& who, const RankRoom& room, const std::str
   if (nearest.least > 0 && nearest.least <= room.limit) {
     text += fmt::format("; try {}, which needs {} at least", nearest.overrides, size_text(nearest.least));
   } else {
-    text += fmt::format("; on so many ranks nothing fits, {} needs {}: try more ranks, more shards of fewer samples, or a "
-                        "smaller model",
-                        nearest.overrides, size_text(nearest.least));
+    text += fmt::format(
+        "; on so many ranks nothing fits, {} needs {}: try more ranks, more shards of fewer samples, or a "
+        "smaller model",
+        nearest.overrides, size_text(nearest.least));
   }
   return text + "\n" + memory_table(memory);
 }

@@ -173,8 +173,8 @@ double measure_update(const Graph& graph, const Program& program, const JobFile&
   on_threads(threads, [&](int thread) {
     const ZeroSums sums(buckets);
     exec::WorkerPool pool(1);
-    const optim::UpdaterSetup setup{graph, program, buckets, optimizers, job.optimizer, job.clip_norm,
-                                    static_cast<int>(job.shards)};
+    const optim::UpdaterSetup setup{
+        graph, program, buckets, optimizers, job.optimizer, job.clip_norm, static_cast<int>(job.shards)};
     optim::CpuUpdater updater(setup, sums, pool);
     optim::Model model = updater.make_model(job.seed);
     std::vector<double> rounds;
@@ -301,8 +301,8 @@ void add_nodes(const Graph& graph, const std::vector<NodeSeconds>& nodes, Sums& 
     const Cost cost = cost_of(graph, node);
     const bool goes_back = nodes[n].backward > 0;
     const double back = multiplies || node.op->name == "conv" ? cost.backward_flops : amounts[n].backward;
-    sum.amount += (multiplies || node.op->name == "conv" ? cost.forward_flops : amounts[n].forward) +
-                  (goes_back ? back : 0);
+    sum.amount +=
+        (multiplies || node.op->name == "conv" ? cost.forward_flops : amounts[n].forward) + (goes_back ? back : 0);
     sum.seconds += nodes[n].forward + nodes[n].backward;
   }
 }

@@ -44,7 +44,8 @@ struct MeasuredGraph {
 /// Of a message between two ranks of a host, where it was not measured (`lockstep bench device` does).
 inline constexpr double kMessageSeconds = 50e-6;
 
-/// Bytes a second that the addition of two gradients of so many bytes each reads and writes, on so many threads at once.
+/// Bytes a second that the addition of two gradients of so many bytes each reads and writes, on so many threads at
+/// once.
 [[nodiscard]] double measure_add(std::int64_t bytes, int threads);
 
 }  // namespace lockstep::plan

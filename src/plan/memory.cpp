@@ -55,9 +55,9 @@ class CountedMemory final : public comm::BufferMemory {
 
 /// Of this rank, as owner of slices: what it adds of others and what it owns, in floats of all buckets.
 struct OwnSlices {
-  std::int64_t floats = 0;        ///< of one sum
-  std::int64_t read = 0;          ///< of partial sums in the memory of its host's other ranks
-  std::int64_t received = 0;      ///< of other hosts' sums, and of what it leads for them
+  std::int64_t floats = 0;    ///< of one sum
+  std::int64_t read = 0;      ///< of partial sums in the memory of its host's other ranks
+  std::int64_t received = 0;  ///< of other hosts' sums, and of what it leads for them
 };
 
 OwnSlices own_slices(const comm::ReducePlan& plan) {
@@ -143,8 +143,8 @@ class Counter {
     memory_.kernels += kept(setup_.model.inference) * used;
   }
 
-  /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all of
-  /// its gradients, but of what others would need no page is touched.
+  /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all
+  /// of its gradients, but of what others would need no page is touched.
   [[nodiscard]] std::int64_t scratch() const {
     std::int64_t most = 0;
     for (const Instruction& instruction : part_.program.instructions) {
@@ -188,7 +188,8 @@ class Counter {
     const double share = static_cast<double>(placed_.shards_of(rank_).size()) / placed_.shards;
     // Of a shuffled set: each epoch another part of it.
     const auto whole = static_cast<std::int64_t>(data.epochs);
-    const double seen = 1 - std::pow(1 - share, static_cast<double>(whole)) * (1 - share * (data.epochs - static_cast<double>(whole)));
+    const double seen =
+        1 - std::pow(1 - share, static_cast<double>(whole)) * (1 - share * (data.epochs - static_cast<double>(whole)));
     memory_.data += std::min(data.cache, cache_bytes(data.samples, seen));
     if (evaluates) memory_.data += std::min(data.cache / 4, cache_bytes(data.validation_samples, share));
   }
@@ -223,7 +224,10 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
   const auto add = [&](const std::vector<ValueId>& ids, const std::string& suffix, bool optimizer) {
     for (const ValueId id : ids) {
       const Value& value = whole.at(id);
-      tensors.push_back({value.name + suffix, value.spec.shape, {}, optimizer,
+      tensors.push_back({value.name + suffix,
+                         value.spec.shape,
+                         {},
+                         optimizer,
                          placed.is_cut() ? ranks_of(value.name) : std::vector<int>{}});
     }
   };
@@ -250,8 +254,8 @@ void add_checkpoints(const PlacedModel& placed, const MemorySetup& setup, std::v
   if (job.checkpoint.never) return;
   std::vector<std::string> hosts;
   for (const int host : placed.host_of) hosts.push_back(std::to_string(host));
-  for (const auto& file : checkpoint::plan_parts(tensors_of(placed, setup), job.checkpoint.part_bytes,
-                                                 comm::make_topology(hosts))) {
+  for (const auto& file :
+       checkpoint::plan_parts(tensors_of(placed, setup), job.checkpoint.part_bytes, comm::make_topology(hosts))) {
     ranks[static_cast<std::size_t>(file.rank)].checkpoint += static_cast<std::int64_t>(file.bytes);
   }
 }
@@ -265,8 +269,8 @@ std::int64_t RankMemory::total() const {
 }
 
 std::vector<std::pair<std::string, std::int64_t>> RankMemory::kinds() const {
-  return {{"parameters", parameters}, {"gradients", gradients}, {"optimizer", optimizer}, {"statistics", statistics},
-          {"activations", activations}, {"kernels", kernels},   {"messages", messages},   {"data", data},
+  return {{"parameters", parameters},   {"gradients", gradients}, {"optimizer", optimizer}, {"statistics", statistics},
+          {"activations", activations}, {"kernels", kernels},     {"messages", messages},   {"data", data},
           {"checkpoint", checkpoint},   {"process", process}};
 }
 

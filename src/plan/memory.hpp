@@ -16,12 +16,12 @@ namespace lockstep::plan {
 
 /// What the data of a job need. All in bytes, but for counts.
 struct DataNeeds {
-  std::int64_t shard = 0;           ///< the inputs of a shard, as the step gets them
-  std::int64_t cached_sample = 0;   ///< a decoded sample in the cache; 0: none is kept
+  std::int64_t shard = 0;          ///< the inputs of a shard, as the step gets them
+  std::int64_t cached_sample = 0;  ///< a decoded sample in the cache; 0: none is kept
   std::int64_t samples = 0, validation_samples = 0;
-  std::int64_t cache = 0;           ///< most of the training set's cache; that of an evaluation has a quarter
-  double epochs = 1;                ///< that the run trains
-  int depth = 4;                    ///< batches loaded ahead
+  std::int64_t cache = 0;  ///< most of the training set's cache; that of an evaluation has a quarter
+  double epochs = 1;       ///< that the run trains
+  int depth = 4;           ///< batches loaded ahead
 };
 
 struct RankMemory {

@@ -32,9 +32,8 @@ std::vector<T> of_part(const std::vector<T>& by_rank, const std::vector<int>& ra
 }
 
 comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks) {
-  const std::vector<int> counts = setup.speeds.empty()
-                                      ? comm::equal_counts(shards, static_cast<int>(ranks.size()))
-                                      : comm::counts_by_weights(shards, of_part(setup.speeds, ranks));
+  const std::vector<int> counts = setup.speeds.empty() ? comm::equal_counts(shards, static_cast<int>(ranks.size()))
+                                                       : comm::counts_by_weights(shards, of_part(setup.speeds, ranks));
   return comm::place_shards(counts, {}, topology_of(setup.host_of, ranks).host_of);
 }
 
@@ -51,8 +50,8 @@ void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choic
   part.program = exec::program_of(part.graph(), Mode::training, training,
                                   {.in_place = true, .recompute = choice.recompute, .boundary = boundary});
   if (!setup.inference.empty()) {
-    part.evaluation =
-        exec::program_of(part.graph(), Mode::inference, needs_of_part(setup.inference, part.nodes), {.boundary = boundary});
+    part.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(setup.inference, part.nodes),
+                                       {.boundary = boundary});
   }
   part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards);
   part.buckets.spread_owners = true;
@@ -114,8 +113,8 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
     part.assignment = deal(placed.shards, ranks, part.ranks);
   }
   const auto count = static_cast<int>(placed.parts.size());
-  placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
-                                                   : exec::default_in_flight(count);
+  placed.in_flight =
+      choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight) : exec::default_in_flight(count);
   placed.part_of_rank.resize(static_cast<std::size_t>(ranks.count()));
   placed.workers.resize(placed.part_of_rank.size());
   for (std::size_t p = 0; p < placed.parts.size(); ++p) {

@@ -31,9 +31,9 @@ struct Choice {
 
 /// A model before it is placed. The graph outlives what is made of it.
 struct ModelSetup {
-  const Graph& graph;                       ///< of one shard, whole, as the device computes it: lowered
+  const Graph& graph;  ///< of one shard, whole, as the device computes it: lowered
   const JobFile& job;
-  std::vector<exec::KernelNeeds> training;  ///< by node of the graph
+  std::vector<exec::KernelNeeds> training;   ///< by node of the graph
   std::vector<exec::KernelNeeds> inference;  ///< the same of evaluations; empty: the run has none
 };
 
@@ -50,11 +50,11 @@ struct RankSetup {
 struct PlacedPart {
   std::optional<GraphPart> part;  ///< none: the whole model
   std::vector<int> ranks;
-  Program program;                      ///< of training
-  std::optional<Program> evaluation;    ///< none: the run evaluates nothing
+  Program program;                    ///< of training
+  std::optional<Program> evaluation;  ///< none: the run evaluates nothing
   comm::GradientBuckets buckets;
-  comm::ShardAssignment assignment;     ///< by rank of this part
-  std::vector<std::int32_t> nodes;      ///< by node of its graph: that of the whole graph
+  comm::ShardAssignment assignment;  ///< by rank of this part
+  std::vector<std::int32_t> nodes;   ///< by node of its graph: that of the whole graph
   const Graph* whole = nullptr;
   [[nodiscard]] const Graph& graph() const { return part ? part->graph : *whole; }
 };

@@ -28,8 +28,7 @@ constexpr std::array<RateField, 7> kFields = {{{"product_flops_per_second", &Rat
                                                {"message_bytes_per_second", &Rates::message_bytes}}};
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ExitCode::data,
-              fmt::format("{}: {}; make one with `lockstep bench device --out {}`", path, why, path));
+  throw Error(ExitCode::data, fmt::format("{}: {}; make one with `lockstep bench device --out {}`", path, why, path));
 }
 
 }  // namespace

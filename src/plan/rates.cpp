@@ -29,7 +29,8 @@ std::vector<NodeSeconds> seconds_by_rates(const Graph& graph, const Rates& rates
     const double flops = convolves ? rates.conv_flops : rates.product_flops;
     const bool multiplies = node.op->multiplies || convolves || node.op->name == "attention";
     of.forward = rates.kernel_seconds + (multiplies ? std::max(bytes, cost.forward_flops / flops) : bytes);
-    of.backward = 2 * rates.kernel_seconds + (multiplies ? std::max(2 * bytes, cost.backward_flops / flops) : 2 * bytes);
+    of.backward =
+        2 * rates.kernel_seconds + (multiplies ? std::max(2 * bytes, cost.backward_flops / flops) : 2 * bytes);
   }
   return seconds;
 }

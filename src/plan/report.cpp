@@ -63,8 +63,8 @@ std::string memory_table(const std::vector<RankMemory>& ranks) {
   std::vector<std::vector<std::string>> cells(ranks.size());
   if (ranks.empty()) return "";
   for (std::size_t kind = 0; kind < ranks.front().kinds().size(); ++kind) {
-    const bool some = std::any_of(ranks.begin(), ranks.end(),
-                                  [&](const RankMemory& rank) { return rank.kinds()[kind].second > 0; });
+    const bool some =
+        std::any_of(ranks.begin(), ranks.end(), [&](const RankMemory& rank) { return rank.kinds()[kind].second > 0; });
     if (!some) continue;
     heading.push_back(ranks.front().kinds()[kind].first);
     for (std::size_t r = 0; r < ranks.size(); ++r) cells[r].push_back(mebibytes(ranks[r].kinds()[kind].second));
@@ -83,7 +83,8 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
     auto& row = cells.emplace_back();
     if (placed.is_cut()) row.push_back(std::to_string(placed.part_of_rank[r]));
     row.push_back(std::to_string(placed.shards_of(static_cast<int>(r)).size()));
-    for (const double seconds : {rank.compute, rank.waits, rank.reduce, rank.update}) row.push_back(milliseconds(seconds));
+    for (const double seconds : {rank.compute, rank.waits, rank.reduce, rank.update})
+      row.push_back(milliseconds(seconds));
     row.push_back(telemetry::byte_count(static_cast<double>(rank.gradient_bytes)));
     if (placed.is_cut()) row.push_back(telemetry::byte_count(static_cast<double>(rank.activation_bytes)));
   }

@@ -79,21 +79,23 @@ std::string why_slower(const SearchSetup& setup, const Candidate& best, const Ca
   const auto [layer, share] = longest_layer(setup);
   const auto parts = static_cast<double>(further.placed.parts.size());
   if (share * parts > 1.1) {
-    return text + fmt::format(": layer '{}' alone is {:.0f} % of the work, more than a part of {:.0f} should have", layer,
-                              100 * share, parts);
+    return text + fmt::format(": layer '{}' alone is {:.0f} % of the work, more than a part of {:.0f} should have",
+                              layer, 100 * share, parts);
   }
   const double bubble = (parts - 1) / (further.placed.shards + parts - 1);
   const double waits = waiting_share(further);
   if (bubble > 0.1) {
-    return text + fmt::format(": {} are few for so many parts, of each step {:.0f} % is spent waiting; more `shards` "
-                              "make that less",
-                              telemetry::counted(further.placed.shards, "shard"), 100 * waits);
+    return text + fmt::format(
+                      ": {} are few for so many parts, of each step {:.0f} % is spent waiting; more `shards` "
+                      "make that less",
+                      telemetry::counted(further.placed.shards, "shard"), 100 * waits);
   }
   std::int64_t moved = 0;
   for (const RankTime& rank : further.time.ranks) moved += rank.activation_bytes;
-  return text + fmt::format(": {} of activations and their gradients move between parts in a step, and workers wait "
-                            "{:.0f} % of it",
-                            telemetry::byte_count(static_cast<double>(moved)), 100 * waits);
+  return text + fmt::format(
+                    ": {} of activations and their gradients move between parts in a step, and workers wait "
+                    "{:.0f} % of it",
+                    telemetry::byte_count(static_cast<double>(moved)), 100 * waits);
 }
 
 std::string explain(const SearchSetup& setup, const std::vector<Candidate>& candidates) {
@@ -104,7 +106,8 @@ std::string explain(const SearchSetup& setup, const std::vector<Candidate>& cand
     return parts == 1 ? "" : "each rank has a part of its own: more parts need more ranks";
   }
   const auto further = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-    return candidate.placed.parts.size() == parts + 1 && candidate.placed.choice.recompute == best.placed.choice.recompute;
+    return candidate.placed.parts.size() == parts + 1 &&
+           candidate.placed.choice.recompute == best.placed.choice.recompute;
   });
   if (further == candidates.end()) {
     return fmt::format("the model has no more than {} that can be cut from each other", how_cut(best.placed));

@@ -39,8 +39,8 @@ struct SearchResult {
   std::string why_not_more_parts;     ///< in plain words; empty: nothing to say
 };
 
-/// The job's own choice, and beside it numbers of parts from 1 to the ranks, with and without recomputed blocks, and each
-/// way of sharding that is accepted.
+/// The job's own choice, and beside it numbers of parts from 1 to the ranks, with and without recomputed blocks, and
+/// each way of sharding that is accepted.
 [[nodiscard]] SearchResult search(const SearchSetup& setup);
 
 /// In plain words: "2 parts, recompute: blocks".

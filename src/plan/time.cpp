@@ -17,8 +17,8 @@ constexpr double kAddBytes = 3 * kFloatBytes;  ///< two are read, one is written
 
 /// What crosses a cut, of a shard.
 struct Crossing {
-  std::set<int> reads;     ///< parts
-  double bytes = 0;        ///< received in forward; as many gradients go back
+  std::set<int> reads;  ///< parts
+  double bytes = 0;     ///< received in forward; as many gradients go back
 };
 
 Crossing received_by(const PlacedPart& part) {
@@ -129,13 +129,14 @@ class Step {
       }
       const PlacedPart& part = placed_.part_of(rank);
       const double copied = shards(rank) * (received_by(part).bytes + arriving_bytes(part));
-      of(rank).activation_bytes = static_cast<std::int64_t>(shards(rank) * (received_by(part).bytes + arriving_bytes(part)));
+      of(rank).activation_bytes =
+          static_cast<std::int64_t>(shards(rank) * (received_by(part).bytes + arriving_bytes(part)));
       const Rates& rates = speed(rank).rates;
       const double data = part.graph().inputs.empty() ? 0 : shards(rank) * setup_.data_seconds;
       const double merges = merging(rank) / std::max(1, workers(rank));
       of(rank).compute = most + shard(rank).first + merges;
-      work_[static_cast<std::size_t>(rank)] = sum + shard(rank).first + merging(rank) + data +
-                                              copied / rates.message_bytes;
+      work_[static_cast<std::size_t>(rank)] =
+          sum + shard(rank).first + merging(rank) + data + copied / rates.message_bytes;
       ends_.push_back(times.seconds + shard(rank).first + merges);
     }
   }
@@ -207,8 +208,9 @@ class Step {
       }
       const Rates& rates = speed(rank).rates;
       const bool divided = placed_.choice.sharding != Sharding::none;
-      const double each = setup_.update_seconds > 0 ? setup_.update_seconds
-                                                    : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
+      const double each = setup_.update_seconds > 0
+                              ? setup_.update_seconds
+                              : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
       const double seconds = elements * each / (divided ? static_cast<double>(part.ranks.size()) : 1);
       of(rank).update = seconds / std::max(1, workers(rank));
       work[static_cast<std::size_t>(rank)] = seconds;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdint>
 #include <string>
 
 #include "telemetry/rank_metrics.hpp"

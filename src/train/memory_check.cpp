@@ -33,7 +33,8 @@ std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Bala
     trained += graph.at(id).frozen ? 0 : bytes;
   }
   const auto arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(engine.executor->program()));
-  return parameters * (1 + optimizer_states(run)) + 2 * trained + arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
+  return parameters * (1 + optimizer_states(run)) + 2 * trained +
+         arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
 }
 
 struct Found {
@@ -67,8 +68,8 @@ void require_memory(const Run& run, const Engine& engine, const Balancing& balan
   const int rank = plan::first_without_room(found.rooms);
   if (rank < 0) return;
   const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
-  const plan::ModelSetup model{graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)),
-                               {}};
+  const plan::ModelSetup model{
+      graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
   const plan::MemorySetup memory{model, optimizer_states(run), {}, 0};
   const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
   const plan::PlacedModel placed = plan::place_model(model, ranks, plan::choice_of(run.job));

@@ -67,13 +67,13 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
   of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
   group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
   const auto shards = static_cast<int>(job.shards);
-  of_model_.emplace(exec::PartOfModel{
-      .part = part(own_),
-      .links = exec::links_of(parts_, own_, shards),
-      .ranks = ranks,
-      .samples = job.batch_size / job.shards,
-      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight) : exec::default_in_flight(count()),
-      .timeout = job.timeout()});
+  of_model_.emplace(exec::PartOfModel{.part = part(own_),
+                                      .links = exec::links_of(parts_, own_, shards),
+                                      .ranks = ranks,
+                                      .samples = job.batch_size / job.shards,
+                                      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight)
+                                                                              : exec::default_in_flight(count()),
+                                      .timeout = job.timeout()});
 }
 
 std::string ModelParts::text() const {

@@ -153,9 +153,13 @@ void Training::gather_work_of_ranks(events::End& event) {
                                       part_wait,
                                       static_cast<double>(telemetry::peak_resident_bytes())};
   events::ByRank part_waits, peaks;
-  const std::array<events::ByRank*, 7> columns = {&event.shards_by_rank,           &event.bytes_sent_by_rank,
-                                                  &event.bytes_by_formula_by_rank, &event.compute_seconds_by_rank,
-                                                  &event.bytes_read_by_rank,       &part_waits, &peaks};
+  const std::array<events::ByRank*, 7> columns = {&event.shards_by_rank,
+                                                  &event.bytes_sent_by_rank,
+                                                  &event.bytes_by_formula_by_rank,
+                                                  &event.compute_seconds_by_rank,
+                                                  &event.bytes_read_by_rank,
+                                                  &part_waits,
+                                                  &peaks};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                {"report", static_cast<std::uint64_t>(progress_.step), run_.context.timeout()});

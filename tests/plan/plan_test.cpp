@@ -1,10 +1,10 @@
 // What a plan says of memory and time, in cases small enough to count by hand, and held against what executors make.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include "comm/reduce/accumulation_buffers.hpp"
 #include "exec/cpu_device.hpp"
@@ -146,7 +146,8 @@ TEST(Memory, PoolIsThatOfTheTree) {
 TEST(Time, OneRankTakesShardAfterShard) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
   const StepTime time = time_of(planned.place(1, 1), planned.time(1));
-  EXPECT_NEAR(time.seconds, 8 * 4 * 3, 1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time is its
+  EXPECT_NEAR(time.seconds, 8 * 4 * 3,
+              1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time is its
 }
 
 TEST(Time, APipelineOfEqualPartsIsOneShardLonger) {
@@ -176,8 +177,13 @@ TEST(Time, RecomputedBlocksRunForwardTwice) {
 SearchResult search_on(const Planned& planned, int ranks, std::int64_t limit) {
   const RankSetup setup = ranks_of_one_host(ranks, 1, 64);
   const TimeSetup time = planned.time(ranks);
-  return search({*planned.model, *planned.memory, time, setup,
-                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit), {}, true});
+  return search({*planned.model,
+                 *planned.memory,
+                 time,
+                 setup,
+                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit),
+                 {},
+                 true});
 }
 
 TEST(Search, WhereAModelFitsDataParallelismIsFaster) {
@@ -276,8 +282,16 @@ class ProfileFile {
 
 TEST(Profile, IsReadAsItWasWritten) {
   const ProfileFile file;
-  const Rates rates{.device = "a CPU", .product_flops = 1e10, .conv_flops = 2e10, .element_bytes = 3e9, .add_bytes = 4e9,
-                    .update_bytes = 5e9, .message_seconds = 1e-5, .message_bytes = 6e9, .memory = 1 << 30, .cores = 2};
+  const Rates rates{.device = "a CPU",
+                    .product_flops = 1e10,
+                    .conv_flops = 2e10,
+                    .element_bytes = 3e9,
+                    .add_bytes = 4e9,
+                    .update_bytes = 5e9,
+                    .message_seconds = 1e-5,
+                    .message_bytes = 6e9,
+                    .memory = 1 << 30,
+                    .cores = 2};
   file.write(profile_text(rates));
   EXPECT_EQ(read_profile(file.path()), rates);
 }

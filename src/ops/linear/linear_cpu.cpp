@@ -64,9 +64,7 @@ class LinearCpu final : public Kernel {
         backward_(in, out, rows, false) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
-  [[nodiscard]] std::size_t kept_bytes() const override {
-    return forward_.bytes() + (trains_ ? backward_.bytes() : 0);
-  }
+  [[nodiscard]] std::size_t kept_bytes() const override { return forward_.bytes() + (trains_ ? backward_.bytes() : 0); }
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
@@ -122,8 +120,7 @@ std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request) {
     return multiplies_natively(request, dnnl::get_effective_cpu_isa()) ? make_linear_native(request) : nullptr;
   }
   const LinearSizes sizes = linear_sizes(request);
-  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1,
-                                     request.mode);
+  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1, request.mode);
 }
 
 }  // namespace lockstep::ops
