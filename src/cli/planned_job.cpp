@@ -96,11 +96,13 @@ double seconds_of_data(const JobFile& job, const input::PreparedData& data, cons
 }
 
 std::int64_t parse_size(const std::string& text) {
-  std::string bytes = text;
-  const std::string problem = CLI::AsSizeValue(false)(bytes);
-  std::int64_t size = 0;
-  if (problem.empty()) size = std::stoll(bytes);
-  if (size > 0) return size;
+  try {
+    std::string bytes = text;
+    const std::string problem = CLI::AsSizeValue(false)(bytes);
+    const std::int64_t size = problem.empty() ? std::stoll(bytes) : 0;
+    if (size > 0) return size;
+  } catch (const std::exception&) {  // CLI11's, of a unit that it does not know, or std::stoll's
+  }
   throw Error(ExitCode::usage, fmt::format("--memory: expected bytes, such as 8GiB or 500MiB, found '{}'", text));
 }
 
@@ -108,6 +110,7 @@ std::int64_t parse_size(const std::string& text) {
 
 PlannedJob::PlannedJob(PlanOptions& options)
     : registries_(Registries::built_in()), catalogue_(train::catalogue_of(registries_)), argument_(options.job) {
+  if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake there is told before any work
   job_ = argument_.load(catalogue_);
   options.job = argument_;
   if (options.devices.empty() && job_.device == DeviceChoice::cuda) {

@@ -25,7 +25,7 @@ def run(*words, code=0, limit=None):
 class Plan(unittest.TestCase):
     def test_for_people(self):
         text = run("plan", *SMALL, "--ranks", "2", "--memory", "1GiB").stdout
-        self.assertTrue(text.startswith("digits on 2 ranks, 1 thread each, 4 shards of 8 samples\n"), text)
+        self.assertTrue(text.startswith("digits on 2 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
         self.assertIn("each layer's kernel, the update and sums were timed here, on ", text)
         self.assertIn("a message between ranks is assumed to take 50 us and ", text)
         self.assertIn("\nas the job says: 1 part, recompute: never\n", text)
@@ -42,11 +42,11 @@ class Plan(unittest.TestCase):
         self.assertEqual((plan["job"], plan["ranks"], plan["threads"]), ("digits", 2, 1))
         self.assertEqual({candidate["parts"] for candidate in plan["candidates"]}, {1, 2})
         own = plan["placement"]
-        self.assertEqual([rank["shards"] for rank in own["ranks"]], [2, 2])
+        self.assertEqual([rank["shards"] for rank in own["ranks"]], [4, 4])
         for rank in own["ranks"]:
             kinds = rank["memory_bytes"]
             self.assertEqual(kinds["total"], sum(size for kind, size in kinds.items() if kind != "total"))
-            self.assertEqual(kinds["parameters"], 82048)  # 20,490 floats, each tensor on cache lines
+            self.assertEqual(kinds["parameters"], 81984)  # 20,490 floats, each tensor on cache lines
 
     def test_what_does_not_fit(self):
         done = run("plan", *SMALL, "--memory", "1MiB", code=78)
@@ -57,7 +57,7 @@ class Plan(unittest.TestCase):
 
     def test_devices(self):
         text = run("plan", *SMALL, "--devices", "2xH100,A100-40").stdout
-        self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 4 shards of 8 samples\n"), text)
+        self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
         self.assertIn("predicted from the makers' figures, assuming 40 % of the peak of products in fp32, 70 % of the "
                       "memory's bandwidth, 60 % of the links', one host", text)
         self.assertIn("no more parts: models on GPUs are not cut into parts in this version\n", text)
