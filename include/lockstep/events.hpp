@@ -293,6 +293,7 @@ struct End {
   bool interrupted = false;
   std::string parameters_sha256;
   ByRank shards_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank, bytes_read_by_rank;
+  std::optional<ByRank> peak_memory_bytes_by_rank;
   ByName prefetch;
   std::int64_t sample_cache_bytes = 0;
   std::optional<std::string> checkpoint;
@@ -324,6 +325,8 @@ struct End {
     field("compute_seconds_by_rank", &End::compute_seconds_by_rank, "compute time, added up over workers",
           Unit::seconds);
     field("bytes_read_by_rank", &End::bytes_read_by_rank, "bytes read from the files of the data set", Unit::bytes);
+    field("peak_memory_bytes_by_rank", &End::peak_memory_bytes_by_rank,
+          "most memory that the process has had, pages that it shares with other ranks among them", Unit::bytes);
     field("prefetch", &End::prefetch, "threads and depth of rank 0's prefetcher");
     field("sample_cache_bytes", &End::sample_cache_bytes, "memory of rank 0's cache of decoded samples", Unit::bytes);
     field("checkpoint", &End::checkpoint, "the newest checkpoint");

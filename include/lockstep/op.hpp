@@ -108,6 +108,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  /// Bytes that it keeps from call to call once it has run in all its directions, such as packed weights.
+  [[nodiscard]] virtual std::size_t kept_bytes() const { return 0; }
   /// Which algorithms of a library the kernel uses, for the record of a run; empty if there was nothing to choose.
   [[nodiscard]] virtual std::string algorithms() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;

@@ -1,6 +1,7 @@
 // lockstep bench all-reduce: how long these ranks take to add a gradient, beside the library's own all-reduce.
 // lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are simulated.
 // lockstep bench goodput: what a long run on thousands of devices loses, simulated (goodput_bench.cpp).
+// lockstep bench device: the rates of this machine's CPU, for `lockstep plan`.
 // lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
 #include <fmt/format.h>
 
@@ -12,11 +13,13 @@
 
 #include "cli/all_reduce_bench.hpp"
 #include "cli/commands.hpp"
+#include "cli/device_bench.hpp"
 #include "cli/goodput_bench.hpp"
 #include "cli/host_report.hpp"
 #include "cli/ranks.hpp"
 #include "cli/scale_bench.hpp"
 #include "cli/validators.hpp"
+#include "device/threads.hpp"
 
 namespace lockstep::cli {
 
@@ -148,6 +151,30 @@ void add_scale(CLI::App& bench, Action& run) {
   scale->callback([&run, arguments] { run = [arguments] { return bench_scale(*arguments); }; });
 }
 
+struct DeviceArguments : DeviceBenchOptions {
+  RankOptions ranks;
+};
+
+void add_device(CLI::App& bench, Action& run) {
+  CLI::App* device = bench.add_subcommand(
+      "device", "Measure what this machine's CPU does in a second, for `lockstep plan --profile`.");
+  device->footer("Examples:\n  lockstep bench device --out here.json\n  lockstep plan job.yaml --profile here.json");
+  auto arguments = std::make_shared<DeviceArguments>();
+  arguments->ranks.ranks = "auto";
+  device
+      ->add_option("--ranks", arguments->ranks.ranks,
+                   "ranks that measure at once; auto: as many as there are cores for this process")
+      ->capture_default_str();
+  device->add_option("--out", arguments->out, "also write them as a profile, a JSON file");
+  device->callback([&run, arguments] {
+    run = [arguments] {
+      return run_on_ranks(
+          arguments->ranks, [&](Communicator& communicator) { return bench_device(communicator, *arguments); },
+          device::available_cores());
+    };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& program, Action& run) {
@@ -157,6 +184,7 @@ void add_bench(CLI::App& program, Action& run) {
       "Examples:\n  lockstep bench all-reduce --ranks 2\n  lockstep bench hosts --ranks 2\n  lockstep bench scale\n"
       "  lockstep bench goodput");
   add_all_reduce(*command, run);
+  add_device(*command, run);
   add_hosts(*command, run);
   add_scale(*command, run);
   add_goodput(*command, run);

@@ -20,6 +20,7 @@ void add_eval(CLI::App& program, Action& run);
 void add_predict(CLI::App& program, Action& run);
 void add_check(CLI::App& program, Action& run);
 void add_show(CLI::App& program, Action& run);
+void add_plan(CLI::App& program, Action& run);
 void add_data(CLI::App& program, Action& run);
 void add_checkpoint(CLI::App& program, Action& run);
 void add_balance(CLI::App& program, Action& run);

@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_predict(program, action);
   lockstep::cli::add_check(program, action);
   lockstep::cli::add_show(program, action);
+  lockstep::cli::add_plan(program, action);
   lockstep::cli::add_data(program, action);
   lockstep::cli::add_checkpoint(program, action);
   lockstep::cli::add_balance(program, action);

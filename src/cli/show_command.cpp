@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
+#include "exec/compiled.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/kernel_set.hpp"
 #include "graph/blocks.hpp"
@@ -185,11 +186,7 @@ void print_memory(const Graph& graph) {
   const auto bytes = [&](Mode mode, bool in_place, Recompute recompute) {
     const exec::CpuDevice device;
     const exec::KernelSet kernels(graph, mode, device);
-    CompileOptions options{.in_place = in_place, .recompute_blocks = recompute == Recompute::blocks};
-    if (recompute != Recompute::never)
-      options.can_recompute = [&](std::int32_t node) { return kernels.at(node)->can_recompute(); };
-    return compile(
-               graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options)
+    return exec::program_of(graph, mode, exec::needs_of(kernels), {.in_place = in_place, .recompute = recompute})
         .arena_bytes;
   };
   const auto row = [](const char* what, std::int64_t size) { fmt::print("  {:<38} {:>10}\n", what, mebibytes(size)); };

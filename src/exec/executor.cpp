@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "core/spans.hpp"
+#include "exec/compiled.hpp"
 #include "exec/device.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
@@ -86,13 +87,10 @@ void Executor::compile_with(const ExecutorOptions& options, Mode mode) {
     kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms);
   }
   const KernelSet& first = kernels_.front();
-  CompileOptions compiled{.in_place = options.lowered,
-                          .recompute_blocks = options.recompute == Recompute::blocks,
-                          .boundary = part_ == nullptr ? nullptr : &part_->part.boundary};
-  if (options.recompute != Recompute::never)
-    compiled.can_recompute = [&](std::int32_t node) { return first.at(node)->can_recompute(); };
-  program_ = compile(
-      graph_, mode, [&](std::int32_t node) { return first.workspace_bytes(node); }, compiled);
+  program_ = program_of(graph_, mode, needs_of(first),
+                        {.in_place = options.lowered,
+                         .recompute = options.recompute,
+                         .boundary = part_ == nullptr ? nullptr : &part_->part.boundary});
   algorithms_ = first.algorithms();
   for (const KernelSet& set : kernels_) {
     LOCKSTEP_CHECK(set.algorithms() == algorithms_, "a library proposes one algorithm for the same sizes on one GPU");

@@ -42,6 +42,7 @@ class KernelSet {
   KernelSet(const Graph& graph, Mode mode, const Device& device, int worker = 0,
             const std::vector<std::string>& algorithms = {});
 
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(kernels_.size()); }
   /// Null for a view.
   [[nodiscard]] Kernel* at(std::int32_t node) const { return kernels_[static_cast<std::size_t>(node)].get(); }
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;

@@ -43,6 +43,12 @@ struct PartOfModel {
   std::chrono::milliseconds timeout{60'000};
 };
 
+/// The shards of a worker between forward and backward, where the job does not say: 1F1B needs as many as there are
+/// parts; with one more, activations travel while the parts compute.
+[[nodiscard]] constexpr int default_in_flight(int parts) {
+  return parts + 1;
+}
+
 /// What is the same for all tasks of a worker in one step.
 struct PartCalls {
   std::uint64_t step = 0;

@@ -71,6 +71,8 @@ class RoundedWeight {
  public:
   RoundedWeight(const TensorSpec& spec, DType compute_type) : operand_(spec, compute_type, size_), copy_(size_) {}
 
+  [[nodiscard]] std::size_t bytes() const { return copy_.size(); }
+
   const void* get(const void* weight, std::uint64_t version) {
     if (size_ == 0) return weight;
     if (version_ != version) operand_.read(weight, copy_.data());
@@ -131,6 +133,12 @@ class DnnlLayer final : public Kernel {
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_; }
+
+  [[nodiscard]] std::size_t kept_bytes() const override {
+    std::size_t packed = directions_.forward.weights_desc(0).get_size();
+    if (directions_.source_gradient) packed += directions_.source_gradient.weights_desc(0).get_size();
+    return weight_.bytes() + packed;
+  }
 
   /// Only of bfloat16: float32's kernels are in the fingerprint.
   [[nodiscard]] std::string algorithms() const override {

@@ -112,6 +112,12 @@ class RoundedParameters {
     }
   }
 
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const AlignedBytes& copy : copies_) sum += copy.size();
+    return sum;
+  }
+
   std::span<const void* const> read(std::span<const void* const> from, const StepContext* step) {
     if (!rounds_) return from;
     pointers_.assign(from.begin(), from.end());
@@ -149,6 +155,7 @@ class UpcastKernel final : public Kernel {
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
+  [[nodiscard]] std::size_t kept_bytes() const override { return kernel_->kept_bytes() + rounded_.bytes(); }
   [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 

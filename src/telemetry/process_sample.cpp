@@ -22,6 +22,25 @@ ProcessSample parse_process_stat(const std::string& text, double ticks_a_second,
           values[kThreads]};
 }
 
+namespace {
+
+// "VmHWM:\t   81340 kB"
+std::int64_t in_status(const std::string& name) {
+  const auto text = read_whole_file("/proc/self/status");
+  const std::size_t at = text ? text->find(name) : std::string::npos;
+  return at == std::string::npos ? 0 : 1024 * std::strtoll(text->c_str() + at + name.size(), nullptr, 10);
+}
+
+}  // namespace
+
+std::int64_t peak_resident_bytes() {
+  return in_status("VmHWM:");
+}
+
+std::int64_t resident_bytes() {
+  return in_status("VmRSS:");
+}
+
 void sample_process(RankMetrics& metrics) {
   const auto text = read_whole_file("/proc/self/stat");
   if (!text || text->rfind(')') == std::string::npos) return;

@@ -43,11 +43,6 @@ int part_of_rank(const std::vector<std::vector<int>>& ranks, int rank) {
   return 0;
 }
 
-// 1F1B needs as many as there are parts; with one more, activations travel while the parts compute.
-int default_in_flight(int parts) {
-  return parts + 1;
-}
-
 std::vector<std::vector<int>> one_part(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -71,13 +66,13 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
   of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
   group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
   const auto shards = static_cast<int>(job.shards);
-  of_model_.emplace(exec::PartOfModel{
-      .part = part(own_),
-      .links = exec::links_of(parts_, own_, shards),
-      .ranks = ranks,
-      .samples = job.batch_size / job.shards,
-      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight) : default_in_flight(count()),
-      .timeout = job.timeout()});
+  of_model_.emplace(exec::PartOfModel{.part = part(own_),
+                                      .links = exec::links_of(parts_, own_, shards),
+                                      .ranks = ranks,
+                                      .samples = job.batch_size / job.shards,
+                                      .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight)
+                                                                              : exec::default_in_flight(count()),
+                                      .timeout = job.timeout()});
 }
 
 std::vector<events::Part> ModelParts::events() const {

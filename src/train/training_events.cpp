@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "lockstep/version.hpp"
+#include "telemetry/process_sample.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
@@ -151,22 +152,28 @@ double Training::part_wait_seconds() const {
 
 void Training::gather_work_of_ranks(events::End& event) {
   const auto statistics = engine_.reducer->statistics();
-  const std::array<double, 6> mine = {static_cast<double>(balancing_.own_shards().size()),
+  const std::array<double, 7> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
                                       reached_.bytes_by_formula,
                                       engine_.executor->times().compute_seconds,
                                       static_cast<double>(run_.data.bytes_read()),
-                                      part_wait_seconds()};
-  events::ByRank part_waits;
-  const std::array<events::ByRank*, 6> columns = {&event.shards_by_rank,           &event.bytes_sent_by_rank,
-                                                  &event.bytes_by_formula_by_rank, &event.compute_seconds_by_rank,
-                                                  &event.bytes_read_by_rank,       &part_waits};
+                                      part_wait_seconds(),
+                                      static_cast<double>(telemetry::peak_resident_bytes())};
+  events::ByRank part_waits, peaks;
+  const std::array<events::ByRank*, 7> columns = {&event.shards_by_rank,
+                                                  &event.bytes_sent_by_rank,
+                                                  &event.bytes_by_formula_by_rank,
+                                                  &event.compute_seconds_by_rank,
+                                                  &event.bytes_read_by_rank,
+                                                  &part_waits,
+                                                  &peaks};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                {"report", static_cast<std::uint64_t>(progress_.step), run_.context.timeout()});
   for (std::size_t i = 0; i < all.size(); ++i) {
     (*columns.at(i % mine.size()))[static_cast<int>(i / mine.size())] = all[i];
   }
+  event.peak_memory_bytes_by_rank = std::move(peaks);
   if (run_.parts.is_cut()) event.part_wait_seconds_by_rank = std::move(part_waits);
 }
 

@@ -7,6 +7,7 @@
 #include "graph/workload.hpp"
 #include "train/agreed_algorithms.hpp"
 #include "train/known_speeds.hpp"
+#include "train/memory_check.hpp"
 #include "train/start_check.hpp"
 #include "train/training.hpp"
 
@@ -23,6 +24,7 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
       whole_model_(run_.parts.whole()),
       validation_(run_.context, run_.data, run_.graph, run_.parts, engine_.pool, options.lowered),
       observers_(run_.context, options.profile) {
+  require_memory(run_, engine_, balancing_);
   compare_ranks();
   begin_with_model();
   place_model();

@@ -3,6 +3,7 @@ lockstep_script_test(cli.starting COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/star
 lockstep_script_test(cli.bench COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bench_test.py)
 lockstep_script_test(cli.scale ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/scale_test.py)
 lockstep_script_test(cli.goodput COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/goodput_test.py)
+lockstep_script_test(cli.plan ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/plan_test.py)
 lockstep_script_test(cli.report COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/report_test.py)
 lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.py $<TARGET_FILE:lockstep> cli data)
 # What no command line can test.

@@ -122,8 +122,11 @@ void clear(std::int64_t m, std::int64_t n, const MatrixResult& c) {
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(std::int64_t k, std::int64_t n)
-    : k_(k), n_(n), bytes_(static_cast<std::size_t>(k * panels(n) * tiles().panel) * sizeof(float)) {}
+PackedMatrix::PackedMatrix(std::int64_t k, std::int64_t n) : k_(k), n_(n), bytes_(bytes(k, n)) {}
+
+std::size_t PackedMatrix::bytes(std::int64_t k, std::int64_t n) {
+  return static_cast<std::size_t>(k * panels(n) * tiles().panel) * sizeof(float);
+}
 
 float* PackedMatrix::place(std::int64_t row, std::int64_t column) const {
   const std::int64_t depth = std::min(kGemmDepth, k_ - row);

@@ -38,6 +38,8 @@ class PackedMatrix {
  public:
   PackedMatrix() = default;
   PackedMatrix(std::int64_t k, std::int64_t n);
+  /// Of one of these sizes.
+  [[nodiscard]] static std::size_t bytes(std::int64_t k, std::int64_t n);
   void pack(MatrixView b);
   [[nodiscard]] std::int64_t rows() const { return k_; }
   [[nodiscard]] std::int64_t columns() const { return n_; }

@@ -30,6 +30,8 @@ class Weight {
   Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool transposed)
       : rows_(rows), k_(transposed ? in : out), n_(transposed ? out : in), in_(in), transposed_(transposed) {}
 
+  [[nodiscard]] std::size_t bytes() const { return rows_ > kFewRows ? 0 : device::PackedMatrix::bytes(k_, n_); }
+
   /// result[rows, n] = x[rows, k] * weight
   void multiply(const float* x, const float* weight, std::uint64_t version, device::MatrixResult result) {
     const device::MatrixView view{weight, in_, transposed_};
@@ -52,10 +54,17 @@ class Weight {
 
 class LinearCpu final : public Kernel {
  public:
-  LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias)
-      : rows_(rows), in_(in), out_(out), bias_(bias), forward_(in, out, rows, true), backward_(in, out, rows, false) {}
+  LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias, Mode mode)
+      : rows_(rows),
+        in_(in),
+        out_(out),
+        bias_(bias),
+        trains_(mode == Mode::training),
+        forward_(in, out, rows, true),
+        backward_(in, out, rows, false) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
+  [[nodiscard]] std::size_t kept_bytes() const override { return forward_.bytes() + (trains_ ? backward_.bytes() : 0); }
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
@@ -86,7 +95,7 @@ class LinearCpu final : public Kernel {
   }
 
   std::int64_t rows_, in_, out_;
-  bool bias_;
+  bool bias_, trains_;
   Weight forward_, backward_;
 };
 
@@ -111,7 +120,7 @@ std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request) {
     return multiplies_natively(request, dnnl::get_effective_cpu_isa()) ? make_linear_native(request) : nullptr;
   }
   const LinearSizes sizes = linear_sizes(request);
-  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1);
+  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1, request.mode);
 }
 
 }  // namespace lockstep::ops

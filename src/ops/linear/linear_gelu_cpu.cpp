@@ -36,6 +36,8 @@ class LinearGeluCpu final : public Kernel {
     return std::max(linear_->workspace_bytes(), gelu_->workspace_bytes());
   }
 
+  [[nodiscard]] std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
+
   void forward(const ForwardCall& call) override {
     linear_->forward(call);
     const void* const pre = call.outputs[0];
@@ -69,6 +71,8 @@ class GeluLinearCpu final : public Kernel {
       : linear_(make_linear_cpu(request)), n_(request.inputs[1].elements()) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return linear_->workspace_bytes(); }
+
+  [[nodiscard]] std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
 
   void forward(const ForwardCall& call) override { linear_->forward(call); }
   void backward(const BackwardCall& call) override {

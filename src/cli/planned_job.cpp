@@ -1,0 +1,260 @@
+#include "cli/planned_job.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "core/median.hpp"
+#include "core/spans.hpp"
+#include "data/loader.hpp"
+#include "device/threads.hpp"
+#include "graph/model_graph.hpp"
+#include "lockstep/error.hpp"
+#include "plan/device_table.hpp"
+#include "plan/limits.hpp"
+#include "plan/profile.hpp"
+#include "plan/report.hpp"
+#include "telemetry/process_sample.hpp"
+#include "telemetry/text.hpp"
+#include "train/job_graph.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// What a rank's process takes beside what `plan` takes when it has opened the data: code of kernels, threads, files;
+/// with several ranks MPI, too; of convolutions the code that oneDNN makes for each size. Measured: docs/planning.md.
+constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
+                       kConvolutionBytes = std::int64_t{300} << 10;
+/// Of a step, beside its phases. Measured.
+constexpr double kStepSeconds = 100e-6;
+constexpr double kMeasureSeconds = 1.5;
+
+std::vector<std::string> states_of(const Job& job, const OptimizerRegistry& optimizers) {
+  const auto& optimizer = optimizers.at(job.optimizer.kind);
+  if (!optimizer.states) return {};
+  return optimizer.states(complete(optimizer.attributes, job.optimizer.attributes, "optimizer", optimizer.checks));
+}
+
+/// Convolutions of different sizes.
+std::int64_t convolutions_of(const Graph& graph) {
+  std::set<std::pair<Shape, Shape>> sizes;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "conv") continue;
+    sizes.emplace(graph.at(node.inputs[0]).spec.shape, graph.at(node.parameters[0]).spec.shape);
+  }
+  return std::ssize(sizes);
+}
+
+plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
+  plan::DataNeeds needs;
+  for (const ValueId id : graph.inputs) needs.shard += static_cast<std::int64_t>(graph.at(id).spec.bytes());
+  needs.samples = data.train->size();
+  needs.validation_samples = data.validation ? data.validation->size() : 0;
+  const double steps_per_epoch =
+      std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
+  needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
+  if (job.data.depth > 0) needs.depth = job.data.depth;
+  const auto& features = data.train->info().features;
+  const bool has_tokens =
+      std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
+  if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens is a copy anyway
+  needs.cache = job.data.cache_bytes;
+  Sample sample;
+  data.train->read(0, sample);
+  for (const NamedTensor& part : sample) {
+    needs.cached_sample +=
+        static_cast<std::int64_t>(part.tensor.spec().bytes() + part.tensor.shape().size() * sizeof(std::int64_t));
+  }
+  return needs;
+}
+
+/// Processor time to read and prepare a shard, by a loader that has nothing ahead.
+double seconds_of_data(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
+  data::LoaderOptions options;
+  options.batch = job.batch_size;
+  options.shards = static_cast<int>(job.shards);
+  options.seed = job.seed;
+  options.last_step = std::uint64_t{1} << 40;
+  options.threads = 1;
+  options.inputs = input_names(graph);
+  data::Loader loader(*data.train, data.pipeline(*data.train, true), options);
+  std::vector<double> seconds;
+  const auto begin = Clock::now();
+  for (std::uint64_t i = 0; i < 32 && (i < 3 || seconds_since(begin) < 0.3); ++i) {
+    const auto start = Clock::now();
+    const std::uint64_t step = i / static_cast<std::uint64_t>(job.shards);
+    const int shard = static_cast<int>(i % static_cast<std::uint64_t>(job.shards));
+    (void)loader.get(step, shard);
+    loader.release(step, shard);
+    seconds.push_back(seconds_since(start));
+  }
+  return median(std::move(seconds));
+}
+
+std::int64_t parse_size(const std::string& text) {
+  try {
+    std::string bytes = text;
+    const std::string problem = CLI::AsSizeValue(false)(bytes);
+    const std::int64_t size = problem.empty() ? std::stoll(bytes) : 0;
+    if (size > 0) return size;
+  } catch (const std::exception&) {  // CLI11's, of a unit that it does not know, or std::stoll's
+  }
+  throw Error(ExitCode::usage, fmt::format("--memory: expected bytes, such as 8GiB or 500MiB, found '{}'", text));
+}
+
+}  // namespace
+
+PlannedJob::PlannedJob(PlanOptions& options)
+    : registries_(Registries::built_in()), catalogue_(train::catalogue_of(registries_)), argument_(options.job) {
+  if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake there is told before any work
+  job_ = argument_.load(catalogue_);
+  options.job = argument_;
+  if (options.devices.empty() && job_.device == DeviceChoice::cuda) {
+    throw Error(ExitCode::usage,
+                "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
+  }
+  open_data(options);
+  ranks_ = plan::ranks_of_one_host(options.ranks, job_.threads, device::available_cores());
+  time_ = std::make_unique<plan::TimeSetup>();
+  time_->optimizer_states = memory_->optimizer_states;
+  time_->step_seconds = kStepSeconds;
+  if (!options.devices.empty()) {
+    time_by_devices(options);
+  } else {
+    config::check_world_size(job_, options.ranks);
+    time_->data_seconds = seconds_of_data(job_, data_, *graph_);
+    options.profile.empty() ? time_here() : time_by_profile(options);
+  }
+  set_limits(options);
+}
+
+void PlannedJob::open_data(const PlanOptions& options) {
+  data_ = input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_.augmentations, {});
+  graph_ = std::make_unique<Graph>(device_.lower(train::make_job_graph(job_, data_, registries_), true));
+  const std::int64_t here = telemetry::resident_bytes();
+  const bool evaluates = data_.validation && !job_.evaluate.never;
+  model_ = std::make_unique<plan::ModelSetup>(
+      plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});
+  if (evaluates) model_->inference = exec::needs_of(exec::KernelSet(*graph_, Mode::inference, device_));
+  const auto states = static_cast<int>(states_of(job_, registries_.optimizers).size());
+  const std::int64_t process =
+      here + kProcessBytes + convolutions_of(*graph_) * kConvolutionBytes + (options.ranks > 1 ? kMpiBytes : 0);
+  memory_ = std::make_unique<plan::MemorySetup>(
+      plan::MemorySetup{*model_, states, needs_of(job_, data_, *graph_), options.devices.empty() ? process : 0});
+}
+
+void PlannedJob::time_by_devices(const PlanOptions& options) {
+  on_gpus_ = true;
+  const auto devices = plan::devices_of(options.devices);
+  std::vector<const plan::KnownDevice*> kinds;
+  for (const auto* device : devices) {
+    if (std::find(kinds.begin(), kinds.end(), device) == kinds.end()) kinds.push_back(device);
+  }
+  for (const auto* kind : kinds) {
+    rates_.push_back(plan::rates_of(*kind, job_.precision));
+    seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
+  }
+  ranks_ = plan::ranks_of_one_host(static_cast<int>(devices.size()), 1, 1);
+  config::check_world_size(job_, ranks_.count());
+  for (const auto* device : devices) {
+    const auto kind = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), device) - kinds.begin());
+    time_->ranks.push_back({seconds_[kind], rates_[kind]});
+    double shard = 0;
+    for (const auto& node : seconds_[kind]) shard += node.forward + node.backward;
+    ranks_.speeds.push_back(1 / shard);
+  }
+  assumptions_.push_back(fmt::format(
+      "predicted from the makers' figures, assuming {:.0f} % of the peak of products in {}, {:.0f} % of the memory's "
+      "bandwidth, {:.0f} % of the links', one host, and kernels' workspaces as on the CPU; nothing was measured",
+      100 * plan::kShareOfFlops, name_of(job_.precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink));
+}
+
+void PlannedJob::time_by_profile(const PlanOptions& options) {
+  rates_.push_back(plan::read_profile(options.profile));
+  seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
+  ranks_ = plan::ranks_of_one_host(options.ranks, job_.threads, rates_.back().cores);
+  for (int rank = 0; rank < options.ranks; ++rank) time_->ranks.push_back({seconds_.back(), rates_.back()});
+  assumptions_.push_back(fmt::format("by the rates of {} ({}, {})", options.profile, rates_.back().device,
+                                     telemetry::counted(rates_.back().cores, "core")));
+}
+
+void PlannedJob::time_here() {
+  const int cores = device::available_cores();
+  const int busy = std::accumulate(ranks_.threads.begin(), ranks_.threads.end(), 0);
+  const std::int64_t one = plan::bytes_to_measure(*graph_, device_, memory_->optimizer_states);
+  const std::int64_t room = device::available_memory() / 10 * 8;
+  if (one > room) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("plan: a shard of this model takes {}, more than this machine has free, so its layers cannot "
+                    "be timed here; give the rates of another with --profile, or --devices",
+                    plan::size_text(one)));
+  }
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(room / one, 1, std::min(cores, busy)));
+  const plan::MeasuredGraph measured =
+      plan::measure_graph(*graph_, device_, job_, registries_.optimizers, {threads, kMeasureSeconds});
+  seconds_.push_back(measured.nodes);
+  time_->update_seconds = measured.update;
+  std::int64_t gradient = 0;
+  for (const ValueId id : graph_->parameters) gradient += static_cast<std::int64_t>(graph_->at(id).spec.bytes());
+  plan::Rates rates;
+  rates.device = device_.name();
+  rates.add_bytes = plan::measure_add(gradient, threads);
+  rates.element_bytes = rates.add_bytes;
+  rates.message_seconds = plan::kMessageSeconds;
+  rates.message_bytes = rates.add_bytes / 3;
+  rates.cores = cores;
+  rates_.push_back(rates);
+  for (int rank = 0; rank < ranks_.count(); ++rank) time_->ranks.push_back({seconds_.back(), rates_.back()});
+  assumptions_.push_back(fmt::format("each layer's kernel, the update and sums were timed here, on {} at once ({}, {})",
+                                     telemetry::counted(threads, "thread"), rates.device,
+                                     telemetry::counted(cores, "core")));
+  assumptions_.push_back(fmt::format("a message between ranks is assumed to take {:.0f} us and {}/s",
+                                     1e6 * rates.message_seconds, telemetry::byte_count(rates.message_bytes)));
+}
+
+void PlannedJob::set_limits(const PlanOptions& options) {
+  const bool given = !options.memory.empty();
+  const std::int64_t host = given ? parse_size(options.memory) : plan::memory_of_host() / ranks_.count();
+  for (int rank = 0; rank < ranks_.count(); ++rank) {
+    const std::int64_t own = time_->ranks[static_cast<std::size_t>(rank)].rates.memory;
+    const bool of_device = !given && own > 0;
+    limits_.push_back(of_device ? (on_gpus_ ? own : own / ranks_.count()) : host);
+  }
+}
+
+std::int64_t PlannedJob::limit() const {
+  return *std::min_element(limits_.begin(), limits_.end());
+}
+
+bool PlannedJob::accepts(const plan::Choice& choice) const {
+  JobArgument asked = argument_;
+  asked.words.push_back(fmt::format("parallel.parts={}", choice.parallel.parts));
+  asked.words.push_back(fmt::format("parallel.sharding={}", name_of(choice.sharding)));
+  try {
+    (void)asked.load(catalogue_, false);
+    return true;
+  } catch (const config::Problems&) {
+    return false;
+  }
+}
+
+plan::SearchSetup PlannedJob::search_setup() const {
+  return {*model_,  *memory_, *time_, ranks_, limits_, [this](const plan::Choice& choice) { return accepts(choice); },
+          !on_gpus_};
+}
+
+double PlannedJob::seconds_of_one_rank() const {
+  plan::RankSetup one{{0}, {ranks_.threads.front()}, {}};
+  const plan::TimeSetup time{
+      {time_->ranks.front()}, time_->optimizer_states, time_->update_seconds, time_->data_seconds, time_->step_seconds};
+  plan::Choice choice = plan::choice_of(job_);
+  choice.parallel = {};
+  return plan::time_of(plan::place_model(*model_, one, choice), time).seconds;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,73 @@
+// PlannedJob: a job as `lockstep plan` asks the room `plan` about it: its graph, what its kernels and its data need,
+// and the seconds of its layers, measured here or by rates.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/job_argument.hpp"
+#include "exec/cpu_device.hpp"
+#include "input/prepared_data.hpp"
+#include "lockstep/trainer.hpp"
+#include "plan/measure.hpp"
+#include "plan/search.hpp"
+
+namespace lockstep::cli {
+
+struct PlanOptions {
+  JobArgument job;
+  int ranks = 1;
+  std::string memory;   ///< bytes of each rank; empty: the host's, divided by its ranks
+  std::string profile;  ///< a file; empty: measured here
+  std::string devices;  ///< "8xH100"; empty: this machine's CPU
+  std::string against;  ///< a run's directory; empty: none
+  bool json = false;
+};
+
+class PlannedJob {
+ public:
+  /// Opens the data, and measures unless a profile or devices are named. Throws as training would.
+  explicit PlannedJob(PlanOptions& options);
+  PlannedJob(const PlannedJob&) = delete;
+  PlannedJob& operator=(const PlannedJob&) = delete;
+
+  [[nodiscard]] const JobFile& job() const { return job_; }
+  [[nodiscard]] plan::SearchSetup search_setup() const;
+  /// The same for one rank with all that a rank of these has.
+  [[nodiscard]] double seconds_of_one_rank() const;
+  /// Where the seconds are from, a line each.
+  [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
+  [[nodiscard]] int ranks() const { return ranks_.count(); }
+  [[nodiscard]] int threads() const { return ranks_.threads.front(); }
+  /// Of the smallest rank.
+  [[nodiscard]] std::int64_t limit() const;
+
+ private:
+  void open_data(const PlanOptions& options);
+  void time_by_devices(const PlanOptions& options);
+  void time_by_profile(const PlanOptions& options);
+  void time_here();
+  void set_limits(const PlanOptions& options);
+  [[nodiscard]] bool accepts(const plan::Choice& choice) const;
+
+  const Registries registries_;
+  const config::Catalogue catalogue_;
+  mutable JobArgument argument_;
+  JobFile job_;
+  exec::CpuDevice device_;
+  input::PreparedData data_;
+  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<plan::ModelSetup> model_;
+  std::unique_ptr<plan::MemorySetup> memory_;
+  plan::RankSetup ranks_;
+  std::vector<std::int64_t> limits_;
+  std::vector<plan::Rates> rates_;                       ///< by kind of device
+  std::vector<std::vector<plan::NodeSeconds>> seconds_;  ///< the same
+  std::unique_ptr<plan::TimeSetup> time_;
+  bool on_gpus_ = false;
+  std::vector<std::string> assumptions_;
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,101 @@
+#include "plan/limits.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "graph/blocks.hpp"
+#include "lockstep/error.hpp"
+#include "plan/report.hpp"
+#include "plan/search.hpp"
+
+namespace lockstep::plan {
+
+namespace {
+
+std::int64_t limit_in(const char* path) {
+  std::ifstream file(path);
+  std::int64_t bytes = 0;
+  return file >> bytes && bytes > 0 ? bytes : std::numeric_limits<std::int64_t>::max();
+}
+
+std::int64_t limit_of(__rlimit_resource resource) {
+  rlimit limit{};
+  const bool known = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()))
+               : std::numeric_limits<std::int64_t>::max();
+}
+
+// cgroup v2, and v1, whose "no limit" is a number that no machine has.
+std::int64_t limit_of_cgroup() {
+  return std::min(limit_in("/sys/fs/cgroup/memory.max"), limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+}
+
+std::int64_t physical_memory() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+}  // namespace
+
+MemoryLimit limit_of_process() {
+  MemoryLimit least{physical_memory(), ""};  // more than that is no limit
+  const auto consider = [&](std::int64_t bytes, const char* what) {
+    if (bytes < least.bytes) least = {bytes, what};
+  };
+  consider(limit_of_cgroup(), "the limit of its cgroup");
+  consider(limit_of(RLIMIT_AS), "RLIMIT_AS (ulimit -v)");
+  consider(limit_of(RLIMIT_DATA), "RLIMIT_DATA (ulimit -d)");
+  return least.what.empty() ? MemoryLimit{} : least;
+}
+
+std::int64_t memory_of_host() {
+  return std::min(physical_memory(), limit_of_cgroup());
+}
+
+int first_without_room(const std::vector<RankRoom>& ranks) {
+  const auto found = std::find_if(ranks.begin(), ranks.end(),
+                                  [](const RankRoom& rank) { return rank.limit > 0 && rank.least > rank.limit; });
+  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+}
+
+Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks) {
+  Nearest nearest;
+  std::vector<Recompute> recompute = {Recompute::never};
+  if (!Blocks(setup.model.graph).all().empty()) recompute.push_back(Recompute::blocks);
+  for (int parts = 1; parts <= ranks.count(); ++parts) {
+    for (const Recompute how : recompute) {
+      Choice choice{{}, how, Sharding::none};
+      choice.parallel.parts = parts;
+      try {
+        const PlacedModel placed = place_model(setup.model, ranks, choice);
+        std::int64_t most = 0;
+        for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
+        if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(choice), text_of(placed), most};
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::configuration) throw;  // it cannot be cut so
+      }
+    }
+  }
+  return nearest;
+}
+
+std::string refusal(const std::string& who, const RankRoom& room, const std::string& limit, const PlacedModel& placed,
+                    const std::vector<RankMemory>& memory, const Nearest& nearest) {
+  std::string text = fmt::format("{}: expected room for {} at least ({}), found {}, {}", who, size_text(room.least),
+                                 text_of(placed), size_text(room.limit), limit);
+  if (nearest.least > 0 && nearest.least <= room.limit) {
+    text += fmt::format("; try {}, which needs {} at least", nearest.overrides, size_text(nearest.least));
+  } else {
+    text += fmt::format(
+        "; on so many ranks nothing fits, {} needs {}: try more ranks, more shards of fewer samples, or a "
+        "smaller model",
+        nearest.overrides, size_text(nearest.least));
+  }
+  return text + "\n" + memory_table(memory);
+}
+
+}  // namespace lockstep::plan

@@ -1,0 +1,309 @@
+#include "plan/memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "checkpoint/layout.hpp"
+#include "comm/reduce/accumulation_buffers.hpp"
+#include "core/round_up.hpp"
+#include "exec/shard_runner.hpp"
+#include "graph/gradient_flow.hpp"
+
+namespace lockstep::plan {
+
+namespace {
+
+constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+constexpr std::int64_t kLineFloats = 16;  ///< tensors and buckets begin on a cache line
+
+std::int64_t block_bytes(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::int64_t floats = 0;
+  for (const ValueId id : ids) floats += round_up(graph.at(id).spec.elements(), kLineFloats);
+  return floats * kFloat;
+}
+
+std::vector<ValueId> trained(const Graph& graph) {
+  std::vector<ValueId> ids;
+  for (const ValueId id : graph.parameters) {
+    if (!graph.at(id).frozen) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
+  std::int64_t floats = 0;
+  for (const auto& bucket : buckets.buckets) floats += round_up(bucket.elements, kLineFloats);
+  return floats;
+}
+
+/// Counts what a pool is asked for; nobody writes to it.
+class CountedMemory final : public comm::BufferMemory {
+ public:
+  float* allocate(std::int64_t elements) override {
+    floats_ += round_up(std::max<std::int64_t>(elements, 1), kLineFloats);
+    return &nowhere_.emplace_back();
+  }
+  void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
+  [[nodiscard]] bool takes_more() const override { return true; }
+  [[nodiscard]] std::int64_t bytes() const { return floats_ * kFloat; }
+
+ private:
+  std::deque<float> nowhere_;
+  std::int64_t floats_ = 0;
+};
+
+/// Of this rank, as owner of slices: what it adds of others and what it owns, in floats of all buckets.
+struct OwnSlices {
+  std::int64_t floats = 0;    ///< of one sum
+  std::int64_t read = 0;      ///< of partial sums in the memory of its host's other ranks
+  std::int64_t received = 0;  ///< of other hosts' sums, and of what it leads for them
+};
+
+OwnSlices own_slices(const comm::ReducePlan& plan) {
+  OwnSlices own;
+  std::int64_t led = 0;
+  for (const comm::BucketPlan& bucket : plan.buckets) {
+    own.floats += round_up(bucket.own_size(), kLineFloats);
+    for (const int number : bucket.led) led += round_up(bucket.at(number).size, kLineFloats);
+  }
+  for (const comm::Partial& partial : plan.sums.partials) own.read += partial.rank == plan.rank ? 0 : own.floats;
+  own.received = own.floats * std::ssize(plan.sums.others) + led * std::ssize(plan.sums.host_sums);
+  return own;
+}
+
+/// The part of all that is divided among the ranks of a part that this one keeps; 1: nothing is divided.
+double own_share(const comm::ReducePlan& plan, std::int64_t floats) {
+  return floats == 0 ? 1 : static_cast<double>(own_slices(plan).floats) / static_cast<double>(floats);
+}
+
+std::int64_t part_of(std::int64_t bytes, double share) {
+  return static_cast<std::int64_t>(std::llround(static_cast<double>(bytes) * share));
+}
+
+class Counter {
+ public:
+  Counter(const PlacedModel& placed, const MemorySetup& setup, int rank)
+      : placed_(placed), setup_(setup), part_(placed.part_of(rank)), rank_(rank) {}
+
+  RankMemory count() {
+    const Graph& graph = part_.graph();
+    memory_.parameters = block_bytes(graph, graph.parameters);
+    memory_.statistics = block_bytes(graph, graph.states);
+    count_gradients();
+    count_programs();
+    count_data();
+    memory_.process = setup_.process;
+    return memory_;
+  }
+
+ private:
+  [[nodiscard]] bool exact() const { return setup_.model.job.exact != Exactness::never; }
+  [[nodiscard]] int workers() const { return placed_.workers[static_cast<std::size_t>(rank_)]; }
+
+  void count_gradients() {
+    const std::int64_t floats = gradient_floats(part_.buckets), sum = floats * kFloat;
+    const std::int64_t updated = block_bytes(part_.graph(), trained(part_.graph()));
+    const std::int64_t states = setup_.optimizer_states * memory_.parameters;
+    const std::int64_t pool = pool_bytes(part_.buckets, placed_.shards_of(rank_), exact(), workers());
+    if (part_.ranks.size() == 1 || !exact()) {  // one root, in the sum's own memory
+      memory_.gradients = sum + pool + updated;
+      memory_.optimizer = states;
+      return;
+    }
+    const comm::ReducePlan plan = placed_.reduce_plan(rank_);
+    const OwnSlices own = own_slices(plan);
+    const Sharding sharding = placed_.choice.sharding;
+    const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
+    const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
+    // Who updates all parameters reads all sums; else only its own slices of them.
+    memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
+    memory_.optimizer = part_of(states, share);
+    if (sharding == Sharding::parameters) memory_.parameters = part_of(memory_.parameters, share);
+  }
+
+  void count_programs() {
+    const std::int64_t arena = round_up<std::int64_t>(part_.program.arena_bytes, 64);
+    const std::int64_t workers = this->workers();
+    const auto own = std::ssize(placed_.shards_of(rank_));
+    std::int64_t flights = 1;
+    if (part_.part) {
+      // One more, so that the next shard's values can come meanwhile (exec/part_worker).
+      flights = std::min<std::int64_t>(placed_.in_flight + 1, std::max<std::int64_t>(1, (own + workers - 1) / workers));
+    }
+    const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
+    // Every second shard is added to its sibling, so of an even number of flights half never do that.
+    const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
+    memory_.activations = (arena * flights + scratch() * adding) * used;
+    memory_.kernels = kept(setup_.model.training) * used;
+    if (part_.part) memory_.messages = crossing() * flights * used;
+    if (!part_.evaluation) return;
+    const auto evaluated = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(*part_.evaluation));
+    memory_.activations += evaluated * flights * used;
+    memory_.kernels += kept(setup_.model.inference) * used;
+  }
+
+  /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all
+  /// of its gradients, but of what others would need no page is touched.
+  [[nodiscard]] std::int64_t scratch() const {
+    std::int64_t most = 0;
+    for (const Instruction& instruction : part_.program.instructions) {
+      std::int64_t floats = 0;
+      const auto add = [&](const Location& location) {
+        if (location.space != Space::slot) return;
+        floats += round_up(part_.program.slots[static_cast<std::size_t>(location.index)].elements, kLineFloats);
+      };
+      for (const Location& location : instruction.statistics) add(location);
+      for (std::size_t i = 0; i < instruction.parameter_gradients.size(); ++i) {
+        const auto node = static_cast<std::size_t>(part_.nodes[static_cast<std::size_t>(instruction.node)]);
+        const bool adds = i < 64 && (setup_.model.training[node].adds >> i & 1U) != 0;
+        if (!adds) add(instruction.parameter_gradients[i]);
+      }
+      most = std::max(most, floats);
+    }
+    return most * kFloat;
+  }
+
+  [[nodiscard]] std::int64_t kept(const std::vector<exec::KernelNeeds>& needs) const {
+    std::size_t bytes = 0;
+    for (const std::int32_t node : part_.nodes) bytes += needs[static_cast<std::size_t>(node)].kept;
+    return static_cast<std::int64_t>(bytes);
+  }
+
+  /// What a shard gets from other parts.
+  [[nodiscard]] std::int64_t crossing() const {
+    std::size_t bytes = 0;
+    for (const auto& received : part_.part->boundary.received) bytes += part_.graph().at(received.value).spec.bytes();
+    for (const auto& arrival : part_.part->boundary.arrivals) bytes += part_.graph().at(arrival.value).spec.bytes();
+    return static_cast<std::int64_t>(bytes);
+  }
+
+  void count_data() {
+    if (part_.graph().inputs.empty()) return;
+    const DataNeeds& data = setup_.data;
+    const std::int64_t ahead = data.depth + workers();
+    const bool evaluates = part_.evaluation.has_value();
+    memory_.data = data.shard * ahead * (evaluates ? 2 : 1);
+    if (data.cached_sample == 0) return;
+    const double share = static_cast<double>(placed_.shards_of(rank_).size()) / placed_.shards;
+    // Of a shuffled set: each epoch another part of it.
+    const auto whole = static_cast<std::int64_t>(data.epochs);
+    const double seen =
+        1 - std::pow(1 - share, static_cast<double>(whole)) * (1 - share * (data.epochs - static_cast<double>(whole)));
+    memory_.data += std::min(data.cache, cache_bytes(data.samples, seen));
+    if (evaluates) memory_.data += std::min(data.cache / 4, cache_bytes(data.validation_samples, share));
+  }
+
+  [[nodiscard]] std::int64_t cache_bytes(std::int64_t samples, double seen) const {
+    constexpr std::int64_t kTable = 8, kHeader = 16;  // of each sample; of each block of memory
+    return samples * kTable + part_of(samples * (setup_.data.cached_sample + kHeader), seen);
+  }
+
+  const PlacedModel& placed_;
+  const MemorySetup& setup_;
+  const PlacedPart& part_;
+  int rank_;
+  RankMemory memory_;
+};
+
+// Tensors by name, with the ranks that have them: what checkpoints are cut by.
+std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, const MemorySetup& setup) {
+  const Graph& whole = setup.model.graph;
+  std::vector<checkpoint::TensorSource> tensors;
+  const auto ranks_of = [&](const std::string& name) {
+    std::vector<int> ranks;
+    for (const PlacedPart& part : placed.parts) {
+      const Graph& graph = part.graph();
+      const bool has = std::any_of(graph.values.begin(), graph.values.end(), [&](const Value& value) {
+        return value.role != Role::activation && value.name == name;
+      });
+      if (has) ranks.insert(ranks.end(), part.ranks.begin(), part.ranks.end());
+    }
+    return ranks;
+  };
+  const auto add = [&](const std::vector<ValueId>& ids, const std::string& suffix, bool optimizer) {
+    for (const ValueId id : ids) {
+      const Value& value = whole.at(id);
+      tensors.push_back({value.name + suffix,
+                         value.spec.shape,
+                         {},
+                         optimizer,
+                         placed.is_cut() ? ranks_of(value.name) : std::vector<int>{}});
+    }
+  };
+  add(whole.parameters, "", false);
+  add(whole.states, "", false);
+  for (int s = 0; s < setup.optimizer_states; ++s) add(whole.parameters, "/" + std::to_string(s), true);
+  return tensors;
+}
+
+// At the end rank 0 hashes the whole model, and has a weight of other parts at a time for it.
+void add_hash(const PlacedModel& placed, std::vector<RankMemory>& ranks) {
+  std::int64_t most = 0;
+  for (const PlacedPart& part : placed.parts) {
+    if (placed.part_of_rank.front() == placed.part_of_rank[static_cast<std::size_t>(part.ranks.front())]) continue;
+    for (const ValueId id : part.graph().parameters) {
+      most = std::max(most, static_cast<std::int64_t>(part.graph().at(id).spec.bytes()));
+    }
+  }
+  ranks.front().messages += most;
+}
+
+void add_checkpoints(const PlacedModel& placed, const MemorySetup& setup, std::vector<RankMemory>& ranks) {
+  const JobFile& job = setup.model.job;
+  if (job.checkpoint.never) return;
+  std::vector<std::string> hosts;
+  for (const int host : placed.host_of) hosts.push_back(std::to_string(host));
+  for (const auto& file :
+       checkpoint::plan_parts(tensors_of(placed, setup), job.checkpoint.part_bytes, comm::make_topology(hosts))) {
+    ranks[static_cast<std::size_t>(file.rank)].checkpoint += static_cast<std::int64_t>(file.bytes);
+  }
+}
+
+}  // namespace
+
+std::int64_t RankMemory::total() const {
+  std::int64_t sum = 0;
+  for (const auto& [name, bytes] : kinds()) sum += bytes;
+  return sum;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> RankMemory::kinds() const {
+  return {{"parameters", parameters},   {"gradients", gradients}, {"optimizer", optimizer}, {"statistics", statistics},
+          {"activations", activations}, {"kernels", kernels},     {"messages", messages},   {"data", data},
+          {"checkpoint", checkpoint},   {"process", process}};
+}
+
+std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& shards, bool exact, int workers) {
+  CountedMemory memory;
+  comm::AccumulationBuffers sums(buckets, memory);
+  const comm::Tree tree(buckets.shards);
+  const std::vector<comm::TreeNode> roots = exact ? tree.maximal_subtrees(shards) : std::vector<comm::TreeNode>{};
+  // Largest subtree first, as shards are computed.
+  std::vector<int> order;
+  for (const comm::TreeNode root : roots) {
+    for (int shard = tree.first(root); shard < tree.end(root); ++shard) order.push_back(shard);
+  }
+  if (!exact) order = shards;
+  sums.use(exact ? comm::tree_plan(tree, roots) : comm::chain_plan(buckets.shards, shards));
+  float root_memory = 0;
+  sums.begin([&](int, int) { return &root_memory; });
+  for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(workers)) {
+    const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(workers));
+    for (int bucket = 0; bucket < buckets.count(); ++bucket) {
+      for (std::size_t i = first; i < end; ++i) (void)sums.buffer(order[i], bucket);
+      for (std::size_t i = first; i < end; ++i) (void)sums.ready(order[i], bucket);
+    }
+  }
+  return memory.bytes();
+}
+
+std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup) {
+  std::vector<RankMemory> ranks;
+  for (int rank = 0; rank < placed.ranks(); ++rank) ranks.push_back(Counter(placed, setup, rank).count());
+  add_hash(placed, ranks);
+  add_checkpoints(placed, setup, ranks);
+  return ranks;
+}
+
+}  // namespace lockstep::plan

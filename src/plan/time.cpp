@@ -1,0 +1,256 @@
+#include "plan/time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "balance/pipeline.hpp"
+
+namespace lockstep::plan {
+
+namespace {
+
+constexpr double kFloatBytes = sizeof(float);
+constexpr double kAddBytes = 3 * kFloatBytes;  ///< two are read, one is written
+
+/// What crosses a cut, of a shard.
+struct Crossing {
+  std::set<int> reads;  ///< parts
+  double bytes = 0;     ///< received in forward; as many gradients go back
+};
+
+Crossing received_by(const PlacedPart& part) {
+  Crossing crossing;
+  if (!part.part) return crossing;
+  for (std::size_t i = 0; i < part.part->received_from.size(); ++i) {
+    crossing.reads.insert(part.part->received_from[i].part);
+    crossing.bytes += static_cast<double>(part.graph().at(part.part->boundary.received[i].value).spec.bytes());
+  }
+  return crossing;
+}
+
+/// Gradients that arrive, of a shard: one of each part that reads a value.
+double arriving_bytes(const PlacedPart& part) {
+  double bytes = 0;
+  if (!part.part) return bytes;
+  for (const auto& arrival : part.part->boundary.arrivals) {
+    bytes += static_cast<double>(part.graph().at(arrival.value).spec.bytes());
+  }
+  return bytes;
+}
+
+class Step {
+ public:
+  Step(const PlacedModel& placed, const TimeSetup& setup) : placed_(placed), setup_(setup) {
+    result_.ranks.resize(setup.ranks.size());
+    work_.resize(setup.ranks.size());
+    for (const PlacedPart& part : placed.parts) {
+      auto& of_ranks = shards_.emplace_back();
+      for (const int rank : part.ranks) of_ranks[rank] = shard_seconds(part, speed(rank));
+    }
+  }
+
+  StepTime run() {
+    placed_.is_cut() ? compute_parts() : compute_whole();
+    finish_compute();
+    reduce();
+    update();
+    result_.seconds += setup_.step_seconds;
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] const RankSpeed& speed(int rank) const { return setup_.ranks[static_cast<std::size_t>(rank)]; }
+  RankTime& of(int rank) { return result_.ranks[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int workers(int rank) const { return placed_.workers[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int shards(int rank) const { return static_cast<int>(placed_.shards_of(rank).size()); }
+  [[nodiscard]] const NodeSeconds& shard(int rank) const {
+    return shards_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])].at(rank);
+  }
+  /// Sums of siblings on this rank, of all shards of a step.
+  [[nodiscard]] double merging(int rank) const {
+    const PlacedPart& part = placed_.part_of(rank);
+    const auto own = placed_.shards_of(rank);
+    const auto roots = std::ssize(comm::Tree(placed_.shards).maximal_subtrees(own));
+    const auto merges = static_cast<double>(std::ssize(own) - roots);
+    return merges * static_cast<double>(part.buckets.elements()) * kAddBytes / speed(rank).rates.add_bytes;
+  }
+
+  void compute_whole() {
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const NodeSeconds& each = shard(rank);
+      const int own = shards(rank), used = std::clamp(own, 1, workers(rank));
+      const int rounds = (own + used - 1) / used;
+      of(rank).compute = rounds * (each.forward + each.backward) + (own > 0 ? each.first : 0) + merging(rank) / used;
+      work_[static_cast<std::size_t>(rank)] =
+          own * (each.forward + each.backward) + used * each.first + merging(rank) + own * setup_.data_seconds;
+      ends_.push_back(of(rank).compute);
+    }
+  }
+
+  void compute_parts() {
+    balance::PipelineSetup pipeline;
+    std::vector<int> first(static_cast<std::size_t>(placed_.ranks()) + 1);
+    std::partial_sum(placed_.workers.begin(), placed_.workers.end(), first.begin() + 1);
+    pipeline.speeds.assign(static_cast<std::size_t>(first.back()), 1.0);
+    pipeline.in_flight = placed_.in_flight;
+    for (const PlacedPart& part : placed_.parts) {
+      const int rank = part.ranks.front();
+      const NodeSeconds& each = shard(rank);
+      const Crossing crossing = received_by(part);
+      const Rates& rates = speed(rank).rates;
+      balance::PartCost& cost = pipeline.parts.emplace_back();
+      cost.forward = std::max(each.forward, 1e-9);
+      cost.backward = std::max(each.backward, 1e-9);
+      cost.reads.assign(crossing.reads.begin(), crossing.reads.end());
+      cost.receive = rates.message_seconds + crossing.bytes / rates.message_bytes;
+      auto& worker_of = pipeline.rank_of_shard.emplace_back(static_cast<std::size_t>(placed_.shards));
+      for (const int of_part : part.ranks) {
+        const auto own = placed_.shards_of(of_part);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+          const int worker = first[static_cast<std::size_t>(of_part)] + static_cast<int>(i) % workers(of_part);
+          worker_of[static_cast<std::size_t>(own[i])] = worker;
+          // Ranks of another speed than the part's first.
+          const NodeSeconds& here = shard(of_part);
+          pipeline.speeds[static_cast<std::size_t>(worker)] =
+              (each.forward + each.backward) / std::max(1e-12, here.forward + here.backward);
+        }
+      }
+    }
+    const balance::Pipeline times = balance::schedule(pipeline);
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      double most = 0, sum = 0;
+      for (int worker = first[static_cast<std::size_t>(rank)]; worker < first[static_cast<std::size_t>(rank) + 1];
+           ++worker) {
+        most = std::max(most, times.busy[static_cast<std::size_t>(worker)]);
+        sum += times.busy[static_cast<std::size_t>(worker)];
+      }
+      const PlacedPart& part = placed_.part_of(rank);
+      const double copied = shards(rank) * (received_by(part).bytes + arriving_bytes(part));
+      of(rank).activation_bytes =
+          static_cast<std::int64_t>(shards(rank) * (received_by(part).bytes + arriving_bytes(part)));
+      const Rates& rates = speed(rank).rates;
+      const double data = part.graph().inputs.empty() ? 0 : shards(rank) * setup_.data_seconds;
+      const double merges = merging(rank) / std::max(1, workers(rank));
+      of(rank).compute = most + shard(rank).first + merges;
+      work_[static_cast<std::size_t>(rank)] =
+          sum + shard(rank).first + merging(rank) + data + copied / rates.message_bytes;
+      ends_.push_back(times.seconds + shard(rank).first + merges);
+    }
+  }
+
+  /// The processor time of the ranks of each host, `work`, by its cores: no phase is shorter.
+  [[nodiscard]] double least(const std::vector<double>& work) const {
+    std::map<int, double> by_host;
+    for (std::size_t r = 0; r < work.size(); ++r) {
+      if (setup_.ranks[r].rates.is_gpu) continue;
+      by_host[placed_.host_of[r]] += work[r] / setup_.ranks[r].rates.cores;
+    }
+    double most = 0;
+    for (const auto& [host, seconds] : by_host) most = std::max(most, seconds);
+    return most;
+  }
+
+  void finish_compute() {
+    const double end = std::max(*std::max_element(ends_.begin(), ends_.end()), least(work_));
+    for (RankTime& rank : result_.ranks) rank.waits = std::max(0.0, end - rank.compute);
+    result_.seconds = end;
+  }
+
+  /// Whether this rank's host has a core that does not compute.
+  [[nodiscard]] bool has_spare_core(int rank) const {
+    if (speed(rank).rates.is_gpu) return true;
+    int busy = 0;
+    for (int r = 0; r < placed_.ranks(); ++r) {
+      if (placed_.host_of[static_cast<std::size_t>(r)] == placed_.host_of[static_cast<std::size_t>(rank)])
+        busy += workers(r);
+    }
+    return busy < speed(rank).rates.cores;
+  }
+
+  void reduce() {
+    std::vector<double> work(result_.ranks.size());
+    double most = 0;
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const PlacedPart& part = placed_.part_of(rank);
+      if (part.ranks.size() == 1) continue;
+      const Rates& rates = speed(rank).rates;
+      const comm::ReducePlan plan = placed_.reduce_plan(rank);
+      const comm::PlannedBytes sent = comm::bytes_of(plan, placed_.hosts_of(part));
+      of(rank).gradient_bytes = static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);
+      std::int64_t own = 0;
+      for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
+      const auto added = static_cast<double>(plan.sums.additions.size()) * static_cast<double>(own) * kAddBytes;
+      double seconds = added / rates.add_bytes;
+      if (rates.is_gpu) seconds += static_cast<double>(of(rank).gradient_bytes) / rates.message_bytes;
+      const double buckets = std::max(1, part.buckets.count());
+      // Of all buckets but the last one it can be done while earlier layers compute.
+      const double hidden = has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), shard(rank).backward) : 0;
+      const double turns = std::ceil(std::log2(static_cast<double>(part.ranks.size()))) + 1;
+      of(rank).reduce = seconds - hidden + turns * rates.message_seconds;
+      work[static_cast<std::size_t>(rank)] = of(rank).reduce;
+      most = std::max(most, of(rank).reduce);
+    }
+    result_.seconds += std::max(most, least(work));
+  }
+
+  void update() {
+    std::vector<double> work(result_.ranks.size());
+    double most = 0;
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const PlacedPart& part = placed_.part_of(rank);
+      double elements = 0;
+      for (const ValueId id : part.graph().parameters) {
+        const Value& value = part.graph().at(id);
+        if (!value.frozen) elements += static_cast<double>(value.spec.elements());
+      }
+      const Rates& rates = speed(rank).rates;
+      const bool divided = placed_.choice.sharding != Sharding::none;
+      const double each = setup_.update_seconds > 0
+                              ? setup_.update_seconds
+                              : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
+      const double seconds = elements * each / (divided ? static_cast<double>(part.ranks.size()) : 1);
+      of(rank).update = seconds / std::max(1, workers(rank));
+      work[static_cast<std::size_t>(rank)] = seconds;
+      most = std::max(most, of(rank).update);
+    }
+    result_.seconds += std::max(most, least(work));
+  }
+
+  const PlacedModel& placed_;
+  const TimeSetup& setup_;
+  std::vector<std::map<int, NodeSeconds>> shards_;  ///< by part: of its ranks
+  std::vector<double> work_;                        ///< by rank: processor time of the shards
+  std::vector<double> ends_;                        ///< by rank: when its shards are done
+  StepTime result_;
+};
+
+}  // namespace
+
+NodeSeconds shard_seconds(const PlacedPart& part, const RankSpeed& speed) {
+  NodeSeconds sum;
+  for (std::size_t i = 0; i < part.program.instructions.size(); ++i) {
+    const Instruction& instruction = part.program.instructions[i];
+    const bool forward = part.part ? static_cast<std::int32_t>(i) < part.program.forward_end
+                                   : instruction.kind == Instruction::Kind::forward;
+    double seconds = 0;
+    if (instruction.kind == Instruction::Kind::add) {
+      seconds = static_cast<double>(instruction.elements) * kAddBytes / speed.rates.element_bytes;
+    } else {
+      const auto node = static_cast<std::size_t>(part.nodes[static_cast<std::size_t>(instruction.node)]);
+      const NodeSeconds& of = speed.nodes[node];
+      seconds = instruction.kind == Instruction::Kind::backward ? of.backward : of.forward;
+      if (instruction.kind == Instruction::Kind::forward) sum.first += of.first;
+    }
+    (forward ? sum.forward : sum.backward) += seconds;
+  }
+  return sum;
+}
+
+StepTime time_of(const PlacedModel& placed, const TimeSetup& setup) {
+  return Step(placed, setup).run();
+}
+
+}  // namespace lockstep::plan

@@ -1,0 +1,84 @@
+#include "train/memory_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "exec/shard_runner.hpp"
+#include "plan/limits.hpp"
+#include "plan/placed_model.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+constexpr std::size_t kLimitWidth = 64;  // of a limit's name
+
+int optimizer_states(const Run& run) {
+  const auto& optimizer = run.context.registries.optimizers.at(run.job.optimizer.kind);
+  if (!optimizer.states) return 0;
+  return static_cast<int>(
+      optimizer.states(complete(optimizer.attributes, run.job.optimizer.attributes, "optimizer", optimizer.checks))
+          .size());
+}
+
+/// From below: one sum of the gradients, and what cannot be done without.
+std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing) {
+  const Graph& graph = engine.executor->graph();
+  std::int64_t parameters = 0, trained = 0;
+  for (const ValueId id : graph.parameters) {
+    const auto bytes = static_cast<std::int64_t>(graph.at(id).spec.bytes());
+    parameters += bytes;
+    trained += graph.at(id).frozen ? 0 : bytes;
+  }
+  const auto arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(engine.executor->program()));
+  return parameters * (1 + optimizer_states(run)) + 2 * trained +
+         arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
+}
+
+struct Found {
+  std::vector<plan::RankRoom> rooms;
+  std::vector<std::string> limits;
+};
+
+Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balancing) {
+  const plan::MemoryLimit limit = plan::limit_of_process();
+  struct Mine {
+    std::int64_t least = 0, limit = 0;
+    std::array<char, kLimitWidth> what{};
+  } mine{least_of_this_rank(run, engine, balancing), limit.bytes, {}};
+  limit.what.copy(mine.what.data(), kLimitWidth - 1);
+  std::vector<Mine> all(static_cast<std::size_t>(run.communicator.size()));
+  run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                              {"start", 0, run.context.timeout()});
+  Found found;
+  for (const Mine& rank : all) {
+    found.rooms.push_back({rank.least, rank.limit});
+    found.limits.emplace_back(rank.what.data());
+  }
+  return found;
+}
+
+}  // namespace
+
+void require_memory(const Run& run, const Engine& engine, const Balancing& balancing) {
+  if (run.context.device.kind() != DeviceKind::cpu) return;
+  const Found found = of_all_ranks(run, engine, balancing);
+  const int rank = plan::first_without_room(found.rooms);
+  if (rank < 0) return;
+  const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
+  const plan::ModelSetup model{
+      graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
+  const plan::MemorySetup memory{model, optimizer_states(run), {}, 0};
+  const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
+  const plan::PlacedModel placed = plan::place_model(model, ranks, plan::choice_of(run.job));
+  const auto r = static_cast<std::size_t>(rank);
+  const std::vector<plan::RankMemory> needs = plan::memory_of(placed, memory);
+  const plan::RankRoom room{needs[r].least(), found.rooms[r].limit};
+  throw Error(ExitCode::configuration,
+              plan::refusal(fmt::format("rank {} on {}", rank, run.communicator.topology().host_name(rank)), room,
+                            found.limits[r], placed, needs, plan::least_memory(memory, ranks)));
+}
+
+}  // namespace lockstep::train

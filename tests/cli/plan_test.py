@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""`lockstep plan` says what a job takes, finds what fits, and is held against a run; `train` refuses what cannot fit."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+SMALL = ["data.train.digits.count=256", "data.validation.digits.count=100", "batch_size=32", "steps=10", "threads=1",
+         "learning_rate=0.002"]
+
+
+def run(*words, code=0, limit=None):
+    command = [PROGRAM, *words]
+    if limit:
+        command = ["bash", "-c", f'ulimit -d {limit}; exec "$@"', "bash", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+class Plan(unittest.TestCase):
+    def test_for_people(self):
+        text = run("plan", *SMALL, "--ranks", "2", "--memory", "1GiB").stdout
+        self.assertTrue(text.startswith("digits on 2 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
+        self.assertIn("each layer's kernel, the update and sums were timed here, on ", text)
+        self.assertIn("a message between ranks is assumed to take 50 us and ", text)
+        self.assertIn("\nas the job says: 1 part, recompute: never\n", text)
+        self.assertIn("MiB, rank  parameters  gradients  optimizer  activations  kernels  data  checkpoint  process  total",
+                      text)
+        self.assertIn("ms, rank  shards  compute  waiting  reduction  update  gradients sent", text)
+        self.assertIn("\nother placements, of ranks with 1.00 GiB each\n", text)
+        self.assertRegex(text, r"\n  a step takes [\d.]+ ms: [\d,.]+ samples/s, \d+ % of 2 times one rank\n")
+        self.assertRegex(text, r"\nrecommended: [12] parts?, ")
+        self.assertRegex(text, r"\nrunner-up: [12] parts?, .*: \d+\.\d\d times as long\n")
+
+    def test_for_programs(self):
+        plan = json.loads(run("plan", *SMALL, "--ranks", "2", "--json").stdout)
+        self.assertEqual((plan["job"], plan["ranks"], plan["threads"]), ("digits", 2, 1))
+        self.assertEqual({candidate["parts"] for candidate in plan["candidates"]}, {1, 2})
+        own = plan["placement"]
+        self.assertEqual([rank["shards"] for rank in own["ranks"]], [4, 4])
+        for rank in own["ranks"]:
+            kinds = rank["memory_bytes"]
+            self.assertEqual(kinds["total"], sum(size for kind, size in kinds.items() if kind != "total"))
+            self.assertEqual(kinds["parameters"], 81984)  # 20,490 floats, each tensor on cache lines
+
+    def test_what_does_not_fit(self):
+        done = run("plan", *SMALL, "--memory", "1MiB", code=78)
+        self.assertRegex(done.stderr, r"^lockstep: plan: expected a placement that fits 1\.0 MiB a rank, found none; the "
+                                      r"nearest is 1 part, recompute: never, which needs \d+\.\d MiB; try more ranks, more "
+                                      r"shards of fewer samples, or a smaller model\n$")
+        self.assertIn("does not fit", done.stdout)
+
+    def test_devices(self):
+        text = run("plan", *SMALL, "--devices", "2xH100,A100-40").stdout
+        self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
+        self.assertIn("predicted from the makers' figures, assuming 40 % of the peak of products in fp32, 70 % of the "
+                      "memory's bandwidth, 60 % of the links', one host", text)
+        self.assertIn("no more parts: models on GPUs are not cut into parts in this version\n", text)
+
+    def test_profile_of_this_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "here.json")
+            text = run("bench", "device", "--ranks", "2", "--out", str(path)).stdout
+            self.assertRegex(text, r"\d cores?, .*; 2 ranks measured at once, one thread each\n")
+            for name in ("matrix products", "convolutions", "elementwise kernels", "adding gradients", "updates (AdamW)",
+                         "a message", "long messages"):
+                self.assertIn(name, text)
+            profile = json.loads(path.read_text(encoding="utf-8"))
+            self.assertEqual(profile["format"], 1)
+            self.assertGreater(profile["product_flops_per_second"], 1e8)
+            text = run("plan", *SMALL, "--ranks", "2", "--profile", str(path)).stdout
+            self.assertIn(f"by the rates of {path} (", text)
+
+    def test_against_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = [*SMALL, f"run_directory={folder}/run", "balance=equal"]
+            run("train", *job, "--ranks", "2", "--log", "json")
+            held = json.loads(run("plan", *job, "--against", f"{folder}/run", "--json").stdout)
+            self.assertEqual(list(held), ["step", "memory of rank 0", "memory of rank 1"])
+            for rank in (0, 1):  # wide bounds: other builds have other libraries
+                self.assertLess(abs(held[f"memory of rank {rank}"]["error_percent"]), 30)
+            text = run("plan", *job, "--against", f"{folder}/run").stdout
+            self.assertRegex(text, r"(?m)^  memory of rank 1 +\d+\.\d MiB +\d+\.\d MiB +[+-]\d+\.\d %$")
+
+    def test_a_run_that_cannot_fit_does_not_start(self):
+        wide = [*SMALL, "model={mlp: {hidden: [4096, 4096, 4096]}}", "checkpoint=never", "optimizer=adam"]
+        done = run("train", *wide, code=78, limit=400_000)  # KiB
+        self.assertRegex(done.stderr, r"rank 0 on \S+: expected room for \d+\.\d MiB at least \(1 part, recompute: never\), "
+                                      r"found 390\.6 MiB, RLIMIT_DATA \(ulimit -d\); on so many ranks nothing fits, "
+                                      r"parallel\.parts=1 recompute=never needs \d+\.\d MiB: try more ranks, more shards of "
+                                      r"fewer samples, or a smaller model\n  MiB, rank  parameters  gradients  optimizer")
+        self.assertNotIn("step 1", done.stdout + done.stderr)
+
+    def test_mistakes(self):
+        for words, message in (
+                (["--devices", "8xH101"], "--devices: expected devices such as 8xH100,4xA100-40, found '8xH101'; known are "
+                                          "V100-32, A100-40, A100-80, L40S, H100, H200"),
+                (["--memory", "much"], "--memory: expected bytes, such as 8GiB or 500MiB, found 'much'"),
+                (["--profile", "/nowhere.json"],
+                 "--profile: expected a file of `lockstep bench device`, found none at /nowhere.json"),
+                (["--against", "/nowhere"], "--against: expected the events of a run, found no /nowhere/events.jsonl; name "
+                                            "the directory of a run that has started")):
+            self.assertEqual(run("plan", *SMALL, *words, code=64).stderr, f"lockstep: {message}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,350 @@
+// What a plan says of memory and time, in cases small enough to count by hand, and held against what executors make.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "comm/reduce/accumulation_buffers.hpp"
+#include "exec/cpu_device.hpp"
+#include "exec/executor.hpp"
+#include "exec/part_nets.hpp"
+#include "exec/shard_runner.hpp"
+#include "exec/worker_pool.hpp"
+#include "lockstep/error.hpp"
+#include "plan/device_table.hpp"
+#include "plan/limits.hpp"
+#include "plan/measure.hpp"
+#include "plan/memory.hpp"
+#include "plan/profile.hpp"
+#include "plan/report.hpp"
+#include "plan/search.hpp"
+#include "plan/time.hpp"
+
+namespace lockstep::plan {
+
+namespace {
+
+/// Linear layers one after the other, each 16 x 16 without a bias: 256 weights.
+void chain(GraphBuilder& b, int layers) {
+  ValueId x = b.apply("flatten", {b.input("image", {DType::f32, {4, 4, 1}})});
+  for (int i = 0; i < layers; ++i) {
+    x = b.apply("linear", {x}, Attributes({{"features", std::int64_t{16}}, {"bias", false}}));
+  }
+  exec::finish(b, x, "accuracy");
+}
+
+/// A net with all that a plan of it needs. Each layer takes a second forward and two backward.
+struct Planned {
+  explicit Planned(const std::function<void(GraphBuilder&)>& build, int shards = 8)
+      : net(build), graph(device.lower(net.graph, true)) {
+    job.batch_size = exec::kSamples * shards;
+    job.shards = shards;
+    job.checkpoint.never = true;
+    model = std::make_unique<ModelSetup>(
+        ModelSetup{graph, job, exec::needs_of(exec::KernelSet(graph, Mode::training, device)), {}});
+    memory = std::make_unique<MemorySetup>(MemorySetup{*model, 2, {}, 0});
+    for (const Node& node : graph.nodes) {
+      const bool multiplies = node.op->name == "linear";
+      seconds.push_back(multiplies ? NodeSeconds{1, 2, 0} : NodeSeconds{});
+    }
+    rates.add_bytes = rates.element_bytes = rates.update_bytes = rates.message_bytes = 1e12;
+    rates.cores = 64;
+  }
+  [[nodiscard]] TimeSetup time(int ranks) const {
+    TimeSetup setup;
+    setup.optimizer_states = 2;
+    for (int rank = 0; rank < ranks; ++rank) setup.ranks.push_back({seconds, rates});
+    return setup;
+  }
+  [[nodiscard]] PlacedModel place(int ranks, int parts, Recompute recompute = Recompute::never) const {
+    Choice choice{{}, recompute, Sharding::none};
+    choice.parallel.parts = parts;
+    return place_model(*model, ranks_of_one_host(ranks, 1, 64), choice);
+  }
+
+  exec::CpuDevice device;
+  exec::Net net;
+  Graph graph;
+  JobFile job;
+  std::unique_ptr<ModelSetup> model;
+  std::unique_ptr<MemorySetup> memory;
+  std::vector<NodeSeconds> seconds;
+  Rates rates;
+};
+
+constexpr std::int64_t kWeight = 16 * 16 * 4;  // bytes
+
+TEST(Memory, OfOneRank) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 1);
+  const RankMemory rank = memory_of(planned.place(1, 1), *planned.memory).front();
+  EXPECT_EQ(rank.parameters, 4 * kWeight);
+  EXPECT_EQ(rank.gradients, 2 * 4 * kWeight);  // a sum, and the updater's
+  EXPECT_EQ(rank.optimizer, 2 * 4 * kWeight);
+  EXPECT_EQ(rank.statistics, 0);
+  EXPECT_EQ(rank.messages, 0);
+  EXPECT_EQ(rank.total(), rank.least() + rank.kernels);
+}
+
+TEST(Memory, ActivationsAreTheExecutorsOwn) {
+  for (const Recompute recompute : {Recompute::never, Recompute::cheap, Recompute::blocks}) {
+    const Planned planned(exec::residual);
+    exec::WorkerPool pool(1);
+    const exec::Executor executor(planned.net.graph, Mode::training, planned.device, pool, 1, {.recompute = recompute});
+    const RankMemory rank = memory_of(planned.place(1, 1, recompute), *planned.memory).front();
+    // But for gradients that kernels add to those of siblings themselves.
+    EXPECT_GE(rank.activations, executor.program().arena_bytes);
+    EXPECT_LE(rank.activations, static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(executor.program())));
+  }
+}
+
+TEST(Memory, TwoRanksReadEachOthersSums) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  const std::vector<RankMemory> ranks = memory_of(planned.place(2, 1), *planned.memory);
+  // A partial sum and the whole one, the updater's gradient, and of the other's partial sum the own slice. Slices are
+  // cut between tensors: two of the four each.
+  for (const RankMemory& rank : ranks) EXPECT_EQ(rank.gradients, (4 + 4 + 4 + 2) * kWeight);
+}
+
+TEST(Memory, PartsHaveTheirOwnWeights) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  const std::vector<RankMemory> ranks = memory_of(planned.place(2, 2), *planned.memory);
+  EXPECT_EQ(ranks[0].parameters, 2 * kWeight);
+  EXPECT_EQ(ranks[1].parameters, 2 * kWeight);
+  EXPECT_EQ(ranks[1].optimizer, 4 * kWeight);
+  // Three shards in flight and one on its way, of 4 samples of 16 floats: activations to part 1, gradients to part 0.
+  // Rank 0 has a weight of the other part, too, when it hashes the model.
+  EXPECT_EQ(ranks[0].messages, 4 * exec::kSamples * 16 * 4 + kWeight);
+  EXPECT_EQ(ranks[1].messages, 4 * exec::kSamples * 16 * 4);
+}
+
+TEST(Memory, ShardingDividesByOwnSlices) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  const auto of = [&](Sharding sharding) {
+    return memory_of(place_model(*planned.model, ranks_of_one_host(2, 1, 64), {{}, Recompute::never, sharding}),
+                     *planned.memory)
+        .front();
+  };
+  EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
+  EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
+  EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
+  EXPECT_EQ(of(Sharding::parameters).parameters, 2 * kWeight);
+}
+
+TEST(Memory, PoolIsThatOfTheTree) {
+  const comm::GradientBuckets buckets{{comm::bucket_of(std::vector<std::int64_t>{16})}, 8};
+  const std::int64_t one = 16 * 4;
+  // One worker: a right leaf is added where its sibling stands, so of eight shards two wait for theirs.
+  EXPECT_EQ(pool_bytes(buckets, {0}, true, 1), 0);
+  EXPECT_EQ(pool_bytes(buckets, {0, 1}, true, 1), 0);
+  EXPECT_EQ(pool_bytes(buckets, {0, 1, 2, 3}, true, 1), one);
+  EXPECT_EQ(pool_bytes(buckets, {0, 1, 2, 3, 4, 5, 6, 7}, true, 1), 2 * one);
+  EXPECT_EQ(pool_bytes(buckets, {0, 1}, true, 2), one);  // both at once
+}
+
+TEST(Time, OneRankTakesShardAfterShard) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  const StepTime time = time_of(planned.place(1, 1), planned.time(1));
+  EXPECT_NEAR(time.seconds, 8 * 4 * 3,
+              1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time is its
+}
+
+TEST(Time, APipelineOfEqualPartsIsOneShardLonger) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  // 1F1B: m + s - 1 times a shard of a part.
+  EXPECT_NEAR(time_of(planned.place(2, 2), planned.time(2)).seconds, (8 + 2 - 1) * 6, 0.1);
+  EXPECT_NEAR(time_of(planned.place(4, 4), planned.time(4)).seconds, (8 + 4 - 1) * 3, 0.1);
+  // Data parallelism: each rank has half of the shards.
+  EXPECT_NEAR(time_of(planned.place(2, 1), planned.time(2)).seconds, 4 * 12, 0.1);
+}
+
+TEST(Time, RanksThatShareACoreTakeTurns) {
+  Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  planned.rates.cores = 1;
+  EXPECT_NEAR(time_of(planned.place(2, 1), planned.time(2)).seconds, 8 * 12, 0.1);
+}
+
+TEST(Time, RecomputedBlocksRunForwardTwice) {
+  Planned planned(exec::transformer);
+  planned.seconds.assign(planned.graph.nodes.size(), {1, 2, 0});
+  const double kept = shard_seconds(planned.place(1, 1).parts[0], planned.time(1).ranks[0]).backward;
+  const double made_again =
+      shard_seconds(planned.place(1, 1, Recompute::blocks).parts[0], planned.time(1).ranks[0]).backward;
+  EXPECT_GT(made_again, kept);
+}
+
+SearchResult search_on(const Planned& planned, int ranks, std::int64_t limit) {
+  const RankSetup setup = ranks_of_one_host(ranks, 1, 64);
+  const TimeSetup time = planned.time(ranks);
+  return search({*planned.model,
+                 *planned.memory,
+                 time,
+                 setup,
+                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit),
+                 {},
+                 true});
+}
+
+TEST(Search, WhereAModelFitsDataParallelismIsFaster) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  const SearchResult result = search_on(planned, 2, std::int64_t{1} << 40);
+  ASSERT_EQ(result.candidates.size(), 2);
+  EXPECT_EQ(result.candidates[0].placed.parts.size(), 1);
+  EXPECT_EQ(overrides_of(result.candidates[0].placed.choice), "parallel.parts=1 recompute=never");
+  EXPECT_EQ(result.why_not_more_parts,
+            "2 parts would take 1.12 times as long: 8 shards are few for so many parts, of each step 11 % is spent "
+            "waiting; more `shards` make that less");
+}
+
+TEST(Search, WhereItDoesNotItIsCut) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 8); });
+  const SearchResult whole = search_on(planned, 2, std::int64_t{1} << 40);
+  const auto of_parts = [&](std::size_t parts) {
+    for (const Candidate& candidate : whole.candidates) {
+      if (candidate.placed.parts.size() == parts) return candidate.most_memory();
+    }
+    return std::int64_t{0};
+  };
+  ASSERT_LT(of_parts(2), of_parts(1));
+  const SearchResult result = search_on(planned, 2, of_parts(1) - 1);
+  EXPECT_TRUE(result.candidates[0].fits);
+  EXPECT_EQ(result.candidates[0].placed.parts.size(), 2);
+  EXPECT_EQ(result.why_not_more_parts, "each rank has a part of its own: more parts need more ranks");
+  EXPECT_FALSE(result.candidates[1].fits);
+}
+
+TEST(Search, SaysThatLayersAreOut) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 2); });
+  const SearchResult result = search_on(planned, 4, std::int64_t{1} << 40);
+  EXPECT_LE(result.candidates.back().placed.parts.size(), 3);
+  for (const Candidate& candidate : result.candidates) EXPECT_LE(candidate.placed.parts.size(), 3);
+}
+
+TEST(Limits, WhoHasNoRoom) {
+  EXPECT_EQ(first_without_room({{10, 0}, {10, 10}}), -1);
+  EXPECT_EQ(first_without_room({{10, 20}, {10, 9}}), 1);
+}
+
+TEST(Limits, RefusalNamesWhatFits) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 8); });
+  const RankSetup ranks = ranks_of_one_host(2, 1, 64);
+  const Nearest nearest = least_memory(*planned.memory, ranks);
+  EXPECT_EQ(nearest.overrides, "parallel.parts=2 recompute=never");
+  const PlacedModel placed = planned.place(2, 1);
+  const std::string text = refusal("rank 1 on a", {nearest.least + 1, nearest.least}, "the limit of its cgroup", placed,
+                                   memory_of(placed, *planned.memory), nearest);
+  EXPECT_NE(text.find("rank 1 on a: expected room for 0.0 MiB at least (1 part, recompute: never), found 0.0 MiB, "
+                      "the limit of its cgroup; try parallel.parts=2 recompute=never, which needs 0.0 MiB at least\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Devices, AreCountedByName) {
+  const auto list = devices_of("2xH100,A100-40");
+  ASSERT_EQ(list.size(), 3);
+  EXPECT_STREQ(list[1]->name, "H100");
+  EXPECT_STREQ(list[2]->name, "A100-40");
+  try {
+    (void)devices_of("8xH101");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "--devices: expected devices such as 8xH100,4xA100-40, found '8xH101'; known are V100-32, A100-40, "
+                 "A100-80, L40S, H100, H200");
+  }
+}
+
+TEST(Devices, FasterOnesGetMoreShards) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  RankSetup ranks = ranks_of_one_host(2, 1, 64);
+  ranks.speeds = {3, 1};
+  const PlacedModel placed = place_model(*planned.model, ranks, {});
+  EXPECT_EQ(placed.shards_of(0).size(), 6);
+  EXPECT_EQ(placed.shards_of(1).size(), 2);
+}
+
+class ProfileFile {
+ public:
+  ProfileFile() : path_((std::filesystem::temp_directory_path() / "lockstep-profile-XXXXXX").string()) {
+    close(mkstemp(path_.data()));
+  }
+  ~ProfileFile() { std::filesystem::remove(path_); }
+  ProfileFile(const ProfileFile&) = delete;
+  ProfileFile& operator=(const ProfileFile&) = delete;
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(Profile, IsReadAsItWasWritten) {
+  const ProfileFile file;
+  const Rates rates{.device = "a CPU",
+                    .product_flops = 1e10,
+                    .conv_flops = 2e10,
+                    .element_bytes = 3e9,
+                    .add_bytes = 4e9,
+                    .update_bytes = 5e9,
+                    .message_seconds = 1e-5,
+                    .message_bytes = 6e9,
+                    .memory = 1 << 30,
+                    .cores = 2};
+  file.write(profile_text(rates));
+  EXPECT_EQ(read_profile(file.path()), rates);
+}
+
+TEST(Profile, OthersAreRefused) {
+  const ProfileFile file;
+  const auto message = [&](const std::string& text) {
+    file.write(text);
+    try {
+      (void)read_profile(file.path());
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(file.path().size());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(message("no").starts_with(": expected a profile, found no JSON object; make one with"));
+  EXPECT_TRUE(message("{}").starts_with(": expected a profile of format 1, found another, or none; make one with"));
+  EXPECT_TRUE(message("{\"format\": 1, \"product_flops_per_second\": 0}")
+                  .starts_with(": product_flops_per_second: expected a number above 0, found 0; make one with"));
+}
+
+TEST(Measure, EveryKernelTakesTime) {
+  const Planned planned(exec::residual);
+  OptimizerRegistry optimizers;
+  OptimizerDef plain;
+  plain.name = "sgd";
+  plain.update = [](const Attributes&, const UpdateStep&) {
+    return [](const ParameterRun& run) {
+      for (std::size_t i = 0; i < run.parameter.size(); ++i) run.parameter[i] -= run.gradient[i];
+    };
+  };
+  optimizers.add(std::move(plain));
+  const MeasuredGraph measured = measure_graph(planned.graph, planned.device, planned.job, optimizers, {2, 0.01});
+  ASSERT_EQ(measured.nodes.size(), planned.graph.nodes.size());
+  EXPECT_GE(measured.shards, 2);
+  EXPECT_GT(measured.update, 0);
+  for (std::size_t n = 0; n < measured.nodes.size(); ++n) {
+    if (planned.graph.nodes[n].op->view) continue;
+    EXPECT_GT(measured.nodes[n].forward, 0) << planned.graph.nodes[n].name;
+  }
+}
+
+TEST(Report, RanksAlikeShareARow) {
+  RankMemory one, two;
+  one.parameters = 3 << 20;
+  two.parameters = 2 << 20;
+  two.gradients = 1 << 20;
+  EXPECT_EQ(memory_table({one, one, two}),
+            "  MiB, rank  parameters  gradients  total\n"
+            "  0-1               3.0        0.0    3.0\n"
+            "  2                 2.0        1.0    3.0\n");
+}
+
+}  // namespace
+
+}  // namespace lockstep::plan
