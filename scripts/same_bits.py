@@ -46,21 +46,28 @@ def main():
     job = arguments.job
     short = ["steps=9", "evaluate={every: 5 steps}"] if arguments.quick else []
 
-    print(f"{'ranks':>5} {'threads':>7} {'parts':>5}  {'shards of each rank':22} {'MB sent by each rank':40} parameters sha256")
+    print(f"{'ranks':>5} {'threads':>7} {'parts':>5} {'sharding':9}  {'shards of each rank':22} "
+          f"{'MB sent by each rank':40} parameters sha256")
     hashes = set()
     metrics = set()
-    every = [(ranks, threads, 1) for ranks in (1, 2, 3, 5, 8) for threads in (1, 2)]
-    every += [(2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 1, 2), (5, 2, 2), (8, 1, 3)]
-    quick = [(1, 1, 1), (1, 2, 1), (2, 1, 1), (3, 1, 1), (3, 2, 1), (5, 1, 1), (8, 1, 1), (2, 1, 2), (3, 2, 2), (5, 1, 3)]
-    on_gpus = False  # where models are not cut
-    for ranks, threads, parts in quick if arguments.quick else every:
-        if parts > 1 and on_gpus:
+    every = [(ranks, threads, 1, "none") for ranks in (1, 2, 3, 5, 8) for threads in (1, 2)]
+    every += [(ranks, threads, parts, "none")
+              for ranks, threads, parts in ((2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 1, 2), (5, 2, 2), (8, 1, 3))]
+    every += [(ranks, threads, parts, sharding) for sharding in ("optimizer", "gradients")
+              for ranks, threads, parts in ((2, 1, 1), (3, 2, 1), (5, 1, 1), (8, 1, 1), (5, 1, 2))]
+    quick = [(1, 1, 1, "none"), (1, 2, 1, "none"), (2, 1, 1, "none"), (3, 2, 1, "none"), (8, 1, 1, "none"),
+             (2, 1, 2, "none"), (5, 1, 3, "none"), (3, 1, 1, "optimizer"), (5, 1, 2, "optimizer"),
+             (3, 2, 1, "gradients"), (8, 1, 1, "gradients")]
+    on_gpus = False  # where models are not divided
+    for ranks, threads, parts, sharding in quick if arguments.quick else every:
+        if (parts > 1 or sharding != "none") and on_gpus:
             continue
-        end, start = run(job, ranks, f"threads={threads}", f"parallel.parts={parts}", *short)
+        end, start = run(job, ranks, f"threads={threads}", f"parallel.parts={parts}", f"parallel.sharding={sharding}",
+                         *short)
         on_gpus = start["on_gpus"]
         check_work(end, start, ranks, parts)
         sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
-        print(f"{ranks:5} {threads:7} {parts:5}  {listed(end['shards_by_rank']):22} {sent:40} "
+        print(f"{ranks:5} {threads:7} {parts:5} {sharding:9}  {listed(end['shards_by_rank']):22} {sent:40} "
               f"{end['parameters_sha256'][:16]}")
         hashes.add(end["parameters_sha256"])
         metrics.add(json.dumps(end["metrics"]))
@@ -76,13 +83,14 @@ def main():
         if end["parameters_sha256"] in hashes:
             FAILURES.append(f"the control '{name}' gave the same hash: this comparison cannot fail")
 
+    sharding = "none" if on_gpus else "gradients"
     for before, after, parts in ((1, 3, 1), (5, 2, 1), (3, 2, 1 if on_gpus else 3)):
         with tempfile.TemporaryDirectory() as directory:
             words = [f"run_directory={directory}", "checkpoint={every: 1000 steps}", *short]
             run(job, before, "--stop-at", "7", f"parallel.parts={parts}", *words, expect=75)
-            end, _ = run(job, after, *words)
-        print(f"stopped at step 7 on {before} rank(s) in {parts} part(s), resumed on {after} in one:{'':14} "
-              f"{end['parameters_sha256'][:16]}")
+            end, _ = run(job, after, f"parallel.sharding={sharding}", *words)
+        resumed = f"resumed on {after} in one, sharding: {sharding}:"
+        print(f"stopped at step 7 on {before} rank(s) in {parts} part(s), {resumed:45} {end['parameters_sha256'][:16]}")
         if end["parameters_sha256"] != exact:
             FAILURES.append(f"stopped on {before}, resumed on {after}: another hash than unbroken")
 
@@ -90,7 +98,7 @@ def main():
         print(f"FAILED: {failure}")
     if FAILURES:
         sys.exit(1)
-    print("One hash. The number of ranks, threads and parts changed the speed and nothing else.")
+    print("One hash. The number of ranks, threads and parts, and what ranks divide, changed the speed and nothing else.")
 
 
 if __name__ == "__main__":

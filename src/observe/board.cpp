@@ -67,6 +67,12 @@ std::string settings_of(const Node& node) {
   return text;
 }
 
+// What other ranks have of a gradient is not here.
+bool is_whole(const exec::TensorBlock& block, std::size_t tensor) {
+  const auto own = block.own(tensor);
+  return own.size() == 1 && own[0] == exec::Extent{0, static_cast<std::int64_t>(block.at(tensor).size())};
+}
+
 }  // namespace
 
 std::string path_name(std::string name) {
@@ -184,7 +190,7 @@ void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const e
   std::vector<Shown> shown;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     shown.push_back({"weights", parameters, i});
-    if (!graph_.at(graph_.parameters[i]).frozen) shown.push_back({"gradients", gradients, i});
+    if (!graph_.at(graph_.parameters[i]).frozen && is_whole(gradients, i)) shown.push_back({"gradients", gradients, i});
   }
   std::vector<std::pair<std::string, telemetry::Histogram>> histograms(shown.size());
   pool.run(static_cast<int>(shown.size()), [&](int /*worker*/, int task) {

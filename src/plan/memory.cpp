@@ -1,13 +1,17 @@
 #include "plan/memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
+#include <set>
 
 #include "checkpoint/layout.hpp"
 #include "comm/reduce/accumulation_buffers.hpp"
+#include "comm/reduce/streamed_reduce_scatter.hpp"
 #include "core/round_up.hpp"
 #include "exec/shard_runner.hpp"
+#include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
 
 namespace lockstep::plan {
@@ -115,11 +119,26 @@ class Counter {
     const OwnSlices own = own_slices(plan);
     const Sharding sharding = placed_.choice.sharding;
     const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
+    if (sharding == Sharding::gradients || sharding == Sharding::parameters) {
+      memory_.gradients = streamed(plan, own) + part_of(sum + updated, share);
+      memory_.optimizer = part_of(states, share);
+      return;
+    }
     const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
     // Who updates all parameters reads all sums; else only its own slices of them.
     memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
     memory_.optimizer = part_of(states, share);
-    if (sharding == Sharding::parameters) memory_.parameters = part_of(memory_.parameters, share);
+  }
+
+  /// Gradients on their way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
+  [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) const {
+    std::set<int> beside;  // ranks whose lanes it reads
+    for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
+    const std::int64_t lane = comm::StreamedReduceScatter::lane_elements(
+        part_.buckets, exec::most_open_elements(part_.program, part_.buckets));
+    // Sums wait for their siblings at each level of the tree; that of the first shards stands in the sum's memory.
+    const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.shards - 1, 1)));
+    return (lane * workers() * std::ssize(beside) + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
   }
 
   void count_programs() {
@@ -228,7 +247,8 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
                          value.spec.shape,
                          {},
                          optimizer,
-                         placed.is_cut() ? ranks_of(value.name) : std::vector<int>{}});
+                         placed.is_cut() ? std::vector<checkpoint::Holding>{{{0, value.spec.elements()}, ranks_of(value.name)}}
+                                         : std::vector<checkpoint::Holding>{}});
     }
   };
   add(whole.parameters, "", false);

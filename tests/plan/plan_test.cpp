@@ -129,7 +129,10 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
-  EXPECT_EQ(of(Sharding::parameters).parameters, 2 * kWeight);
+  // Of both ranks' lanes: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum,
+  // and of the updater's gradient.
+  EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2 + 2) * kWeight);
+  EXPECT_EQ(of(Sharding::gradients).optimizer, 4 * kWeight);
 }
 
 TEST(Memory, PoolIsThatOfTheTree) {

@@ -56,12 +56,10 @@ StreamedReduceScatter::StreamedReduceScatter(Communicator& communicator, Gradien
 void StreamedReduceScatter::lay_out() {
   const int rank = communicator_.rank();
   std::vector<std::int64_t> sizes;
-  std::int64_t elements = 0, largest = 0;
+  std::int64_t elements = 0;
   for (int b = 0; b < bucket_count(); ++b) {
     starts_.push_back(elements);
-    const std::int64_t in_bucket = round_up(buckets_.at(b).elements, kLineFloats);
-    elements += in_bucket;
-    largest = std::max(largest, in_bucket);
+    elements += round_up(buckets_.at(b).elements, kLineFloats);
     auto& of_bucket = handled_of_.emplace_back();
     for (const Slice& slice : slices_of(buckets_, b, hosts_.rank_count())) {
       if (hosts_.leader(hosts_.host_of(rank), slice.owner) != rank) continue;
@@ -72,9 +70,18 @@ void StreamedReduceScatter::lay_out() {
   }
   sums_ = AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float));
   adding_ = std::make_unique<AccumulationBuffers>(buckets_of_sizes(sizes), *buffer_memory_);
-  // What is open at a time has room wherever the ring begins; beyond that, a worker may go on while others read.
-  const std::int64_t open = std::max(round_up(options_.open_elements, kLineFloats), largest);
-  lane_elements_ = open + largest + std::min(elements, kAheadElements);
+  lane_elements_ = lane_elements(buckets_, options_.open_elements);
+}
+
+// What is open at a time has room wherever the ring begins; beyond that, a worker may go on while others read.
+std::int64_t StreamedReduceScatter::lane_elements(const GradientBuckets& buckets, std::int64_t open) {
+  std::int64_t elements = 0, largest = 0;
+  for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
+    const std::int64_t in_bucket = round_up(bucket.elements, kLineFloats);
+    elements += in_bucket;
+    largest = std::max(largest, in_bucket);
+  }
+  return std::max(round_up(open, kLineFloats), largest) + largest + std::min(elements, kAheadElements);
 }
 
 // doorbell | lanes | what each reader has read | the lanes' memory

@@ -50,6 +50,9 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter(const StreamedReduceScatter&) = delete;
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
+  /// Of each worker: floats of its lane, where a shard has buckets of `open` elements between buffer() and ready().
+  [[nodiscard]] static std::int64_t lane_elements(const GradientBuckets& buckets, std::int64_t open);
+
   void begin_step(std::uint64_t step, const ShardAssignment& assignment);
   /// Of a shard, buckets come in ascending order, as do calls of ready(). Waits for room.
   [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
