@@ -29,8 +29,8 @@ namespace {
 /// with several ranks MPI, too; of convolutions the code that oneDNN makes for each size. Measured: docs/planning.md.
 constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
                        kConvolutionBytes = std::int64_t{300} << 10;
-/// Of a step, beside its phases. Measured.
-constexpr double kStepSeconds = 100e-6;
+/// Of a step, beside its phases; and by how much ranks that wait for each other are slower. Measured: docs/planning.md.
+constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
 
 std::vector<std::string> states_of(const Job& job, const OptimizerRegistry& optimizers) {
@@ -122,6 +122,7 @@ PlannedJob::PlannedJob(PlanOptions& options)
   time_ = std::make_unique<plan::TimeSetup>();
   time_->optimizer_states = memory_->optimizer_states;
   time_->step_seconds = kStepSeconds;
+  if (options.devices.empty()) time_->unevenness = kUnevenness;
   if (!options.devices.empty()) {
     time_by_devices(options);
   } else {
@@ -250,8 +251,11 @@ plan::SearchSetup PlannedJob::search_setup() const {
 
 double PlannedJob::seconds_of_one_rank() const {
   plan::RankSetup one{{0}, {ranks_.threads.front()}, {}};
-  const plan::TimeSetup time{
-      {time_->ranks.front()}, time_->optimizer_states, time_->update_seconds, time_->data_seconds, time_->step_seconds};
+  const plan::TimeSetup time{.ranks = {time_->ranks.front()},
+                             .optimizer_states = time_->optimizer_states,
+                             .update_seconds = time_->update_seconds,
+                             .data_seconds = time_->data_seconds,
+                             .step_seconds = time_->step_seconds};
   plan::Choice choice = plan::choice_of(job_);
   choice.parallel = {};
   return plan::time_of(plan::place_model(*model_, one, choice), time).seconds;

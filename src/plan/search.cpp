@@ -144,6 +144,7 @@ Candidate predict(const SearchSetup& setup, const Choice& choice) {
 SearchResult search(const SearchSetup& setup) {
   SearchResult result;
   result.candidates.push_back(predict(setup, choice_of(setup.model.job)));
+  result.candidates.back().own = true;
   for (const Choice& choice : choices(setup)) {
     try {
       Candidate candidate = predict(setup, choice);

@@ -17,6 +17,7 @@ struct Candidate {
   std::vector<RankMemory> memory;  ///< by rank
   StepTime time;
   bool fits = false;
+  bool own = false;                                ///< as the job says
   [[nodiscard]] std::int64_t most_memory() const;  ///< of any rank
 };
 

@@ -153,8 +153,23 @@ class Step {
     return most;
   }
 
+  /// Of parts that have more workers than their host has cores: tasks that wait for each other also wait for a core.
+  [[nodiscard]] double turns() const {
+    if (!placed_.is_cut()) return 1;
+    std::map<int, double> of_cores;
+    for (std::size_t r = 0; r < setup_.ranks.size(); ++r) {
+      if (!setup_.ranks[r].rates.is_gpu) {
+        of_cores[placed_.host_of[r]] += static_cast<double>(placed_.workers[r]) / setup_.ranks[r].rates.cores;
+      }
+    }
+    double most = 1;
+    for (const auto& [host, load] : of_cores) most = std::max(most, load);
+    return most;
+  }
+
   void finish_compute() {
-    const double end = std::max(*std::max_element(ends_.begin(), ends_.end()), least(work_));
+    double end = std::max(*std::max_element(ends_.begin(), ends_.end()) * turns(), least(work_));
+    if (placed_.ranks() > 1) end *= 1 + setup_.unevenness;
     for (RankTime& rank : result_.ranks) rank.waits = std::max(0.0, end - rank.compute);
     result_.seconds = end;
   }

@@ -24,7 +24,10 @@ struct TimeSetup {
   int optimizer_states = 0;
   double update_seconds = 0;  ///< measured, of a trained element; 0: by the rates
   double data_seconds = 0;    ///< of processor time: to read and prepare a shard
-  double step_seconds = 0;    ///< of all that a step does beside: events, scalars, waking threads
+  /// Of several ranks: the part by which the shards of a step take longer than undisturbed ones, since each step waits
+  /// for the rank that something has just held up.
+  double unevenness = 0;
+  double step_seconds = 0;  ///< of all that a step does beside: events, scalars, waking threads
 };
 
 /// Seconds of a step, of one rank.

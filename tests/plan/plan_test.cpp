@@ -168,6 +168,19 @@ TEST(Time, RanksThatShareACoreTakeTurns) {
   EXPECT_NEAR(time_of(planned.place(2, 1), planned.time(2)).seconds, 8 * 12, 0.1);
 }
 
+TEST(Time, PartsThatShareCoresWaitForThem) {
+  Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  planned.rates.cores = 1;
+  EXPECT_NEAR(time_of(planned.place(2, 2), planned.time(2)).seconds, 2 * (8 + 2 - 1) * 6, 0.1);
+}
+
+TEST(Time, RanksWaitForTheOneThatIsHeldUp) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  TimeSetup time = planned.time(2);
+  time.unevenness = 0.5;
+  EXPECT_NEAR(time_of(planned.place(2, 1), time).seconds, 1.5 * 4 * 12, 0.1);
+}
+
 TEST(Time, RecomputedBlocksRunForwardTwice) {
   Planned planned(exec::transformer);
   planned.seconds.assign(planned.graph.nodes.size(), {1, 2, 0});
