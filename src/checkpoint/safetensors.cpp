@@ -159,7 +159,8 @@ void SafetensorsFile::require(const std::string& tensor, const Shape& shape) con
 void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out,
                            std::int64_t first) const {
   require(tensor, shape);
-  const auto bytes = tensors_.at(tensor).bytes.subspan(static_cast<std::size_t>(first) * sizeof(float), out.size_bytes());
+  const auto bytes =
+      tensors_.at(tensor).bytes.subspan(static_cast<std::size_t>(first) * sizeof(float), out.size_bytes());
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(out).begin());
 }
 

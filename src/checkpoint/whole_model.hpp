@@ -43,8 +43,8 @@ struct WholeModel {
 /// Of a model that is not cut.
 [[nodiscard]] WholeModel whole_of(const optim::Model& model);
 
-/// Writes down who keeps which elements of the optimizer's states. Every rank calls it, with the slices of its own part,
-/// or of the model, or null where it is alone with that; `parts` and `ranks` as for whole_of().
+/// Writes down who keeps which elements of the optimizer's states. Every rank calls it, with the slices of its own
+/// part, or of the model, or null where it is alone with that; `parts` and `ranks` as for whole_of().
 void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout);

@@ -124,9 +124,8 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
       parts_(plan_parts(tensors_, options_.part_bytes, communicator.topology())),
       reports_(communicator, parts_) {
   for (const auto& tensor : tensors_) {
-    const bool holds = std::any_of(tensor.holdings.begin(), tensor.holdings.end(), [&](const Holding& holding) {
-      return has(holding.ranks, communicator.rank());
-    });
+    const bool holds = std::any_of(tensor.holdings.begin(), tensor.holdings.end(),
+                                   [&](const Holding& holding) { return has(holding.ranks, communicator.rank()); });
     LOCKSTEP_CHECK((!holds && !tensor.holdings.empty()) ||
                        static_cast<std::int64_t>(tensor.values.size()) == elements(tensor.shape),
                    tensor.name);

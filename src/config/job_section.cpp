@@ -99,9 +99,10 @@ void check_sharding(const Job& job, const Scope& scope) {
   if (job.parallel.sharding == Sharding::none) return;
   const auto found = name_of(job.parallel.sharding);
   if (job.device == DeviceChoice::cuda) {
-    scope.problem("parallel.sharding", fmt::format("expected none, since ranks on GPUs each keep the whole model in this "
-                                                   "build, found {} and device: cuda; set device: cpu, or none",
-                                                   found));
+    scope.problem("parallel.sharding",
+                  fmt::format("expected none, since ranks on GPUs each keep the whole model in this "
+                              "build, found {} and device: cuda; set device: cpu, or none",
+                              found));
   }
   if (job.exact == Exactness::never) {
     scope.problem("parallel.sharding", fmt::format("expected none, since exact: never has no owners of a gradient's "

@@ -109,11 +109,11 @@ Is<ParallelOptions> parallel_section() {
       .field("in_flight", &Options::in_flight, number().at_least(1).word("auto", 0),
              "most shards of a part that a worker keeps between their forward and their backward: more wait less for "
              "other parts, and take more memory")
-      .field("sharding", &Options::sharding,
-             choice<Sharding>({Sharding::parameters}, "not in this build"),
-             "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
-             "changes no bit. none: nothing. optimizer: the optimizer's states and updates; parameters "
-             "are in memory once for each host. gradients: these, too, which are added shard by shard");
+      .field(
+          "sharding", &Options::sharding, choice<Sharding>({Sharding::parameters}, "not in this build"),
+          "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
+          "changes no bit. none: nothing. optimizer: the optimizer's states and updates; parameters "
+          "are in memory once for each host. gradients: these, too, which are added shard by shard");
 }
 
 }  // namespace lockstep::config

@@ -34,8 +34,8 @@ ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program&
   find_transfers();
   const bool is_first = hosts_.local_rank(group_.rank()) == 0;
   const std::size_t bytes = exec::TensorBlock::bytes_of(graph_, graph_.parameters);
-  memory_ = comm::map_host_memory(
-      group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {}, {"memory of parameters", 0, timeout_});
+  memory_ = comm::map_host_memory(group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {},
+                                  {"memory of parameters", 0, timeout_});
 }
 
 // All uses of a parameter have the same owners (exec::gradient_buckets), so one of them says whose it is.
@@ -53,9 +53,9 @@ void ModelSlices::find_owners(const Program& program, const comm::GradientBucket
       if (begin < end) append(list, {{begin, end}, slice.owner});
     }
     auto& owned = owned_[static_cast<std::size_t>(slot.target)];
-    const bool same = std::equal(list.begin(), list.end(), owned.begin(), owned.end(), [](const Owned& a, const Owned& b) {
-      return a.extent == b.extent && a.owner == b.owner;
-    });
+    const bool same =
+        std::equal(list.begin(), list.end(), owned.begin(), owned.end(),
+                   [](const Owned& a, const Owned& b) { return a.extent == b.extent && a.owner == b.owner; });
     LOCKSTEP_CHECK(owned.empty() || same, "all uses of a parameter have the same owners");
     owned = std::move(list);
   }

@@ -18,8 +18,7 @@ Updater::Updater(const UpdaterSetup& setup)
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
-      gradient_(slices_ != nullptr ? slices_->make_state()
-                                   : exec::TensorBlock(setup.graph, setup.graph.parameters)),
+      gradient_(slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(setup.graph, setup.graph.parameters)),
       uses_(setup.graph.parameters.size()) {
   LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in order of backward, the reverse of graph order.
@@ -41,16 +40,15 @@ Model Updater::make_model(std::uint64_t seed) const {
     return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
   };
   Model model;
-  model.parameters =
-      slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
+  model.parameters = slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
   const auto fill = [&](const exec::TensorBlock& block, const std::vector<ValueId>& ids) {
     for (std::size_t i = 0; i < block.size(); ++i) {
       for (const exec::Extent& own : block.own(i)) {
-        exec::initialize(graph_.at(ids[i]).initializer, seed, block.name(i),
-                         block.at(i).subspan(static_cast<std::size_t>(own.begin),
-                                             static_cast<std::size_t>(own.end - own.begin)),
-                         own.begin);
+        exec::initialize(
+            graph_.at(ids[i]).initializer, seed, block.name(i),
+            block.at(i).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.end - own.begin)),
+            own.begin);
       }
     }
   };

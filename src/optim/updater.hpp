@@ -3,8 +3,8 @@
 // Gradient of a parameter: its uses' sums added in graph order, divided once by the global count of samples or
 // tokens, times the scale of the loss. Where losses are scaled, an update from a gradient that is not all finite is
 // skipped, as if the step had not been: parameters, optimizer and running statistics stay. The norm for clipping adds
-// the squares of chunks in (parameter, chunk) order. Every rank updates everything, or what it owns (ModelSlices): on the
-// CPU chunk by chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
+// the squares of chunks in (parameter, chunk) order. Every rank updates everything, or what it owns (ModelSlices): on
+// the CPU chunk by chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ struct UpdaterSetup {
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
   int shards = 1;
-  bool scales_loss = false;            ///< updates may be skipped
-  const PlacedParts* parts = nullptr;  ///< of a model that is cut, of which this rank has a part; need not outlive it
+  bool scales_loss = false;             ///< updates may be skipped
+  const PlacedParts* parts = nullptr;   ///< of a model that is cut, of which this rank has a part; need not outlive it
   const ModelSlices* slices = nullptr;  ///< null: every rank keeps and updates all of its model, or part
 };
 

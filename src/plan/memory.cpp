@@ -247,8 +247,9 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
                          value.spec.shape,
                          {},
                          optimizer,
-                         placed.is_cut() ? std::vector<checkpoint::Holding>{{{0, value.spec.elements()}, ranks_of(value.name)}}
-                                         : std::vector<checkpoint::Holding>{}});
+                         placed.is_cut()
+                             ? std::vector<checkpoint::Holding>{{{0, value.spec.elements()}, ranks_of(value.name)}}
+                             : std::vector<checkpoint::Holding>{}});
     }
   };
   add(whole.parameters, "", false);

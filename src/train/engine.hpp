@@ -52,7 +52,7 @@ struct Engine {
   comm::GradientBuckets buckets;
   std::unique_ptr<comm::GradientReducer> reducer;
   std::unique_ptr<comm::GradientReducer> scalars;  ///< of all ranks, without gradients; null: the reducer has all ranks
-  std::unique_ptr<optim::ModelSlices> slices;  ///< null: every rank keeps all of its model, or part
+  std::unique_ptr<optim::ModelSlices> slices;      ///< null: every rank keeps all of its model, or part
   std::unique_ptr<optim::Updater> updater;
   optim::Model model;
   PlacedData placed_data;

@@ -46,8 +46,8 @@ void Training::begin_with_model() {
   const JobFile& job = run_.job;
   engine_.make_model();
   if (job.parallel.sharding != Sharding::none) {
-    checkpoint::note_slices(whole_model_, engine_.slices.get(), run_.parts.parts(), run_.parts.ranks(), run_.communicator,
-                            run_.context.timeout());
+    checkpoint::note_slices(whole_model_, engine_.slices.get(), run_.parts.parts(), run_.parts.ranks(),
+                            run_.communicator, run_.context.timeout());
   }
   const auto state_names = engine_.updater->optimizer_state_names();
   checkpointing_ = std::make_unique<Checkpointing>(run_.context);

@@ -102,9 +102,8 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(), [](const auto& way) {
-  return way.param ? "ShardByShard" : "RankByRank";
-});
+INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(),
+                         [](const auto& way) { return way.param ? "ShardByShard" : "RankByRank"; });
 
 // Nobody on another host, and no peer, is given a finished slice.
 TEST(ScatteredBytes, AreFewer) {

@@ -109,7 +109,8 @@ TEST_P(ShardedModel, CheckpointsHaveTheSameBytes) {
   const std::string job = file.in(kGpt);
   const auto write = [&](const std::string& name, int ranks, std::vector<std::string> words,
                          const std::vector<int>& host_of = {}) {
-    words.insert(words.end(), {"checkpoint={every: 3 steps, part_bytes: 32768}", "run_directory=" + folder.path() + name});
+    words.insert(words.end(),
+                 {"checkpoint={every: 3 steps, part_bytes: 32768}", "run_directory=" + folder.path() + name});
     (void)run_job(job, ranks, words, host_of);
     return files_in(folder.path() + name);
   };

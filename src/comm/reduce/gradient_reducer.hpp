@@ -32,8 +32,8 @@ struct ReducerOptions {
   std::chrono::milliseconds timeout{60'000};
   int scalars_per_shard = 64;  ///< that scalars() may be given at most
   int scalars_per_rank = 16;
-  bool streamed = false;  ///< buckets that are scattered are added shard by shard (StreamedReduceScatter)
-  int workers = 1;        ///< streamed: shards whose buckets come at the same time, at most
+  bool streamed = false;           ///< buckets that are scattered are added shard by shard (StreamedReduceScatter)
+  int workers = 1;                 ///< streamed: shards whose buckets come at the same time, at most
   std::int64_t open_elements = 0;  ///< streamed: of buckets of a shard between buffer() and ready(), at most
 };
 
@@ -90,8 +90,8 @@ class GradientReducer : public GradientSink {
     finish();
     return scalars(own());
   }
-  /// The sum over all shards, after finish(); of a bucket that is scattered, in this rank's own slice alone. On a GPU it
-  /// is there when GpuAllReduce::whole() is.
+  /// The sum over all shards, after finish(); of a bucket that is scattered, in this rank's own slice alone. On a GPU
+  /// it is there when GpuAllReduce::whole() is.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// A copy of it in the host's memory, which waits until it is there.
   [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {

@@ -126,8 +126,7 @@ std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts
     }
     if (slice.owner == plan.rank) {
       for (const OtherSum& sum : plan.sums.others) messages.push_back({sum.leader, What::host_sum, sum.number, number});
-    } else if (!of.scattered &&
-               (slice.leader == plan.rank || hosts.host_of(slice.owner) == hosts.host_of(plan.rank))) {
+    } else if (!of.scattered && (slice.leader == plan.rank || hosts.host_of(slice.owner) == hosts.host_of(plan.rank))) {
       messages.push_back({slice.owner, What::finished, 0, number});
     }
   }

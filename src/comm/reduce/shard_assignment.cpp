@@ -1,9 +1,9 @@
 #include "comm/reduce/shard_assignment.hpp"
 
 #include <algorithm>
-#include <map>
 #include <bit>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <set>

@@ -89,15 +89,15 @@ void StreamedReduceScatter::map() {
   const std::size_t lanes = filled_.size();
   const std::size_t bytes = kLine + lanes * (sizeof(Lane) + local_ranks_.size() * sizeof(Count)) + kLine +
                             lanes * static_cast<std::size_t>(lane_elements_) * sizeof(float);
-  memory_ = map_host_memory(
-      communicator_, bytes,
-      [&](std::byte* block) {
-        new (block) Doorbell();
-        for (std::size_t l = 0; l < lanes; ++l) new (block + kLine + l * sizeof(Lane)) Lane();
-        std::byte* const counts = block + kLine + lanes * sizeof(Lane);
-        for (std::size_t i = 0; i < lanes * local_ranks_.size(); ++i) new (counts + i * sizeof(Count)) Count();
-      },
-      {"shared memory", 0, options_.timeout});
+  memory_ = map_host_memory(communicator_, bytes,
+                            [&](std::byte* block) {
+                              new (block) Doorbell();
+                              for (std::size_t l = 0; l < lanes; ++l) new (block + kLine + l * sizeof(Lane)) Lane();
+                              std::byte* const counts = block + kLine + lanes * sizeof(Lane);
+                              for (std::size_t i = 0; i < lanes * local_ranks_.size(); ++i)
+                                new (counts + i * sizeof(Count)) Count();
+                            },
+                            {"shared memory", 0, options_.timeout});
   for (auto& of_rank : cursors_) of_rank.assign(lanes, 0);
 }
 
@@ -371,7 +371,8 @@ bool StreamedReduceScatter::combine() {
     };
     add_sources(host_sums_[h], host_nodes_.size());
     add_sources(received_[h], others_.size());
-    float* const sum = reinterpret_cast<float*>(sums_.data()) + starts_[static_cast<std::size_t>(slice.bucket)] + slice.first;
+    float* const sum =
+        reinterpret_cast<float*>(sums_.data()) + starts_[static_cast<std::size_t>(slice.bucket)] + slice.first;
     combiner_.run(sum, sources, slice.size);
     slice.complete = true;
     --incomplete_;
@@ -390,8 +391,8 @@ void StreamedReduceScatter::finish() {
       const auto [peer, what] = missing();
       recorder_->waits_for(communicator_.topology().number(peer), what);
       if (Clock::now() >= last_progress_ + options_.timeout) {
-        throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation(),
-                       seconds_since(last_progress_), what);
+        throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation(), seconds_since(last_progress_),
+                       what);
       }
       lock.unlock();
       communicator_.check_peers();
@@ -414,7 +415,8 @@ std::pair<int, std::string> StreamedReduceScatter::missing() const {
     if (slice.complete) continue;
     for (std::size_t i = 0; i < slice.transfers.size() && slice.roots_left == 0; ++i) {
       if (slice.transfers[i]->done()) continue;
-      return {others_[i].leader, fmt::format("its host's sum of bucket {} has not come", first_tag_bucket_ + slice.bucket)};
+      return {others_[i].leader,
+              fmt::format("its host's sum of bucket {} has not come", first_tag_bucket_ + slice.bucket)};
     }
   }
   // The rank that is furthest from the end of its shards.
@@ -441,8 +443,7 @@ ReducerStatistics StreamedReduceScatter::statistics() const {
   for (const Filled& lane : filled_) shards += lane.published / static_cast<std::uint64_t>(bucket_count());
   std::int64_t handled = 0;
   for (const Handled& slice : handled_) handled += slice.size;
-  result.shared_memory_bytes =
-      shards * static_cast<std::uint64_t>(buckets_.elements() - handled) * sizeof(float);
+  result.shared_memory_bytes = shards * static_cast<std::uint64_t>(buckets_.elements() - handled) * sizeof(float);
   result.partials_sent = shards * static_cast<std::uint64_t>(bucket_count());
   result.peak_elements = adding_->peak_pool_elements() + static_cast<std::int64_t>(filled_.size()) * lane_elements_;
   return result;

@@ -1,12 +1,12 @@
 // StreamedReduceScatter: a reduce-scatter that keeps no rank's gradient whole. A worker writes the gradient of a shard,
-// bucket by bucket, into a ring buffer in the host's memory, its lane; every rank of the host adds its slices of a bucket
-// to its sums at once; and when all have, the lane's memory is free again. A worker that is ahead of them waits.
+// bucket by bucket, into a ring buffer in the host's memory, its lane; every rank of the host adds its slices of a
+// bucket to its sums at once; and when all have, the lane's memory is free again. A worker that is ahead of them waits.
 //
 // What a rank keeps of a sum are its slices: its own, and those that it leads for owners on other hosts
 // (comm/reduce/reduce_plan.hpp). They are added in the association of the tree, as the sums inside a rank are
-// (AccumulationBuffers): with shards that come in turn from all ranks of the host (interleave_shards), about log2(shards)
-// sums of a slice are alive at a time. A leader sends its host's sums of a slice to the owner, once; finished slices stay
-// with their owners.
+// (AccumulationBuffers): with shards that come in turn from all ranks of the host (interleave_shards), about
+// log2(shards) sums of a slice are alive at a time. A leader sends its host's sums of a slice to the owner, once;
+// finished slices stay with their owners.
 //
 // Why no memory is overwritten while somebody reads it:
 //  - A lane's memory is used again when every rank of the host has counted the bucket as read.
@@ -93,7 +93,7 @@ class StreamedReduceScatter final : public GradientSink {
     int bucket = 0;
     std::int64_t first = 0, size = 0;
     int owner = 0;
-    int roots_left = 0;   ///< of the step
+    int roots_left = 0;  ///< of the step
     bool complete = false;
     std::vector<std::unique_ptr<Transfer>> transfers = {};  ///< own: of the other hosts' sums
   };
