@@ -61,8 +61,8 @@ std::string comparison(const plan::SearchResult& result) {
 
 std::string recommendation(const plan::SearchResult& result) {
   const plan::Candidate& best = result.candidates.front();
-  std::string text =
-      fmt::format("recommended: {}\n  {}\n", plan::text_of(best.placed), plan::overrides_of(best.placed.choice));
+  std::string text = fmt::format("recommended: {}\n  {}\n", plan::text_of(best.placed),
+                                 best.own ? "as the job says" : plan::overrides_of(best.placed.choice));
   if (result.candidates.size() > 1) {
     const plan::Candidate& second = result.candidates[1];
     text += fmt::format("runner-up: {}: {}\n", plan::text_of(second.placed),
@@ -207,6 +207,7 @@ int plan_job(PlanOptions& options) {
   const plan::SearchResult result = plan::search(setup);
   options.json ? print_plan_json(job, own, result) : print_people(job, own, result);
   if (result.candidates.front().fits) return 0;
+  (void)std::fflush(stdout);
   const plan::Candidate& nearest = result.candidates.front();
   throw Error(
       ExitCode::configuration,
