@@ -32,6 +32,7 @@ class PlannedJob {
   explicit PlannedJob(PlanOptions& options);
   PlannedJob(const PlannedJob&) = delete;
   PlannedJob& operator=(const PlannedJob&) = delete;
+  ~PlannedJob() = default;
 
   [[nodiscard]] const JobFile& job() const { return job_; }
   [[nodiscard]] plan::SearchSetup search_setup() const;

@@ -36,7 +36,8 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
 void Training::compare_ranks() {
   const auto algorithms = algorithms_of_all_parts(run_.parts, *engine_.executor, run_.communicator);
   progress_ = begin_progress(run_.context, run_.data, algorithms);
-  if (run_.parts.is_cut() || run_.job.parallel.sharding != Sharding::none) return;  // no rank has room for all of it
+  const bool is_divided = run_.job.parallel.sharding != Sharding::none && run_.communicator.size() > 1;
+  if (run_.parts.is_cut() || is_divided) return;  // no rank has room for all of it
   reached_.first_shard_seconds =
       compare_first_shard(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
 }
