@@ -26,7 +26,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kLongMessage = std::size_t{4} << 20;
-constexpr int kRounds = 100, kLongRounds = 20;
+constexpr int kShortRounds = 100, kLongRounds = 20;
 
 /// Seconds of a message one way, by the first two ranks; 0 on others.
 double message_seconds(Communicator& communicator, std::size_t bytes, int rounds) {
@@ -50,7 +50,7 @@ double message_seconds(Communicator& communicator, std::size_t bytes, int rounds
 
 void measure_messages(Communicator& communicator, plan::Rates& rates) {
   if (communicator.size() < 2) return;
-  const double empty = message_seconds(communicator, sizeof(float), kRounds);
+  const double empty = message_seconds(communicator, sizeof(float), kShortRounds);
   const double whole = message_seconds(communicator, kLongMessage, kLongRounds);
   if (communicator.rank() > 1) return;
   rates.message_seconds = empty;

@@ -20,7 +20,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr double kHour = 3600, kGiga = 1e9, kMicro = 1e-6;
+constexpr double kSecondsAnHour = 3600, kGiga = 1e9, kMicro = 1e-6;
 
 /// In the units of the command line: hours, minutes, GB/s, microseconds where an option's name or help says so.
 struct GoodputArguments {
@@ -187,8 +187,8 @@ plan::GoodputSetup setup_of(const GoodputArguments& of) {
   setup.devices_a_host = std::min(setup.devices, setup.devices_a_host);
   setup.balanced = of.balanced == "true";
   setup.exposed_seconds = exposed_of(of);
-  setup.failures.device_mtbf_seconds = kHour * of.mtbf_hours;
-  setup.failures.repair_seconds = kHour * of.repair_hours;
+  setup.failures.device_mtbf_seconds = kSecondsAnHour * of.mtbf_hours;
+  setup.failures.repair_seconds = kSecondsAnHour * of.repair_hours;
   setup.failures.lost_host = lost_host_of(of.lost_hosts);
   setup.stragglers.seconds = 60 * of.slow_minutes;
   return setup;
