@@ -19,9 +19,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kCheckPeers{100};
-constexpr std::size_t kLine = 64;
-constexpr std::int64_t kLineFloats = 16;
+constexpr milliseconds kLookForPeers{100};
+constexpr std::size_t kCacheLine = 64;
+constexpr std::int64_t kCacheLineFloats = 16;
 constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // by which a worker may be ahead of who reads
 
 GradientBuckets buckets_of_sizes(const std::vector<std::int64_t>& sizes) {
@@ -59,7 +59,7 @@ void StreamedReduceScatter::lay_out() {
   std::int64_t elements = 0;
   for (int b = 0; b < bucket_count(); ++b) {
     starts_.push_back(elements);
-    elements += round_up(buckets_.at(b).elements, kLineFloats);
+    elements += round_up(buckets_.at(b).elements, kCacheLineFloats);
     auto& of_bucket = handled_of_.emplace_back();
     for (const Slice& slice : slices_of(buckets_, b, hosts_.rank_count())) {
       if (hosts_.leader(hosts_.host_of(rank), slice.owner) != rank) continue;
@@ -77,23 +77,24 @@ void StreamedReduceScatter::lay_out() {
 std::int64_t StreamedReduceScatter::lane_elements(const GradientBuckets& buckets, std::int64_t open) {
   std::int64_t elements = 0, largest = 0;
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
-    const std::int64_t in_bucket = round_up(bucket.elements, kLineFloats);
+    const std::int64_t in_bucket = round_up(bucket.elements, kCacheLineFloats);
     elements += in_bucket;
     largest = std::max(largest, in_bucket);
   }
-  return std::max(round_up(open, kLineFloats), largest) + largest + std::min(elements, kAheadElements);
+  return std::max(round_up(open, kCacheLineFloats), largest) + largest + std::min(elements, kAheadElements);
 }
 
 // doorbell | lanes | what each reader has read | the lanes' memory
 void StreamedReduceScatter::map() {
   const std::size_t lanes = filled_.size();
-  const std::size_t bytes = kLine + lanes * (sizeof(Lane) + local_ranks_.size() * sizeof(Count)) + kLine +
+  const std::size_t bytes = kCacheLine + lanes * (sizeof(Lane) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
                             lanes * static_cast<std::size_t>(lane_elements_) * sizeof(float);
   memory_ = map_host_memory(communicator_, bytes,
                             [&](std::byte* block) {
                               new (block) Doorbell();
-                              for (std::size_t l = 0; l < lanes; ++l) new (block + kLine + l * sizeof(Lane)) Lane();
-                              std::byte* const counts = block + kLine + lanes * sizeof(Lane);
+                              for (std::size_t l = 0; l < lanes; ++l)
+                                new (block + kCacheLine + l * sizeof(Lane)) Lane();
+                              std::byte* const counts = block + kCacheLine + lanes * sizeof(Lane);
                               for (std::size_t i = 0; i < lanes * local_ranks_.size(); ++i)
                                 new (counts + i * sizeof(Count)) Count();
                             },
@@ -117,11 +118,12 @@ Doorbell& StreamedReduceScatter::doorbell(int local_rank) const {
 }
 
 StreamedReduceScatter::Lane& StreamedReduceScatter::lane(int local_rank, int number) const {
-  return *reinterpret_cast<Lane*>(memory_->block(local_rank) + kLine + static_cast<std::size_t>(number) * sizeof(Lane));
+  return *reinterpret_cast<Lane*>(memory_->block(local_rank) + kCacheLine +
+                                  static_cast<std::size_t>(number) * sizeof(Lane));
 }
 
 std::atomic<std::uint64_t>& StreamedReduceScatter::read(int local_rank, int number, int reader) const {
-  std::byte* const counts = memory_->block(local_rank) + kLine + filled_.size() * sizeof(Lane);
+  std::byte* const counts = memory_->block(local_rank) + kCacheLine + filled_.size() * sizeof(Lane);
   const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
   return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
 }
@@ -129,7 +131,7 @@ std::atomic<std::uint64_t>& StreamedReduceScatter::read(int local_rank, int numb
 float* StreamedReduceScatter::memory(int local_rank, int number) const {
   std::byte* const lanes =
       memory_->block(local_rank) +
-      round_up(kLine + filled_.size() * (sizeof(Lane) + local_ranks_.size() * sizeof(Count)), kLine);
+      round_up(kCacheLine + filled_.size() * (sizeof(Lane) + local_ranks_.size() * sizeof(Count)), kCacheLine);
   return reinterpret_cast<float*>(lanes) + number * lane_elements_;
 }
 
@@ -150,7 +152,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
     host_sums_ = std::vector<AlignedBytes>(handled_.size());
     received_ = std::vector<AlignedBytes>(handled_.size());
     for (std::size_t h = 0; h < handled_.size() && hosts_.count() > 1; ++h) {
-      const auto bytes = static_cast<std::size_t>(round_up(handled_[h].size, kLineFloats)) * sizeof(float);
+      const auto bytes = static_cast<std::size_t>(round_up(handled_[h].size, kCacheLineFloats)) * sizeof(float);
       host_sums_[h] = AlignedBytes(host_nodes_.size() * bytes);
       if (handled_[h].owner == communicator_.rank()) received_[h] = AlignedBytes(others_.size() * bytes);
     }
@@ -167,7 +169,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
   adding_->begin([this](int root, int h) {
     const Handled& slice = handled_[static_cast<std::size_t>(h)];
     AlignedBytes& sums = host_sums_[static_cast<std::size_t>(h)];
-    if (sums.size() > 0) return reinterpret_cast<float*>(sums.data()) + root * round_up(slice.size, kLineFloats);
+    if (sums.size() > 0) return reinterpret_cast<float*>(sums.data()) + root * round_up(slice.size, kCacheLineFloats);
     return reinterpret_cast<float*>(sums_.data()) + starts_[static_cast<std::size_t>(slice.bucket)] + slice.first;
   });
   post_receives();
@@ -184,7 +186,7 @@ void StreamedReduceScatter::post_receives() {
     if (slice.owner != communicator_.rank()) continue;
     for (std::size_t i = 0; i < others_.size(); ++i) {
       float* const to = reinterpret_cast<float*>(received_[h].data()) +
-                        static_cast<std::int64_t>(i) * round_up(slice.size, kLineFloats);
+                        static_cast<std::int64_t>(i) * round_up(slice.size, kCacheLineFloats);
       slice.transfers.push_back(communicator_.receive(
           std::as_writable_bytes(std::span(to, static_cast<std::size_t>(slice.size))), others_[i].leader,
           partial_tag(first_tag_bucket_ + slice.bucket, others_[i].number), [&mine] { mine.ring(); }));
@@ -228,7 +230,7 @@ GradientBuffer StreamedReduceScatter::buffer(int shard, int bucket) {
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.opened % static_cast<std::uint64_t>(bucket_count())) == bucket,
                  "a shard's buckets come in order");
-  const std::int64_t elements = round_up(std::max<std::int64_t>(buckets_.at(bucket).elements, 1), kLineFloats);
+  const std::int64_t elements = round_up(std::max<std::int64_t>(buckets_.at(bucket).elements, 1), kCacheLineFloats);
   const auto start = Clock::now();
   while (true) {
     const std::uint32_t rings = doorbell(local_rank_).rings();
@@ -252,7 +254,7 @@ GradientBuffer StreamedReduceScatter::buffer(int shard, int bucket) {
       if (error_) std::rethrow_exception(error_);
     }
     communicator_.check_peers();
-    doorbell(local_rank_).wait(rings, std::min(start + options_.timeout, now + kCheckPeers));
+    doorbell(local_rank_).wait(rings, std::min(start + options_.timeout, now + kLookForPeers));
   }
 }
 
@@ -343,7 +345,7 @@ void StreamedReduceScatter::root_done(Handled& slice, int root) {
   if (slice.owner != communicator_.rank()) {
     const auto h = static_cast<std::size_t>(&slice - handled_.data());
     const float* const sum =
-        reinterpret_cast<const float*>(host_sums_[h].data()) + root * round_up(slice.size, kLineFloats);
+        reinterpret_cast<const float*>(host_sums_[h].data()) + root * round_up(slice.size, kCacheLineFloats);
     const auto bytes = std::as_bytes(std::span(sum, static_cast<std::size_t>(slice.size)));
     sends_.push_back(communicator_.send(bytes, slice.owner, partial_tag(first_tag_bucket_ + slice.bucket, root)));
     statistics_.network_bytes += bytes.size();
@@ -366,7 +368,7 @@ bool StreamedReduceScatter::combine() {
     const auto add_sources = [&](const AlignedBytes& memory, std::size_t count) {
       for (std::size_t i = 0; i < count; ++i) {
         sources.push_back(reinterpret_cast<const float*>(memory.data()) +
-                          static_cast<std::int64_t>(i) * round_up(slice.size, kLineFloats));
+                          static_cast<std::int64_t>(i) * round_up(slice.size, kCacheLineFloats));
       }
     };
     add_sources(host_sums_[h], host_nodes_.size());
@@ -387,7 +389,7 @@ void StreamedReduceScatter::finish() {
   std::unique_lock lock(mutex_);
   while (!is_done()) {
     if (error_) std::rethrow_exception(error_);
-    if (!changed_.wait_for(lock, kCheckPeers, [&] { return is_done() || error_; })) {
+    if (!changed_.wait_for(lock, kLookForPeers, [&] { return is_done() || error_; })) {
       const auto [peer, what] = missing();
       recorder_->waits_for(communicator_.topology().number(peer), what);
       if (Clock::now() >= last_progress_ + options_.timeout) {
