@@ -213,10 +213,8 @@ void initialize_from_file(const InitializeOptions& options, const Place& place, 
   for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
       if (!chosen(block->name(i))) continue;
-      for (const auto& [begin, end] : block->own(i)) {
-        const auto values =
-            block->at(i).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-        file.copy(block->name(i), block->shape(i), values, begin);
+      for (const exec::Extent& extent : block->own(i)) {
+        file.copy(block->name(i), block->shape(i), block->at(i, extent), extent.begin);
       }
     }
   }

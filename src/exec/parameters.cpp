@@ -22,8 +22,6 @@ static_assert(std::endian::native == std::endian::little, "hashes and files are 
 
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // floats: a cache line
-
 std::shared_ptr<std::byte> zeroed(std::size_t bytes) {
   const auto block = std::make_shared<AlignedBytes>(bytes);
   if (bytes > 0) std::memset(block->data(), 0, bytes);
@@ -41,12 +39,17 @@ std::shared_ptr<std::byte> sparse(std::size_t bytes) {
 
 }  // namespace
 
+std::vector<std::int64_t> TensorBlock::offsets_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<std::int64_t> offsets = {0};
+  for (const ValueId id : ids) offsets.push_back(offsets.back() + whole_lines(graph.at(id).spec.elements()));
+  return offsets;
+}
+
 void TensorBlock::lay_out(const Graph& graph, const std::vector<ValueId>& ids) {
-  std::int64_t offset = 0;
-  for (const ValueId id : ids) {
-    const Value& value = graph.at(id);
-    entries_.push_back({value.name, value.spec.shape, offset, value.spec.elements()});
-    offset += round_up(value.spec.elements(), kAlignment);
+  const std::vector<std::int64_t> offsets = offsets_of(graph, ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Value& value = graph.at(ids[i]);
+    entries_.push_back({value.name, value.spec.shape, offsets[i], value.spec.elements()});
   }
 }
 
@@ -59,12 +62,6 @@ TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, st
     : own_(std::move(own)), memory_(memory ? std::move(memory) : sparse(bytes_of(graph, ids))) {
   LOCKSTEP_CHECK(own_.size() == ids.size(), "a list of what is kept for each tensor");
   lay_out(graph, ids);
-}
-
-std::size_t TensorBlock::bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
-  std::int64_t elements = 0;
-  for (const ValueId id : ids) elements += round_up(graph.at(id).spec.elements(), kAlignment);
-  return static_cast<std::size_t>(elements) * sizeof(float);
 }
 
 std::vector<Extent> TensorBlock::own(std::size_t i) const {
@@ -125,6 +122,14 @@ void initialize(const Initializer& initializer, std::uint64_t seed, const std::s
       value = normal(words, i % 2);
     }
     out[at] = scale * value;
+  }
+}
+
+void initialize(const Graph& graph, const std::vector<ValueId>& ids, std::uint64_t seed, const TensorBlock& block) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    for (const Extent& own : block.own(i)) {
+      initialize(graph.at(ids[i]).initializer, seed, block.name(i), block.at(i, own), own.begin);
+    }
   }
 }
 

@@ -36,8 +36,12 @@ class TensorBlock {
   TensorBlock& operator=(const TensorBlock&) = delete;
   ~TensorBlock() = default;
 
-  /// That such tensors take.
-  [[nodiscard]] static std::size_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids);
+  /// Where such tensors begin, in elements, and where the last one ends.
+  [[nodiscard]] static std::vector<std::int64_t> offsets_of(const Graph& graph, const std::vector<ValueId>& ids);
+  /// That they take.
+  [[nodiscard]] static std::size_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
+    return static_cast<std::size_t>(offsets_of(graph, ids).back()) * sizeof(float);
+  }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] const std::string& name(std::size_t i) const { return entries_[i].name; }
@@ -45,6 +49,9 @@ class TensorBlock {
   [[nodiscard]] std::span<float> at(std::size_t i) const {
     return {reinterpret_cast<float*>(memory_.get()) + entries_[i].offset,
             static_cast<std::size_t>(entries_[i].elements)};
+  }
+  [[nodiscard]] std::span<float> at(std::size_t i, const Extent& extent) const {
+    return at(i).subspan(static_cast<std::size_t>(extent.begin), static_cast<std::size_t>(extent.end - extent.begin));
   }
   /// The elements that this rank keeps; no others are to be written.
   [[nodiscard]] std::vector<Extent> own(std::size_t i) const;
@@ -83,6 +90,8 @@ struct ModelValues {
 /// First values: every element is a function of (seed, name, index) by Philox. `out`: the elements from `first` on.
 void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out,
                 std::int64_t first = 0);
+/// Of those elements of tensors `ids` that this rank keeps, in their block.
+void initialize(const Graph& graph, const std::vector<ValueId>& ids, std::uint64_t seed, const TensorBlock& block);
 
 /// `parameters sha256`: SHA-256 over all tensors in order of name; per tensor its fp32 values, little-endian.
 [[nodiscard]] std::string sha256_of(const TensorBlock& block);

@@ -1,7 +1,6 @@
 #include "optim/model_slices.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "core/round_up.hpp"
@@ -13,7 +12,6 @@ namespace {
 
 constexpr int kParameterTag = 1 << 14;
 constexpr std::int64_t kMessageElements = std::int64_t{1} << 22;  // each message has a deadline of its own
-constexpr std::int64_t kAlignment = 16;                           // of tensors in a block
 
 using exec::Extent;
 
@@ -71,19 +69,18 @@ void ModelSlices::find_owners(const Program& program, const comm::GradientBucket
 void ModelSlices::find_transfers() {
   trained_.resize(static_cast<std::size_t>(group_.size()));
   frozen_.resize(trained_.size());
-  std::int64_t offset = 0;
+  const auto offsets = exec::TensorBlock::offsets_of(graph_, graph_.parameters);
   for (std::size_t p = 0; p < owned_.size(); ++p) {
     const Value& value = graph_.at(graph_.parameters[p]);
     for (const Owned& owned : owned_[p]) {
       auto& list = (value.frozen ? frozen_ : trained_)[static_cast<std::size_t>(owned.owner)];
-      const Extent next{offset + owned.extent.begin, offset + owned.extent.end};
-      if (!list.empty() && round_up(list.back().end, kAlignment) == next.begin) {
+      const Extent next{offsets[p] + owned.extent.begin, offsets[p] + owned.extent.end};
+      if (!list.empty() && whole_lines(list.back().end) == next.begin) {
         list.back().end = next.end;
       } else {
         list.push_back(next);
       }
     }
-    offset += round_up(value.spec.elements(), kAlignment);
   }
 }
 

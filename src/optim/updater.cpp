@@ -42,18 +42,8 @@ Model Updater::make_model(std::uint64_t seed) const {
   Model model;
   model.parameters = slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
-  const auto fill = [&](const exec::TensorBlock& block, const std::vector<ValueId>& ids) {
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      for (const exec::Extent& own : block.own(i)) {
-        exec::initialize(
-            graph_.at(ids[i]).initializer, seed, block.name(i),
-            block.at(i).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.end - own.begin)),
-            own.begin);
-      }
-    }
-  };
-  fill(model.parameters, graph_.parameters);
-  fill(model.states, graph_.states);
+  exec::initialize(graph_, graph_.parameters, seed, model.parameters);
+  exec::initialize(graph_, graph_.states, seed, model.states);
   for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) model.optimizer.push_back(state());
   return model;
 }

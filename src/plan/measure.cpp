@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/median.hpp"
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "device/cpu/add.hpp"
 #include "device/threads.hpp"
@@ -47,12 +48,12 @@ class TimedShard {
     runner_ = std::make_unique<exec::ShardRunner>(program_, std::move(kernels_));
     make_inputs();
     std::int64_t floats = 0;
-    for (const Slot& slot : program_.slots) floats += (slot.elements + 15) / 16 * 16;
+    for (const Slot& slot : program_.slots) floats += whole_lines(slot.elements);
     gradients_ = AlignedBytes(static_cast<std::size_t>(std::max<std::int64_t>(floats, 1)) * sizeof(float));
     auto* memory = reinterpret_cast<float*>(gradients_.data());
     for (const Slot& slot : program_.slots) {
       slots_.push_back({memory, false});
-      memory += (slot.elements + 15) / 16 * 16;
+      memory += whole_lines(slot.elements);
     }
     seconds_.resize(program_.instructions.size());
     seconds_of_first_.resize(program_.instructions.size());
@@ -206,12 +207,8 @@ std::int64_t bytes_to_measure(const Graph& graph, const exec::Device& device, in
 MeasuredGraph measure_graph(const Graph& graph, const exec::Device& device, const JobFile& job,
                             const OptimizerRegistry& optimizers, const MeasureOptions& options) {
   exec::TensorBlock parameters(graph, graph.parameters), states(graph, graph.states);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    exec::initialize(graph.at(graph.parameters[i]).initializer, job.seed, parameters.name(i), parameters.at(i));
-  }
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    exec::initialize(graph.at(graph.states[i]).initializer, job.seed, states.name(i), states.at(i));
-  }
+  exec::initialize(graph, graph.parameters, job.seed, parameters);
+  exec::initialize(graph, graph.states, job.seed, states);
   const auto model = exec::view_of(parameters, states);
   std::vector<std::unique_ptr<TimedShard>> shards;
   for (int thread = 0; thread < options.threads; ++thread) {

@@ -10,6 +10,7 @@
 #include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/streamed_reduce_scatter.hpp"
 #include "core/round_up.hpp"
+#include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
@@ -19,12 +20,9 @@ namespace lockstep::plan {
 namespace {
 
 constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-constexpr std::int64_t kLineFloats = 16;  ///< tensors and buckets begin on a cache line
 
 std::int64_t block_bytes(const Graph& graph, const std::vector<ValueId>& ids) {
-  std::int64_t floats = 0;
-  for (const ValueId id : ids) floats += round_up(graph.at(id).spec.elements(), kLineFloats);
-  return floats * kFloat;
+  return static_cast<std::int64_t>(exec::TensorBlock::bytes_of(graph, ids));
 }
 
 std::vector<ValueId> trained(const Graph& graph) {
@@ -37,7 +35,7 @@ std::vector<ValueId> trained(const Graph& graph) {
 
 std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
   std::int64_t floats = 0;
-  for (const auto& bucket : buckets.buckets) floats += round_up(bucket.elements, kLineFloats);
+  for (const auto& bucket : buckets.buckets) floats += whole_lines(bucket.elements);
   return floats;
 }
 
@@ -45,7 +43,7 @@ std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
 class CountedMemory final : public comm::BufferMemory {
  public:
   float* allocate(std::int64_t elements) override {
-    floats_ += round_up(std::max<std::int64_t>(elements, 1), kLineFloats);
+    floats_ += whole_lines(std::max<std::int64_t>(elements, 1));
     return &nowhere_.emplace_back();
   }
   void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
@@ -68,8 +66,8 @@ OwnSlices own_slices(const comm::ReducePlan& plan) {
   OwnSlices own;
   std::int64_t led = 0;
   for (const comm::BucketPlan& bucket : plan.buckets) {
-    own.floats += round_up(bucket.own_size(), kLineFloats);
-    for (const int number : bucket.led) led += round_up(bucket.at(number).size, kLineFloats);
+    own.floats += whole_lines(bucket.own_size());
+    for (const int number : bucket.led) led += whole_lines(bucket.at(number).size);
   }
   for (const comm::Partial& partial : plan.sums.partials) own.read += partial.rank == plan.rank ? 0 : own.floats;
   own.received = own.floats * std::ssize(plan.sums.others) + led * std::ssize(plan.sums.host_sums);
@@ -170,7 +168,7 @@ class Counter {
       std::int64_t floats = 0;
       const auto add = [&](const Location& location) {
         if (location.space != Space::slot) return;
-        floats += round_up(part_.program.slots[static_cast<std::size_t>(location.index)].elements, kLineFloats);
+        floats += whole_lines(part_.program.slots[static_cast<std::size_t>(location.index)].elements);
       };
       for (const Location& location : instruction.statistics) add(location);
       for (std::size_t i = 0; i < instruction.parameter_gradients.size(); ++i) {

@@ -34,9 +34,7 @@ constexpr std::int64_t kBucketBytes = std::int64_t{1} << 30;
 
 exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids, std::uint64_t seed) {
   exec::TensorBlock block(graph, ids);
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    exec::initialize(graph.at(ids[i]).initializer, seed, block.name(i), block.at(i));
-  }
+  exec::initialize(graph, ids, seed, block);
   return block;
 }
 

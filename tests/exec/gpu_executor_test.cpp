@@ -98,9 +98,7 @@ Graph gelu_net(const OpRegistry& ops, End end) {
 
 TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& ids) {
   TensorBlock block(graph, ids);
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    initialize(graph.at(ids[i]).initializer, 1, block.name(i), block.at(i));
-  }
+  initialize(graph, ids, 1, block);
   return block;
 }
 

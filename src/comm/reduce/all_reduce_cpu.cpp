@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "comm/transport/topology.hpp"
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 

@@ -44,11 +44,6 @@
 
 namespace lockstep::comm {
 
-/// Elements, so that what comes after them begins with a cache line.
-[[nodiscard]] inline std::int64_t whole_lines(std::int64_t elements) {
-  return (elements + 15) / 16 * 16;
-}
-
 class CpuAllReduce final : public RankReducer {
  public:
   CpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options);

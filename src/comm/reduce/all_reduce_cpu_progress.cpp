@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/reduce/all_reduce_cpu.hpp"
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::comm {

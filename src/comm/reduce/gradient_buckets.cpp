@@ -12,8 +12,6 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr std::int64_t kSlotAlignment = 16;  // floats
-
 /// Where slices may begin and end.
 class Cuts {
  public:
@@ -70,7 +68,7 @@ GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std
     Bucket& bucket = all.buckets.back();
     all.slots.push_back({static_cast<std::int32_t>(all.buckets.size() - 1), bucket.elements});
     bucket.append(shape.elements);
-    bucket.elements = round_up(bucket.elements, kSlotAlignment);
+    bucket.elements = whole_lines(bucket.elements);
     bucket.last_slot = static_cast<std::int32_t>(slot) + 1;
   }
   return all;

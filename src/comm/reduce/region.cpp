@@ -9,7 +9,6 @@ namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::int64_t kLineFloats = 16;
 
 std::size_t rounded(std::size_t bytes) {
   return round_up(bytes, kLine);
@@ -25,7 +24,7 @@ Region::Places Region::places(const RegionShape& shape) {
   const std::size_t count = shape.buckets.buckets.size();
   for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets) {
     p.bucket_start.push_back(p.partial_elements);
-    p.partial_elements += round_up(bucket.elements, kLineFloats);
+    p.partial_elements += whole_lines(bucket.elements);
   }
   std::size_t slices = 0;
   for (const int in_bucket : shape.slices) {

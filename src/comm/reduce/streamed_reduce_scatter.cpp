@@ -21,7 +21,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLookForPeers{100};
 constexpr std::size_t kCacheLine = 64;
-constexpr std::int64_t kCacheLineFloats = 16;
 constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // by which a worker may be ahead of who reads
 
 GradientBuckets buckets_of_sizes(const std::vector<std::int64_t>& sizes) {
@@ -59,7 +58,7 @@ void StreamedReduceScatter::lay_out() {
   std::int64_t elements = 0;
   for (int b = 0; b < bucket_count(); ++b) {
     starts_.push_back(elements);
-    elements += round_up(buckets_.at(b).elements, kCacheLineFloats);
+    elements += whole_lines(buckets_.at(b).elements);
     auto& of_bucket = handled_of_.emplace_back();
     for (const Slice& slice : slices_of(buckets_, b, hosts_.rank_count())) {
       if (hosts_.leader(hosts_.host_of(rank), slice.owner) != rank) continue;
@@ -77,11 +76,11 @@ void StreamedReduceScatter::lay_out() {
 std::int64_t StreamedReduceScatter::lane_elements(const GradientBuckets& buckets, std::int64_t open) {
   std::int64_t elements = 0, largest = 0;
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
-    const std::int64_t in_bucket = round_up(bucket.elements, kCacheLineFloats);
+    const std::int64_t in_bucket = whole_lines(bucket.elements);
     elements += in_bucket;
     largest = std::max(largest, in_bucket);
   }
-  return std::max(round_up(open, kCacheLineFloats), largest) + largest + std::min(elements, kAheadElements);
+  return std::max(whole_lines(open), largest) + largest + std::min(elements, kAheadElements);
 }
 
 // doorbell | lanes | what each reader has read | the lanes' memory
@@ -152,7 +151,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
     host_sums_ = std::vector<AlignedBytes>(handled_.size());
     received_ = std::vector<AlignedBytes>(handled_.size());
     for (std::size_t h = 0; h < handled_.size() && hosts_.count() > 1; ++h) {
-      const auto bytes = static_cast<std::size_t>(round_up(handled_[h].size, kCacheLineFloats)) * sizeof(float);
+      const auto bytes = static_cast<std::size_t>(whole_lines(handled_[h].size)) * sizeof(float);
       host_sums_[h] = AlignedBytes(host_nodes_.size() * bytes);
       if (handled_[h].owner == communicator_.rank()) received_[h] = AlignedBytes(others_.size() * bytes);
     }
@@ -169,7 +168,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
   adding_->begin([this](int root, int h) {
     const Handled& slice = handled_[static_cast<std::size_t>(h)];
     AlignedBytes& sums = host_sums_[static_cast<std::size_t>(h)];
-    if (sums.size() > 0) return reinterpret_cast<float*>(sums.data()) + root * round_up(slice.size, kCacheLineFloats);
+    if (sums.size() > 0) return reinterpret_cast<float*>(sums.data()) + root * whole_lines(slice.size);
     return reinterpret_cast<float*>(sums_.data()) + starts_[static_cast<std::size_t>(slice.bucket)] + slice.first;
   });
   post_receives();
@@ -186,7 +185,7 @@ void StreamedReduceScatter::post_receives() {
     if (slice.owner != communicator_.rank()) continue;
     for (std::size_t i = 0; i < others_.size(); ++i) {
       float* const to = reinterpret_cast<float*>(received_[h].data()) +
-                        static_cast<std::int64_t>(i) * round_up(slice.size, kCacheLineFloats);
+                        static_cast<std::int64_t>(i) * whole_lines(slice.size);
       slice.transfers.push_back(communicator_.receive(
           std::as_writable_bytes(std::span(to, static_cast<std::size_t>(slice.size))), others_[i].leader,
           partial_tag(first_tag_bucket_ + slice.bucket, others_[i].number), [&mine] { mine.ring(); }));
@@ -230,7 +229,7 @@ GradientBuffer StreamedReduceScatter::buffer(int shard, int bucket) {
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.opened % static_cast<std::uint64_t>(bucket_count())) == bucket,
                  "a shard's buckets come in order");
-  const std::int64_t elements = round_up(std::max<std::int64_t>(buckets_.at(bucket).elements, 1), kCacheLineFloats);
+  const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
   const auto start = Clock::now();
   while (true) {
     const std::uint32_t rings = doorbell(local_rank_).rings();
@@ -345,7 +344,7 @@ void StreamedReduceScatter::root_done(Handled& slice, int root) {
   if (slice.owner != communicator_.rank()) {
     const auto h = static_cast<std::size_t>(&slice - handled_.data());
     const float* const sum =
-        reinterpret_cast<const float*>(host_sums_[h].data()) + root * round_up(slice.size, kCacheLineFloats);
+        reinterpret_cast<const float*>(host_sums_[h].data()) + root * whole_lines(slice.size);
     const auto bytes = std::as_bytes(std::span(sum, static_cast<std::size_t>(slice.size)));
     sends_.push_back(communicator_.send(bytes, slice.owner, partial_tag(first_tag_bucket_ + slice.bucket, root)));
     statistics_.network_bytes += bytes.size();
@@ -368,7 +367,7 @@ bool StreamedReduceScatter::combine() {
     const auto add_sources = [&](const AlignedBytes& memory, std::size_t count) {
       for (std::size_t i = 0; i < count; ++i) {
         sources.push_back(reinterpret_cast<const float*>(memory.data()) +
-                          static_cast<std::int64_t>(i) * round_up(slice.size, kCacheLineFloats));
+                          static_cast<std::int64_t>(i) * whole_lines(slice.size));
       }
     };
     add_sources(host_sums_[h], host_nodes_.size());
