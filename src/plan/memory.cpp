@@ -8,7 +8,7 @@
 
 #include "checkpoint/layout.hpp"
 #include "comm/reduce/accumulation_buffers.hpp"
-#include "comm/reduce/streamed_reduce_scatter.hpp"
+#include "comm/reduce/gradient_lanes.hpp"
 #include "core/round_up.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
@@ -128,12 +128,12 @@ class Counter {
     memory_.optimizer = part_of(states, share);
   }
 
-  /// Gradients on their way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
+  /// Gradients on their way to the owners of their slices, and their sums so far (comm::GradientLanes).
   [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) const {
     std::set<int> beside;  // ranks whose lanes it reads
     for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
-    const std::int64_t lane = comm::StreamedReduceScatter::lane_elements(
-        part_.buckets, exec::most_open_elements(part_.program, part_.buckets));
+    const std::int64_t lane =
+        comm::GradientLanes::elements(part_.buckets, exec::most_open_elements(part_.program, part_.buckets));
     // Sums wait for their siblings at each level of the tree; that of the first shards stands in the sum's memory.
     const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.shards - 1, 1)));
     return (lane * workers() * std::ssize(beside) + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;

@@ -9,19 +9,15 @@
 // finished slices stay with their owners.
 //
 // Why no memory is overwritten while somebody reads it:
-//  - A lane's memory is used again when every rank of the host has counted the bucket as read.
+//  - A lane's memory is used again when every rank of the host has read the bucket.
 //  - A rank reads buckets of a step between its own begin_step and finish() only, so its sums of the step before stand
 //    until it begins the next.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -29,11 +25,10 @@
 #include <vector>
 
 #include "comm/reduce/accumulation_buffers.hpp"
+#include "comm/reduce/gradient_lanes.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce/tree.hpp"
-#include "comm/transport/doorbell.hpp"
-#include "comm/transport/host_memory.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/trace.hpp"
@@ -50,9 +45,6 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter(const StreamedReduceScatter&) = delete;
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
-  /// Of each worker: floats of its lane, where a shard has buckets of `open` elements between buffer() and ready().
-  [[nodiscard]] static std::int64_t lane_elements(const GradientBuckets& buckets, std::int64_t open);
-
   void begin_step(std::uint64_t step, const ShardAssignment& assignment);
   /// Of a shard, buckets come in ascending order, as do calls of ready(). Waits for room.
   [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
@@ -63,31 +55,6 @@ class StreamedReduceScatter final : public GradientSink {
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
 
  private:
-  /// A bucket of a shard that stands in a lane.
-  struct Entry {
-    std::uint64_t epoch = 0;
-    std::int32_t shard = 0;
-    std::int64_t offset = 0;  ///< in the lane, in floats
-  };
-  static constexpr std::uint64_t kEntries = 512;  // a lane has at most so many at a time
-  /// As all ranks of the host see it. Entries are numbered from the start of the run; bucket = number % buckets.
-  struct Lane {
-    alignas(64) std::atomic<std::uint64_t> published{0};
-    std::array<Entry, kEntries> entries;
-  };
-  struct alignas(64) Count {
-    std::atomic<std::uint64_t> value{0};
-  };
-  /// A lane as its own rank fills it.
-  struct Filled {
-    int shard = -1;  ///< that has it; -1: free
-    std::uint64_t opened = 0, published = 0, freed = 0;
-    std::int64_t head = 0;
-    struct Place {
-      std::int64_t offset, elements;
-    };
-    std::deque<Place> places;  ///< of entries [freed, opened)
-  };
   /// A slice that this rank adds for its host.
   struct Handled {
     int bucket = 0;
@@ -95,28 +62,27 @@ class StreamedReduceScatter final : public GradientSink {
     int owner = 0;
     int roots_left = 0;  ///< of the step
     bool complete = false;
+    AlignedBytes host_sums = {}, received = {};             ///< of its host's subtrees, and of the other hosts'
     std::vector<std::unique_ptr<Transfer>> transfers = {};  ///< own: of the other hosts' sums
   };
 
   void lay_out();
-  void map();
-  [[nodiscard]] Lane& lane(int local_rank, int number) const;
-  [[nodiscard]] std::atomic<std::uint64_t>& read(int local_rank, int number, int reader) const;
-  [[nodiscard]] float* memory(int local_rank, int number) const;
-  [[nodiscard]] Doorbell& doorbell(int local_rank) const;
+  void use(const ShardAssignment& assignment);
+  void post_receives();
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
+  [[nodiscard]] bool owns(const Handled& slice) const { return slice.owner == communicator_.rank(); }
   [[nodiscard]] Operation operation() const { return {"reduce", step_, options_.timeout}; }
-
-  [[nodiscard]] int lane_of(int shard);
-  void free_read(int number);
-  [[nodiscard]] std::optional<std::int64_t> place(Filled& lane, std::int64_t elements) const;
+  /// Where the finished sum of a slice stands.
+  [[nodiscard]] float* sum_of(const Handled& slice) const;
+  /// Number `number` of the sums of a slice that stand in `memory`.
+  [[nodiscard]] static std::span<float> part_of(const AlignedBytes& memory, const Handled& slice, std::size_t number);
 
   void run_progress_thread();
   bool advance();
-  void take(const Entry& entry, int bucket, const float* gradient);
+  void take(const GradientLanes::Published& published);
   void root_done(Handled& slice, int root);
   bool combine();
-  void post_receives();
+  void complete(Handled& slice);
   [[nodiscard]] std::uint64_t to_come(int rank) const;
   /// Of the step. A rank reads what it has no slice of, too: the lane's memory is free when all have.
   [[nodiscard]] bool is_done() const { return incomplete_ == 0 && unread_ == 0; }
@@ -130,36 +96,29 @@ class StreamedReduceScatter final : public GradientSink {
   Hosts hosts_;
   Tree tree_;
   std::vector<int> local_ranks_;  ///< of this host
-  int local_rank_;
-  std::int64_t lane_elements_ = 0;
-  std::unique_ptr<HostMemory> memory_;
+  GradientLanes lanes_;
 
   std::vector<Handled> handled_;
   std::vector<std::vector<int>> handled_of_;  ///< by bucket
-  std::vector<std::int64_t> starts_;          ///< of buckets in sums
+  std::vector<std::int64_t> starts_;          ///< of buckets in sums_
   AlignedBytes sums_;                         ///< of which only the own slices are touched
   std::unique_ptr<BufferMemory> buffer_memory_;
   std::unique_ptr<AccumulationBuffers> adding_;  ///< its buckets are handled_
   std::vector<TreeNode> host_nodes_;
   std::vector<OtherSum> others_;
   Combiner combiner_;
-  std::vector<AlignedBytes> host_sums_, received_;  ///< by handled_: of its roots; of the other hosts' sums
 
   ShardAssignment assignment_;
   std::uint64_t step_ = 0, epoch_ = 0;
   TraceRecorder* trace_ = nullptr;
 
-  std::mutex lanes_mutex_;  ///< of filled_
-  std::vector<Filled> filled_;
-
   mutable std::mutex mutex_;  ///< of what follows
   std::condition_variable changed_;
   bool running_ = false, stop_ = false;
   std::exception_ptr error_;
-  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and lane
-  std::vector<std::uint64_t> read_in_step_;          ///< by local rank: buckets
-  std::uint64_t unread_ = 0;                         ///< buckets of this host's shards
-  std::size_t incomplete_ = 0;                       ///< of handled_
+  std::vector<std::uint64_t> read_in_step_;  ///< by local rank: buckets
+  std::uint64_t unread_ = 0;                 ///< buckets of this host's shards
+  std::size_t incomplete_ = 0;               ///< of handled_
   std::vector<std::unique_ptr<Transfer>> sends_;
   Clock::time_point last_progress_;
   ReducerStatistics statistics_;

@@ -1,0 +1,183 @@
+#include "comm/reduce/gradient_lanes.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "core/round_up.hpp"
+#include "core/spans.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // by which a worker may be ahead of its readers
+
+}  // namespace
+
+GradientLanes::GradientLanes(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
+                             std::chrono::milliseconds timeout)
+    : communicator_(communicator),
+      buckets_(buckets),
+      timeout_(timeout),
+      lane_elements_(elements(buckets, open)),
+      filled_(static_cast<std::size_t>(count)) {
+  const Hosts hosts(communicator.topology());
+  local_ranks_ = hosts.ranks(hosts.host_of(communicator.rank()));
+  local_rank_ = hosts.local_rank(communicator.rank());
+  cursors_.assign(local_ranks_.size(), std::vector<std::uint64_t>(filled_.size()));
+  map();
+}
+
+// What is open at a time has room wherever the ring begins; beyond that, a worker may go on while others read.
+std::int64_t GradientLanes::elements(const GradientBuckets& buckets, std::int64_t open) {
+  std::int64_t all = 0, largest = 0;
+  for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
+    all += whole_lines(bucket.elements);
+    largest = std::max(largest, whole_lines(bucket.elements));
+  }
+  return std::max(whole_lines(open), largest) + largest + std::min(all, kAheadElements);
+}
+
+// doorbell | lanes | what each reader has read | the lanes' memory
+void GradientLanes::map() {
+  const std::size_t lanes = filled_.size();
+  const std::size_t bytes = kCacheLine + lanes * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
+                            lanes * static_cast<std::size_t>(lane_elements_) * sizeof(float);
+  memory_ = map_host_memory(communicator_, bytes,
+                            [&](std::byte* block) {
+                              new (block) Doorbell();
+                              for (std::size_t l = 0; l < lanes; ++l)
+                                new (block + kCacheLine + l * sizeof(Shared)) Shared();
+                              std::byte* const counts = block + kCacheLine + lanes * sizeof(Shared);
+                              for (std::size_t i = 0; i < lanes * local_ranks_.size(); ++i)
+                                new (counts + i * sizeof(Count)) Count();
+                            },
+                            {"shared memory", 0, timeout_});
+}
+
+Doorbell& GradientLanes::doorbell(int local_rank) const {
+  return *reinterpret_cast<Doorbell*>(memory_->block(local_rank));
+}
+
+GradientLanes::Shared& GradientLanes::lane(int local_rank, int number) const {
+  return *reinterpret_cast<Shared*>(memory_->block(local_rank) + kCacheLine +
+                                    static_cast<std::size_t>(number) * sizeof(Shared));
+}
+
+std::atomic<std::uint64_t>& GradientLanes::read_by(int reader, int local_rank, int number) const {
+  std::byte* const counts = memory_->block(local_rank) + kCacheLine + filled_.size() * sizeof(Shared);
+  const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
+  return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
+}
+
+float* GradientLanes::memory(int local_rank, int number) const {
+  std::byte* const lanes =
+      memory_->block(local_rank) +
+      round_up(kCacheLine + filled_.size() * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
+  return reinterpret_cast<float*>(lanes) + number * lane_elements_;
+}
+
+// A lane has one shard at a time, from its first bucket to its last.
+int GradientLanes::lane_of(int shard) {
+  const std::lock_guard lock(mutex_);
+  auto found = std::find_if(filled_.begin(), filled_.end(), [&](const Filled& lane) { return lane.shard == shard; });
+  if (found == filled_.end()) {
+    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& lane) { return lane.shard < 0; });
+    LOCKSTEP_CHECK(found != filled_.end(), "more shards at a time than there are lanes");
+    found->shard = shard;
+  }
+  return static_cast<int>(found - filled_.begin());
+}
+
+void GradientLanes::free_read(int number) {
+  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  std::uint64_t read_by_all = mine.published;
+  for (int reader = 0; reader < static_cast<int>(local_ranks_.size()); ++reader) {
+    read_by_all = std::min(read_by_all, read_by(reader, local_rank_, number).load(std::memory_order_acquire));
+  }
+  for (; mine.freed < read_by_all; ++mine.freed) mine.places.pop_front();
+}
+
+std::optional<std::int64_t> GradientLanes::place(const Filled& lane, std::int64_t elements) const {
+  if (lane.places.empty()) return 0;
+  if (lane.opened - lane.freed >= kEntries) return std::nullopt;
+  const std::int64_t first = lane.places.front().offset, last = lane.places.back().offset;
+  const std::int64_t head = last + lane.places.back().elements;
+  if (last < first) return first - head >= elements ? std::optional(head) : std::nullopt;
+  if (lane_elements_ - head >= elements) return head;
+  return first >= elements ? std::optional<std::int64_t>(0) : std::nullopt;
+}
+
+float* GradientLanes::open(int shard, int bucket, const Operation& operation, const std::function<void()>& check) {
+  const int number = lane_of(shard);
+  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a shard's buckets come in order");
+  const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
+  const auto start = Clock::now(), end = start + operation.timeout;
+  while (true) {
+    const std::uint32_t rings = doorbell().rings();
+    free_read(number);
+    if (const auto offset = place(mine, elements)) {
+      mine.places.push_back({*offset, elements});
+      ++mine.opened;
+      return memory(local_rank_, number) + *offset;
+    }
+    const auto now = Clock::now();
+    if (now >= end) throw_unread(number, operation, seconds_since(start));
+    check();
+    communicator_.check_peers();
+    doorbell().wait(rings, std::min(end, now + kCheckInterval));
+  }
+}
+
+void GradientLanes::throw_unread(int number, const Operation& operation, double seconds) const {
+  int slowest = 0;
+  for (int reader = 1; reader < static_cast<int>(local_ranks_.size()); ++reader) {
+    if (read_by(reader, local_rank_, number) < read_by(slowest, local_rank_, number)) slowest = reader;
+  }
+  throw_deadline(communicator_.topology(), communicator_.rank(), local_ranks_[static_cast<std::size_t>(slowest)],
+                 operation, seconds, "it has not read a gradient that stands in shared memory");
+}
+
+void GradientLanes::publish(int shard, int bucket, std::uint64_t epoch) {
+  const int number = lane_of(shard);
+  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  LOCKSTEP_CHECK(static_cast<int>(mine.published % bucket_count()) == bucket && mine.published < mine.opened,
+                 "ready() comes after buffer(), bucket by bucket");
+  Shared& shown = lane(local_rank_, number);
+  shown.entries[mine.published % kEntries] = {epoch, shard, mine.places[mine.published - mine.freed].offset};
+  shown.published.store(++mine.published, std::memory_order_release);
+  for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) doorbell(r).ring();
+  if (bucket + 1 < buckets_.count()) return;
+  const std::lock_guard lock(mutex_);
+  mine.shard = -1;
+}
+
+bool GradientLanes::read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read) {
+  bool any = false;
+  for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) {
+    for (int l = 0; l < static_cast<int>(filled_.size()); ++l) {
+      std::uint64_t& cursor = cursors_[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)];
+      const Shared& from = lane(r, l);
+      while (cursor < from.published.load(std::memory_order_acquire)) {
+        const Entry& entry = from.entries[cursor % kEntries];
+        if (entry.epoch != epoch) break;
+        read({r, entry.shard, static_cast<int>(cursor % bucket_count()), memory(r, l) + entry.offset});
+        read_by(local_rank_, r, l).store(++cursor, std::memory_order_release);
+        doorbell(r).ring();
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+std::uint64_t GradientLanes::shards_published() const {
+  std::uint64_t shards = 0;
+  for (const Filled& lane : filled_) shards += lane.published / bucket_count();
+  return shards;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,108 @@
+// GradientLanes: ring buffers in a host's memory, one for each worker, through which all ranks of the host read its
+// gradients, bucket by bucket. A worker writes a bucket of its shard in place and publishes it; every rank of the host
+// reads each bucket once, in the order in which they were published; and when all have, the memory is free for others.
+// A worker that is ahead of its readers waits.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "comm/reduce/gradient_buckets.hpp"
+#include "comm/transport/doorbell.hpp"
+#include "comm/transport/host_memory.hpp"
+#include "comm/transport/topology.hpp"
+#include "lockstep/communicator.hpp"
+
+namespace lockstep::comm {
+
+class GradientLanes {
+ public:
+  /// Collective. `count`: of this rank's workers, and of every other's on its host. `open`: elements of the buckets
+  /// that a shard has between open() and publish(), at most. Communicator and buckets outlive it.
+  GradientLanes(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
+                std::chrono::milliseconds timeout);
+
+  /// Floats of a lane.
+  [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
+
+  /// Where a bucket of a shard goes, 64-byte aligned. Of a shard, buckets come in ascending order, as do calls of
+  /// publish(); by any thread, for no more shards at a time than there are lanes. Waits for room; `check` is called
+  /// meanwhile, and may throw.
+  [[nodiscard]] float* open(int shard, int bucket, const Operation& operation, const std::function<void()>& check);
+  /// The bucket stands there. `epoch`: which step it is of.
+  void publish(int shard, int bucket, std::uint64_t epoch);
+
+  /// A bucket that a rank of this host has published.
+  struct Published {
+    int local_rank = 0;  ///< whose
+    int shard = 0;
+    int bucket = 0;
+    const float* gradient = nullptr;
+  };
+  /// Calls `read` for each bucket of this step that has been published since the last call. A peer may have begun the
+  /// next step: what it has published of that stays. By one thread. Returns whether there was any.
+  bool read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read);
+
+  /// What rings when a bucket has been published on this host, or one of this rank has been read.
+  [[nodiscard]] Doorbell& doorbell() const { return doorbell(local_rank_); }
+  /// Shards that this rank has published, all buckets of them.
+  [[nodiscard]] std::uint64_t shards_published() const;
+
+ private:
+  /// A bucket of a shard that stands in a lane.
+  struct Entry {
+    std::uint64_t epoch = 0;
+    std::int32_t shard = 0;
+    std::int64_t offset = 0;  ///< in the lane, in floats
+  };
+  static constexpr std::uint64_t kEntries = 512;  // a lane has at most so many at a time
+  /// As all ranks of the host see it. Entries are numbered from the start of the run; bucket = number % buckets.
+  struct Shared {
+    alignas(64) std::atomic<std::uint64_t> published{0};
+    std::array<Entry, kEntries> entries;
+  };
+  struct alignas(64) Count {
+    std::atomic<std::uint64_t> value{0};
+  };
+  /// A lane as its own rank fills it.
+  struct Filled {
+    int shard = -1;  ///< that has it; -1: free
+    std::uint64_t opened = 0, published = 0, freed = 0;
+    struct Place {
+      std::int64_t offset, elements;
+    };
+    std::deque<Place> places;  ///< of entries [freed, opened)
+  };
+
+  void map();
+  [[nodiscard]] Doorbell& doorbell(int local_rank) const;
+  [[nodiscard]] Shared& lane(int local_rank, int number) const;
+  [[nodiscard]] std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
+  [[nodiscard]] float* memory(int local_rank, int number) const;
+  [[nodiscard]] std::uint64_t bucket_count() const { return static_cast<std::uint64_t>(buckets_.count()); }
+  [[nodiscard]] int lane_of(int shard);
+  void free_read(int number);
+  [[nodiscard]] std::optional<std::int64_t> place(const Filled& lane, std::int64_t elements) const;
+  [[noreturn]] void throw_unread(int number, const Operation& operation, double seconds) const;
+
+  Communicator& communicator_;
+  const GradientBuckets& buckets_;
+  std::chrono::milliseconds timeout_;
+  std::vector<int> local_ranks_;  ///< of this host
+  int local_rank_;
+  std::int64_t lane_elements_;
+  std::unique_ptr<HostMemory> memory_;
+  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and lane: what this rank has read
+  std::mutex mutex_;                                 ///< of whose lanes are
+  std::vector<Filled> filled_;
+};
+
+}  // namespace lockstep::comm
