@@ -7,7 +7,6 @@ README.md.
 
 The program is $LOCKSTEP, else build/release/bin/lockstep.
 """
-import difflib
 import json
 import os
 import pathlib
@@ -15,6 +14,7 @@ import subprocess
 import sys
 
 import chart_values
+from current import keep_files
 from page_tables import keep_current
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -97,18 +97,10 @@ def table(values):
     return "\n".join(lines)
 
 
-def keep_file(path, text):
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    if "--check" not in sys.argv[1:]:
-        path.write_text(text, encoding="utf-8")
-    elif old != text:
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "file", "made", n=0))
-        sys.exit(f"{path.relative_to(ROOT)} is not current: run scripts/python.sh scripts/chart.py")
-
-
 def main():
     values = chart_values.read(CHART / "values.yaml")
-    keep_file(CHART / "values.schema.json", json.dumps(values_schema(values), indent=1) + "\n")
+    keep_files({CHART / "values.schema.json": json.dumps(values_schema(values), indent=1) + "\n"},
+               "scripts/python.sh scripts/chart.py")
     keep_current(CHART / "README.md", [("values", table(values))], "scripts/python.sh scripts/chart.py")
 
 

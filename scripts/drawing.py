@@ -1,9 +1,8 @@
 """SVG drawings of the docs: the colors and letters of the charts that lockstep itself draws (src/cli/svg_chart.cpp)."""
 import math
-import pathlib
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from current import ROOT, keep_files
+
 PICTURES = ROOT / "docs" / "pictures"
 COLORS = ("#2f6fde", "#d9542b", "#2a9d6f", "#8a55c8", "#c99a13", "#1aa3b8", "#c8467f", "#7b7f8a")
 STYLE = ('svg{background:#fff;font-family:system-ui,"DejaVu Sans",sans-serif}text{fill:#6d7280;font-size:11px}'
@@ -68,13 +67,5 @@ class Drawing:
 
 
 def keep(drawings, script):
-    """Writes drawings by name into docs/pictures; with --check changes nothing, and ends with 1 if one is not current."""
-    stale = []
-    for name, drawing in drawings.items():
-        path, text = PICTURES / f"{name}.svg", drawing.svg()
-        if "--check" not in sys.argv[1:]:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(str(path.relative_to(ROOT)))
-    if stale:
-        sys.exit(f"not current: {', '.join(stale)}; run {script}")
+    """Writes drawings by name into docs/pictures, or checks them, as keep_files() does."""
+    keep_files({PICTURES / f"{name}.svg": drawing.svg() for name, drawing in drawings.items()}, script)

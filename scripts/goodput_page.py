@@ -6,12 +6,12 @@
 
 The program is $LOCKSTEP, else build/release/bin/lockstep. Lines that begin with `> ` continue a command.
 """
-import difflib
 import os
 import pathlib
 import re
 import subprocess
-import sys
+
+from current import keep_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "goodput.md"
@@ -36,13 +36,7 @@ def with_outputs(page, program):
 
 def main():
     program = os.path.abspath(os.environ.get("LOCKSTEP", ROOT / "build/release/bin/lockstep"))
-    page = PAGE.read_text()
-    current = with_outputs(page, program)
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(current)
-    elif page != current:
-        sys.stdout.writelines(difflib.unified_diff(page.splitlines(True), current.splitlines(True), str(PAGE), "now"))
-        sys.exit("docs/goodput.md is not current; run scripts/goodput_page.py")
+    keep_files({PAGE: with_outputs(PAGE.read_text(encoding="utf-8"), program)}, "scripts/goodput_page.py")
 
 
 if __name__ == "__main__":

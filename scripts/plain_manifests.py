@@ -11,6 +11,8 @@ import pathlib
 import re
 import sys
 
+from current import keep_files
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/kubernetes"))
 from kube_tools import CHART, template  # noqa: E402
@@ -41,16 +43,11 @@ def render(values):
 
 
 def main():
-    stale = []
+    files = {}
     for values in sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")):
         folder = ROOT / ("k8s" if values in PLAIN else "tests/kubernetes/golden")
-        path, text = folder / f"{values}.yaml", render(values)
-        if "--check" not in sys.argv[1:]:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(str(path.relative_to(ROOT)))
-    if stale:
-        sys.exit(f"not current: {', '.join(stale)}; run scripts/python.sh scripts/plain_manifests.py")
+        files[folder / f"{values}.yaml"] = render(values)
+    keep_files(files, "scripts/python.sh scripts/plain_manifests.py")
 
 
 if __name__ == "__main__":
