@@ -22,8 +22,8 @@ void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::Ten
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& tensor = tensors[i];
     std::vector<Holding> holdings;
-    if (optimizer && !tensor.states.empty()) {
-      holdings = tensor.states;
+    if (optimizer && !tensor.state_holdings.empty()) {
+      holdings = tensor.state_holdings;
     } else if (!tensor.ranks.empty()) {
       holdings = {{{0, elements(tensor.shape)}, tensor.ranks}};
     }

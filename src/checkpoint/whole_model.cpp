@@ -127,8 +127,8 @@ void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::ve
       of_part[one.parameter].push_back({{one.begin, one.end}, {static_cast<int>(one.rank)}});
     }
     for (auto& [parameter, holdings] : of_part) {  // the first part that has a shared weight saves its states
-      auto& states = whole.parameters.at(static_cast<std::size_t>(parameter)).states;
-      if (states.empty()) states = std::move(holdings);
+      auto& known = whole.parameters.at(static_cast<std::size_t>(parameter)).state_holdings;
+      if (known.empty()) known = std::move(holdings);
     }
   }
 }

@@ -32,7 +32,7 @@ struct WholeModel {
     Shape shape;
     std::vector<int> ranks = {};  ///< that have it, ascending; empty: all
     /// Of a parameter: who has which elements of the optimizer's states, ascending; empty: `ranks` have all of them.
-    std::vector<Holding> states = {};
+    std::vector<Holding> state_holdings = {};
   };
   std::vector<Tensor> parameters, states;  ///< in the order of the whole graph
 };

@@ -8,16 +8,11 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <latch>
 #include <map>
 #include <memory>
 #include <random>
-#include <stdexcept>
 
-#include "core/input_source.hpp"
-#include "core/spans.hpp"
 #include "exec/cpu_device.hpp"
-#include "exec/executor.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/part_nets.hpp"
 #include "exec/shard_runner.hpp"
@@ -59,22 +54,6 @@ Tensors values_of(const Graph& graph, const std::vector<ValueId>& ids) {
   }
   return tensors;
 }
-
-/// Inputs of a shard, all of them 0.
-class Zeros final : public InputSource {
- public:
-  explicit Zeros(const Graph& graph) {
-    for (const ValueId id : graph.inputs) tensors_.emplace_back(graph.at(id).spec.bytes());
-  }
-  void get(std::uint64_t /*step*/, int /*shard*/, ShardInputs& inputs) override {
-    inputs.tensors = pointers(tensors_);
-    inputs.valid = kSamples;
-  }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
-
- private:
-  Tensors tensors_;
-};
 
 /// A compiled graph, or part of one, with the memory of a shard.
 class Piece {
@@ -337,48 +316,6 @@ TEST(Parts, WhatIsSentIsNotWrittenOver) {
     finish(b, b.apply("add", {x, b.apply("tanh", {x})}), "accuracy");
   });
   EXPECT_EQ(run_parts(split(net.graph, {0, 0, 1, 1, 1}), Recompute::never), run_whole(net.graph));
-}
-
-// Its rank's other workers wait for messages that may never come now: not until their deadline.
-TEST(Parts, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
-  const Net net(transformer);
-  const CpuDevice device;
-  const Graph graph = device.lower(net.graph, true);
-  const auto parts = split(graph, cut(graph, {.parts = 2}, 2));
-  constexpr int kShards = 3, kWorkers = 2;
-  std::latch both(kWorkers);
-  const auto started = Clock::now();
-  const auto run = [&](Communicator& ranks) {
-    const PartOfModel part{.part = parts[static_cast<std::size_t>(ranks.rank())],
-                           .links = links_of(parts, ranks.rank(), kShards),
-                           .ranks = ranks,
-                           .samples = kSamples,
-                           .in_flight = 1};
-    if (ranks.rank() == 0) {  // it sends what the first two shards need, and nothing else
-      for (const auto& links : part.links.sent) {
-        for (const auto& link : links) {
-          for (const int shard : {0, 1}) {
-            (void)ranks.send(std::vector<std::byte>(link.bytes), 1, link.first_tag + shard);
-          }
-        }
-      }
-      return;
-    }
-    WorkerPool pool(kWorkers);
-    Executor executor(part, Mode::inference, device, pool, 1);
-    const TensorBlock parameters(part.part.graph, part.part.graph.parameters);
-    const TensorBlock states(part.part.graph, part.part.graph.states);
-    executor.use({parameters, states});
-    Zeros source(part.part.graph);
-    const PartSchedule schedule{.tasks = {{{.shard = 0}}, {{.shard = 1}, {.shard = 2}}},
-                                .rank_of_shard = {{0, 0, 0}, {1, 1, 1}}};
-    executor.evaluate(0, schedule, source, [&](const EvaluatedShard& shard) {
-      both.arrive_and_wait();
-      if (shard.shard == 0) throw std::range_error("the first shard");
-    });
-  };
-  EXPECT_THROW(run_in_threads(2, run), std::range_error);
-  EXPECT_LT(seconds_since(started), 30) << "half of the time until the deadline";
 }
 
 TEST(Parts, NameWhatKeepsAGraphFromBeingSplit) {
