@@ -58,6 +58,10 @@ inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "che
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optimizer", "gradients", "parameters"};
+/// Whether gradients are added shard by shard, so that no rank has all of one.
+[[nodiscard]] constexpr bool divides_gradients(Sharding sharding) {
+  return sharding >= Sharding::gradients;
+}
 
 enum class SourceKind : std::uint8_t { digits, images, idx, cifar, text, tokens, csv, packed };
 template <>

@@ -87,7 +87,7 @@ Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
   json["overrides"] = plan::overrides_of(candidate.placed.choice);
   json["parts"] = candidate.placed.parts.size();
   json["recompute"] = name_of(candidate.placed.choice.recompute);
-  json["sharding"] = name_of(candidate.placed.choice.sharding);
+  json["sharding"] = name_of(candidate.placed.choice.sharding());
   json["in_flight"] = candidate.placed.in_flight;
   json["fits"] = candidate.fits;
   json["step_seconds"] = candidate.time.seconds;

@@ -13,6 +13,7 @@
 #include "device/threads.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
+#include "optim/updater.hpp"
 #include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/profile.hpp"
@@ -32,12 +33,6 @@ constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::i
 /// Of a step, beside its phases; and by how much ranks that wait for each other are slower. Measured: docs/planning.md.
 constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
-
-std::vector<std::string> states_of(const Job& job, const OptimizerRegistry& optimizers) {
-  const auto& optimizer = optimizers.at(job.optimizer.kind);
-  if (!optimizer.states) return {};
-  return optimizer.states(complete(optimizer.attributes, job.optimizer.attributes, "optimizer", optimizer.checks));
-}
 
 /// Convolutions of different sizes.
 std::int64_t convolutions_of(const Graph& graph) {
@@ -108,11 +103,9 @@ std::int64_t parse_size(const std::string& text) {
 
 }  // namespace
 
-PlannedJob::PlannedJob(PlanOptions& options)
-    : registries_(Registries::built_in()), catalogue_(train::catalogue_of(registries_)), argument_(options.job) {
+PlannedJob::PlannedJob(PlanOptions& options) : registries_(Registries::built_in()) {
   if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake there is told before any work
-  job_ = argument_.load(catalogue_);
-  options.job = argument_;
+  job_ = options.job.load(train::catalogue_of(registries_));
   if (options.devices.empty() && job_.device == DeviceChoice::cuda) {
     throw Error(ExitCode::usage,
                 "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
@@ -141,7 +134,7 @@ void PlannedJob::open_data(const PlanOptions& options) {
   model_ = std::make_unique<plan::ModelSetup>(
       plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});
   if (evaluates) model_->inference = exec::needs_of(exec::KernelSet(*graph_, Mode::inference, device_));
-  const auto states = static_cast<int>(states_of(job_, registries_.optimizers).size());
+  const auto states = static_cast<int>(optim::state_names_of(job_.optimizer, registries_.optimizers).size());
   const std::int64_t process =
       here + kProcessBytes + convolutions_of(*graph_) * kConvolutionBytes + (options.ranks > 1 ? kMpiBytes : 0);
   memory_ = std::make_unique<plan::MemorySetup>(
@@ -232,21 +225,9 @@ std::int64_t PlannedJob::limit() const {
   return *std::min_element(limits_.begin(), limits_.end());
 }
 
-bool PlannedJob::accepts(const plan::Choice& choice) const {
-  JobArgument asked = argument_;
-  asked.words.push_back(fmt::format("parallel.parts={}", choice.parallel.parts));
-  asked.words.push_back(fmt::format("parallel.sharding={}", name_of(choice.sharding)));
-  try {
-    (void)asked.load(catalogue_, false);
-    return true;
-  } catch (const config::Problems&) {
-    return false;
-  }
-}
-
 plan::SearchSetup PlannedJob::search_setup() const {
-  return {*model_,  *memory_, *time_, ranks_, limits_, [this](const plan::Choice& choice) { return accepts(choice); },
-          !on_gpus_};
+  const bool may_divide = !on_gpus_ && job_.exact != Exactness::never;
+  return {*model_, *memory_, *time_, ranks_, limits_, !on_gpus_, may_divide};
 }
 
 double PlannedJob::seconds_of_one_rank() const {

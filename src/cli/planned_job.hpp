@@ -51,11 +51,8 @@ class PlannedJob {
   void time_by_profile(const PlanOptions& options);
   void time_here();
   void set_limits(const PlanOptions& options);
-  [[nodiscard]] bool accepts(const plan::Choice& choice) const;
 
   const Registries registries_;
-  const config::Catalogue catalogue_;
-  mutable JobArgument argument_;
   JobFile job_;
   exec::CpuDevice device_;
   input::PreparedData data_;

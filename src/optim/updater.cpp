@@ -6,13 +6,25 @@
 
 namespace lockstep::optim {
 
+namespace {
+
+Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& options) {
+  return complete(optimizer.attributes, options.attributes, "optimizer '" + optimizer.name + "'", optimizer.checks);
+}
+
+}  // namespace
+
+std::vector<std::string> state_names_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
+  const OptimizerDef& optimizer = optimizers.at(options.kind);
+  return optimizer.states ? optimizer.states(settings_of(optimizer, options)) : std::vector<std::string>();
+}
+
 Updater::Updater(const UpdaterSetup& setup)
     : graph_(setup.graph),
       program_(setup.program),
       buckets_(setup.buckets),
       optimizer_(setup.optimizers.at(setup.options.kind)),
-      settings_(complete(optimizer_.attributes, setup.options.attributes, "optimizer '" + optimizer_.name + "'",
-                         optimizer_.checks)),
+      settings_(settings_of(optimizer_, setup.options)),
       decay_all_(settings_.has("decay_all") && settings_.boolean("decay_all")),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),

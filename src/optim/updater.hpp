@@ -58,6 +58,10 @@ struct UpdateResult {
   bool operator==(const UpdateResult&) const = default;
 };
 
+/// What the optimizer of a job keeps for each parameter.
+[[nodiscard]] std::vector<std::string> state_names_of(const OptimizerOptions& options,
+                                                      const OptimizerRegistry& optimizers);
+
 class Updater {
  public:
   explicit Updater(const UpdaterSetup& setup);

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <limits>
 
-#include "graph/blocks.hpp"
 #include "lockstep/error.hpp"
 #include "plan/report.hpp"
 #include "plan/search.hpp"
@@ -42,13 +41,13 @@ std::int64_t physical_memory() {
 }  // namespace
 
 MemoryLimit limit_of_process() {
-  MemoryLimit least{physical_memory(), ""};  // more than that is no limit
-  const auto consider = [&](std::int64_t bytes, const char* what) {
-    if (bytes < least.bytes) least = {bytes, what};
+  MemoryLimit least{physical_memory(), "", false};  // more than that is no limit
+  const auto consider = [&](std::int64_t bytes, const char* what, bool counts_untouched) {
+    if (bytes < least.bytes) least = {bytes, what, counts_untouched};
   };
-  consider(limit_of_cgroup(), "the limit of its cgroup");
-  consider(limit_of(RLIMIT_AS), "RLIMIT_AS (ulimit -v)");
-  consider(limit_of(RLIMIT_DATA), "RLIMIT_DATA (ulimit -d)");
+  consider(limit_of_cgroup(), "the limit of its cgroup", false);
+  consider(limit_of(RLIMIT_AS), "RLIMIT_AS (ulimit -v)", true);
+  consider(limit_of(RLIMIT_DATA), "RLIMIT_DATA (ulimit -d)", true);
   return least.what.empty() ? MemoryLimit{} : least;
 }
 
@@ -62,22 +61,16 @@ int first_without_room(const std::vector<RankRoom>& ranks) {
   return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
-Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks) {
+Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide) {
   Nearest nearest;
-  std::vector<Recompute> recompute = {Recompute::never};
-  if (!Blocks(setup.model.graph).all().empty()) recompute.push_back(Recompute::blocks);
-  for (int parts = 1; parts <= ranks.count(); ++parts) {
-    for (const Recompute how : recompute) {
-      Choice choice{{}, how, Sharding::none};
-      choice.parallel.parts = parts;
-      try {
-        const PlacedModel placed = place_model(setup.model, ranks, choice);
-        std::int64_t most = 0;
-        for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
-        if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(choice), text_of(placed), most};
-      } catch (const Error& error) {
-        if (error.code() != ExitCode::configuration) throw;  // it cannot be cut so
-      }
+  for (const Choice& choice : choices_of(setup.model.graph, ranks.count(), may_divide)) {
+    try {
+      const PlacedModel placed = place_model(setup.model, ranks, choice);
+      std::int64_t most = 0;
+      for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
+      if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(choice), text_of(placed), most};
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::configuration) throw;  // it cannot be cut so
     }
   }
   return nearest;

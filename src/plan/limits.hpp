@@ -11,8 +11,9 @@ namespace lockstep::plan {
 
 /// A limit that the system sets a process.
 struct MemoryLimit {
-  std::int64_t bytes = 0;  ///< 0: there is none
-  std::string what;        ///< "the limit of its cgroup"
+  std::int64_t bytes = 0;         ///< 0: there is none
+  std::string what;               ///< "the limit of its cgroup"
+  bool counts_untouched = false;  ///< memory counts from when it is mapped, whether it is ever written or not
 };
 
 /// The least of: its cgroup's, RLIMIT_AS, RLIMIT_DATA; none where all are above the host's memory.
@@ -28,12 +29,12 @@ struct RankRoom {
 /// The first rank that needs more than it may have; -1: none.
 [[nodiscard]] int first_without_room(const std::vector<RankRoom>& ranks);
 
-/// Of the placements that search() would try: the one whose rank with the most memory has the least.
+/// Of choices_of() as many parts as there are ranks: the placement whose rank with the most memory has the least.
 struct Nearest {
   std::string overrides, text;
   std::int64_t least = 0;  ///< of the rank that needs most
 };
-[[nodiscard]] Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks);
+[[nodiscard]] Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide);
 
 /// "expected 1.2 GiB ..., found ..." with the table of `memory` and what to try. `who`: "rank 1 on host a".
 [[nodiscard]] std::string refusal(const std::string& who, const RankRoom& room, const std::string& limit,

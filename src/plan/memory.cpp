@@ -115,9 +115,9 @@ class Counter {
     }
     const comm::ReducePlan plan = placed_.reduce_plan(rank_);
     const OwnSlices own = own_slices(plan);
-    const Sharding sharding = placed_.choice.sharding;
+    const Sharding sharding = placed_.choice.sharding();
     const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
-    if (sharding == Sharding::gradients || sharding == Sharding::parameters) {
+    if (divides_gradients(sharding)) {
       memory_.gradients = streamed(plan, own) + part_of(sum + updated, share);
       memory_.optimizer = part_of(states, share);
       return;

@@ -6,6 +6,7 @@
 #include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
 #include "graph/cut.hpp"
+#include "optim/other_parts.hpp"
 
 namespace lockstep::plan {
 
@@ -31,10 +32,12 @@ std::vector<T> of_part(const std::vector<T>& by_rank, const std::vector<int>& ra
   return values;
 }
 
-comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks) {
+comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks, Sharding sharding) {
   const std::vector<int> counts = setup.speeds.empty() ? comm::equal_counts(shards, static_cast<int>(ranks.size()))
                                                        : comm::counts_by_weights(shards, of_part(setup.speeds, ranks));
-  return comm::place_shards(counts, {}, topology_of(setup.host_of, ranks).host_of);
+  const std::vector<int> hosts = topology_of(setup.host_of, ranks).host_of;
+  const comm::ShardAssignment placed = comm::place_shards(counts, {}, hosts);
+  return divides_gradients(sharding) ? comm::interleave_shards(placed, hosts) : placed;
 }
 
 // As train does: of ranks whose shares may move, twice an equal share at most.
@@ -44,7 +47,9 @@ int workers_of(int threads, int shards, std::size_t ranks_of_part) {
   return std::clamp(threads, 1, std::max(1, most));
 }
 
-void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choice) {
+/// `shared`: its weights that other parts have, too.
+void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choice,
+                  const std::vector<std::size_t>& shared) {
   const PartBoundary* boundary = part.part ? &part.part->boundary : nullptr;
   const auto training = needs_of_part(setup.training, part.nodes);
   part.program = exec::program_of(part.graph(), Mode::training, training,
@@ -53,14 +58,15 @@ void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choic
     part.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(setup.inference, part.nodes),
                                        {.boundary = boundary});
   }
-  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards);
+  const bool divided = choice.sharding() != Sharding::none && part.ranks.size() > 1;
+  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards, divided, shared);
   part.buckets.spread_owners = true;
 }
 
 }  // namespace
 
 Choice choice_of(const Job& job) {
-  return {job.parallel, job.recompute, job.parallel.sharding};
+  return {job.parallel, job.recompute};
 }
 
 RankSetup ranks_of_one_host(int ranks, std::int64_t threads, int cores) {
@@ -98,6 +104,8 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
   const Placement placement = place_parts(setup.graph, choice.parallel, ranks.count(), setup.job.shards);
   std::vector<GraphPart> parts;
   if (placement.ranks_of_part.size() > 1) parts = split(setup.graph, placement.part_of_node);
+  std::vector<std::vector<std::size_t>> shared(placement.ranks_of_part.size());
+  for (std::size_t p = 0; p < parts.size(); ++p) shared[p] = optim::shared_weights(parts, static_cast<int>(p));
   for (std::size_t p = 0; p < placement.ranks_of_part.size(); ++p) {
     PlacedPart& part = placed.parts.emplace_back();
     part.ranks = placement.ranks_of_part[p];
@@ -109,8 +117,8 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
       part.part = std::move(parts[p]);
       part.nodes = part.part->nodes;
     }
-    compile_part(setup, part, choice);
-    part.assignment = deal(placed.shards, ranks, part.ranks);
+    compile_part(setup, part, choice, shared[p]);
+    part.assignment = deal(placed.shards, ranks, part.ranks, choice.sharding());
   }
   const auto count = static_cast<int>(placed.parts.size());
   placed.in_flight =

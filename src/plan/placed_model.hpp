@@ -25,7 +25,7 @@ namespace lockstep::plan {
 struct Choice {
   ParallelOptions parallel;
   Recompute recompute = Recompute::never;
-  Sharding sharding = Sharding::none;
+  [[nodiscard]] Sharding sharding() const { return parallel.sharding; }
 };
 [[nodiscard]] Choice choice_of(const Job& job);
 

@@ -23,28 +23,7 @@ bool is_number_of_parts(const Choice& choice) {
 
 bool same(const Choice& a, const Choice& b) {
   return is_number_of_parts(a) == is_number_of_parts(b) && a.parallel.parts == b.parallel.parts &&
-         a.recompute == b.recompute && a.sharding == b.sharding && a.parallel.in_flight == b.parallel.in_flight;
-}
-
-std::vector<Choice> choices(const SearchSetup& setup) {
-  const Choice own = choice_of(setup.model.job);
-  std::vector<Choice> list;
-  std::vector<Recompute> recompute = {Recompute::never};
-  if (!Blocks(setup.model.graph).all().empty()) recompute.push_back(Recompute::blocks);
-  const int most = setup.may_cut ? setup.ranks.count() : 1;
-  for (int parts = 1; parts <= most; ++parts) {
-    for (const Recompute how : recompute) {
-      for (const Sharding sharding : {Sharding::none, Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
-        Choice choice{{}, how, sharding};
-        choice.parallel.parts = parts;
-        choice.parallel.sharding = sharding;
-        choice.parallel.place = own.parallel.place;
-        if (sharding != Sharding::none && (!setup.accepts || !setup.accepts(choice))) continue;
-        if (!same(choice, own)) list.push_back(choice);
-      }
-    }
-  }
-  return list;
+         a.recompute == b.recompute && a.sharding() == b.sharding() && a.parallel.in_flight == b.parallel.in_flight;
 }
 
 /// The node of the whole graph that takes a shard longest, forward and backward, and its part of all.
@@ -129,6 +108,25 @@ std::int64_t Candidate::most_memory() const {
   return most;
 }
 
+std::vector<Choice> choices_of(const Graph& graph, int parts, bool may_divide) {
+  std::vector<Recompute> recompute = {Recompute::never};
+  if (!Blocks(graph).all().empty()) recompute.push_back(Recompute::blocks);
+  std::vector<Sharding> sharding = {Sharding::none};
+  if (may_divide) sharding.insert(sharding.end(), {Sharding::optimizer, Sharding::gradients});
+  std::vector<Choice> list;
+  for (int count = 1; count <= parts; ++count) {
+    for (const Recompute how : recompute) {
+      for (const Sharding what : sharding) {
+        Choice& choice = list.emplace_back();
+        choice.parallel.parts = count;
+        choice.parallel.sharding = what;
+        choice.recompute = how;
+      }
+    }
+  }
+  return list;
+}
+
 Candidate predict(const SearchSetup& setup, const Choice& choice) {
   Candidate candidate;
   candidate.placed = place_model(setup.model, setup.ranks, choice);
@@ -143,15 +141,20 @@ Candidate predict(const SearchSetup& setup, const Choice& choice) {
 
 SearchResult search(const SearchSetup& setup) {
   SearchResult result;
-  result.candidates.push_back(predict(setup, choice_of(setup.model.job)));
+  const Choice own = choice_of(setup.model.job);
+  result.candidates.push_back(predict(setup, own));
   result.candidates.back().own = true;
-  for (const Choice& choice : choices(setup)) {
+  const int parts = setup.may_cut ? setup.ranks.count() : 1;
+  for (Choice& choice : choices_of(setup.model.graph, parts, setup.may_divide && setup.ranks.count() > 1)) {
+    if (same(choice, own)) continue;
+    choice.parallel.place = own.parallel.place;
     try {
       Candidate candidate = predict(setup, choice);
       // Where there are fewer layers than parts, a smaller number has said the same.
       const bool known = std::any_of(result.candidates.begin(), result.candidates.end(), [&](const Candidate& other) {
         return other.placed.parts.size() == candidate.placed.parts.size() && is_number_of_parts(other.placed.choice) &&
-               other.placed.choice.recompute == choice.recompute && other.placed.choice.sharding == choice.sharding &&
+               other.placed.choice.recompute == choice.recompute &&
+               other.placed.choice.sharding() == choice.sharding() &&
                other.placed.choice.parallel.in_flight == choice.parallel.in_flight;
       });
       if (!known) result.candidates.push_back(std::move(candidate));
@@ -171,13 +174,13 @@ std::string text_of(const PlacedModel& placed) {
   if (placed.is_cut() && !choice.parallel.cuts.empty()) text += " (by hand)";
   if (placed.is_cut()) text += fmt::format(", {} shards in flight", placed.in_flight);
   text += fmt::format(", recompute: {}", name_of(choice.recompute));
-  if (choice.sharding != Sharding::none) text += fmt::format(", sharding: {}", name_of(choice.sharding));
+  if (choice.sharding() != Sharding::none) text += fmt::format(", sharding: {}", name_of(choice.sharding()));
   return text;
 }
 
 std::string overrides_of(const Choice& choice) {
   std::string text = fmt::format("parallel.parts={} recompute={}", choice.parallel.parts, name_of(choice.recompute));
-  if (choice.sharding != Sharding::none) text += fmt::format(" parallel.sharding={}", name_of(choice.sharding));
+  if (choice.sharding() != Sharding::none) text += fmt::format(" parallel.sharding={}", name_of(choice.sharding()));
   return text;
 }
 

@@ -27,9 +27,9 @@ struct SearchSetup {
   const MemorySetup& memory;
   const TimeSetup& time;
   const RankSetup& ranks;
-  std::vector<std::int64_t> limits;            ///< by rank: bytes that it may have
-  std::function<bool(const Choice&)> accepts;  ///< whether a job may say so; empty: all
-  bool may_cut = true;                         ///< parts are computed here
+  std::vector<std::int64_t> limits;  ///< by rank: bytes that it may have
+  bool may_cut = true;               ///< parts are computed here
+  bool may_divide = false;           ///< ranks may divide state here
 };
 
 /// The prediction of one placement. Throws as place_model().
@@ -40,8 +40,11 @@ struct SearchResult {
   std::string why_not_more_parts;     ///< in plain words; empty: nothing to say
 };
 
-/// The job's own choice, and beside it numbers of parts from 1 to the ranks, with and without recomputed blocks, and
-/// each way of sharding that is accepted.
+/// Numbers of parts from 1 to `parts`, with and without recomputed blocks, where the graph has some, and each way of
+/// sharding of this version if ranks `may_divide`.
+[[nodiscard]] std::vector<Choice> choices_of(const Graph& graph, int parts, bool may_divide);
+
+/// The job's own choice, and beside it choices_of() as many parts as there are ranks.
 [[nodiscard]] SearchResult search(const SearchSetup& setup);
 
 /// In plain words: "2 parts, recompute: blocks".

@@ -193,7 +193,10 @@ class Step {
       if (part.ranks.size() == 1) continue;
       const Rates& rates = speed(rank).rates;
       const comm::ReducePlan plan = placed_.reduce_plan(rank);
-      const comm::PlannedBytes sent = comm::bytes_of(plan, placed_.hosts_of(part));
+      const comm::Hosts hosts = placed_.hosts_of(part);
+      const comm::PlannedBytes sent = divides_gradients(placed_.choice.sharding())
+                                          ? comm::streamed_bytes_of(plan, hosts, static_cast<std::size_t>(shards(rank)))
+                                          : comm::bytes_of(plan, hosts);
       of(rank).gradient_bytes = static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);
       std::int64_t own = 0;
       for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
@@ -222,7 +225,7 @@ class Step {
         if (!value.frozen) elements += static_cast<double>(value.spec.elements());
       }
       const Rates& rates = speed(rank).rates;
-      const bool divided = placed_.choice.sharding != Sharding::none;
+      const bool divided = placed_.choice.sharding() != Sharding::none;
       const double each = setup_.update_seconds > 0
                               ? setup_.update_seconds
                               : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;

@@ -18,7 +18,6 @@
 #include "device/threads.hpp"
 #include "exec/worker_pool.hpp"
 #include "lockstep/error.hpp"
-#include "train/engine.hpp"
 #include "train/known_speeds.hpp"
 
 namespace lockstep::train {
@@ -76,7 +75,7 @@ std::vector<comm::ShardAssignment> Balancing::place() const {
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
     const auto hosts = hosts_of_part(part);
     placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts));
-    if (streams_gradients(run_.job)) placed.back() = comm::interleave_shards(placed.back(), hosts);
+    if (divides_gradients(run_.job.parallel.sharding)) placed.back() = comm::interleave_shards(placed.back(), hosts);
   }
   return placed;
 }

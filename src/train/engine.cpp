@@ -54,7 +54,7 @@ void Engine::make_model() {
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size()),
-                                     .streamed = streams_gradients(job),
+                                     .streamed = divides_gradients(job.parallel.sharding),
                                      .workers = pool.size(),
                                      .open_elements = exec::most_open_elements(executor->program(), buckets)};
   auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
@@ -122,8 +122,9 @@ double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
   const int rank = run.parts.group().rank();
   const comm::ReducePlan plan = comm::reduce_plan(assignment, hosts, buckets, rank);
   const std::size_t shards = assignment.shards_of_rank[static_cast<std::size_t>(rank)].size();
-  const comm::PlannedBytes bytes =
-      streams_gradients(run.job) ? comm::streamed_bytes_of(plan, hosts, shards) : comm::bytes_of(plan, hosts);
+  const comm::PlannedBytes bytes = divides_gradients(run.job.parallel.sharding)
+                                       ? comm::streamed_bytes_of(plan, hosts, shards)
+                                       : comm::bytes_of(plan, hosts);
   return static_cast<double>(bytes.inside_host + bytes.between_hosts);
 }
 

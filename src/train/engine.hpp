@@ -21,11 +21,6 @@
 
 namespace lockstep::train {
 
-/// Whether gradients are added shard by shard, so that no rank has all of one.
-[[nodiscard]] inline bool streams_gradients(const Job& job) {
-  return job.parallel.sharding == Sharding::gradients || job.parallel.sharding == Sharding::parameters;
-}
-
 struct Engine {
   /// The workers and their program. Every rank calls it, and `run` outlives it, as with all that follow.
   Engine(const Run& of_run, int workers);

@@ -16,15 +16,13 @@ namespace {
 constexpr std::size_t kLimitWidth = 64;  // of a limit's name
 
 int optimizer_states(const Run& run) {
-  const auto& optimizer = run.context.registries.optimizers.at(run.job.optimizer.kind);
-  if (!optimizer.states) return 0;
-  return static_cast<int>(
-      optimizer.states(complete(optimizer.attributes, run.job.optimizer.attributes, "optimizer", optimizer.checks))
-          .size());
+  return static_cast<int>(optim::state_names_of(run.job.optimizer, run.context.registries.optimizers).size());
 }
 
-/// From below: one sum of the gradients, and what cannot be done without.
-std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing) {
+/// From below: one sum of the gradients, and what cannot be done without. What ranks divide is a page of memory on
+/// its owner alone, but where a limit counts memory that nobody has touched.
+std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing,
+                                const plan::MemoryLimit& limit) {
   const Graph& graph = engine.executor->graph();
   std::int64_t parameters = 0, trained = 0;
   for (const ValueId id : graph.parameters) {
@@ -32,22 +30,25 @@ std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Bala
     parameters += bytes;
     trained += graph.at(id).frozen ? 0 : bytes;
   }
+  const bool divided = run.job.parallel.sharding != Sharding::none && !limit.counts_untouched;
+  const std::int64_t owners = divided ? run.parts.group().size() : 1;
   const auto arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(engine.executor->program()));
-  return parameters * (1 + optimizer_states(run)) + 2 * trained +
+  return (parameters * (1 + optimizer_states(run)) + 2 * trained) / owners +
          arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
 }
 
 struct Found {
   std::vector<plan::RankRoom> rooms;
-  std::vector<std::string> limits;
+  std::vector<plan::MemoryLimit> limits;
 };
 
 Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balancing) {
   const plan::MemoryLimit limit = plan::limit_of_process();
   struct Mine {
     std::int64_t least = 0, limit = 0;
+    bool counts_untouched = false;
     std::array<char, kLimitWidth> what{};
-  } mine{least_of_this_rank(run, engine, balancing), limit.bytes, {}};
+  } mine{least_of_this_rank(run, engine, balancing, limit), limit.bytes, limit.counts_untouched, {}};
   limit.what.copy(mine.what.data(), kLimitWidth - 1);
   std::vector<Mine> all(static_cast<std::size_t>(run.communicator.size()));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
@@ -55,7 +56,7 @@ Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balanc
   Found found;
   for (const Mine& rank : all) {
     found.rooms.push_back({rank.least, rank.limit});
-    found.limits.emplace_back(rank.what.data());
+    found.limits.push_back({rank.limit, rank.what.data(), rank.counts_untouched});
   }
   return found;
 }
@@ -76,9 +77,11 @@ void require_memory(const Run& run, const Engine& engine, const Balancing& balan
   const auto r = static_cast<std::size_t>(rank);
   const std::vector<plan::RankMemory> needs = plan::memory_of(placed, memory);
   const plan::RankRoom room{needs[r].least(), found.rooms[r].limit};
+  const plan::MemoryLimit& limit = found.limits[r];
+  const bool may_divide = !limit.counts_untouched && run.job.exact != Exactness::never && ranks.count() > 1;
   throw Error(ExitCode::configuration,
               plan::refusal(fmt::format("rank {} on {}", rank, run.communicator.topology().host_name(rank)), room,
-                            found.limits[r], placed, needs, plan::least_memory(memory, ranks)));
+                            limit.what, placed, needs, plan::least_memory(memory, ranks, may_divide)));
 }
 
 }  // namespace lockstep::train

@@ -59,7 +59,7 @@ struct Planned {
     return setup;
   }
   [[nodiscard]] PlacedModel place(int ranks, int parts, Recompute recompute = Recompute::never) const {
-    Choice choice{{}, recompute, Sharding::none};
+    Choice choice{{}, recompute};
     choice.parallel.parts = parts;
     return place_model(*model, ranks_of_one_host(ranks, 1, 64), choice);
   }
@@ -122,9 +122,9 @@ TEST(Memory, PartsHaveTheirOwnWeights) {
 TEST(Memory, ShardingDividesByOwnSlices) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
   const auto of = [&](Sharding sharding) {
-    return memory_of(place_model(*planned.model, ranks_of_one_host(2, 1, 64), {{}, Recompute::never, sharding}),
-                     *planned.memory)
-        .front();
+    Choice choice;
+    choice.parallel.sharding = sharding;
+    return memory_of(place_model(*planned.model, ranks_of_one_host(2, 1, 64), choice), *planned.memory).front();
   };
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
@@ -193,13 +193,8 @@ TEST(Time, RecomputedBlocksRunForwardTwice) {
 SearchResult search_on(const Planned& planned, int ranks, std::int64_t limit) {
   const RankSetup setup = ranks_of_one_host(ranks, 1, 64);
   const TimeSetup time = planned.time(ranks);
-  return search({*planned.model,
-                 *planned.memory,
-                 time,
-                 setup,
-                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit),
-                 {},
-                 true});
+  return search({*planned.model, *planned.memory, time, setup,
+                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit), true});
 }
 
 TEST(Search, WhereAModelFitsDataParallelismIsFaster) {
@@ -245,8 +240,9 @@ TEST(Limits, WhoHasNoRoom) {
 TEST(Limits, RefusalNamesWhatFits) {
   const Planned planned([](GraphBuilder& b) { chain(b, 8); });
   const RankSetup ranks = ranks_of_one_host(2, 1, 64);
-  const Nearest nearest = least_memory(*planned.memory, ranks);
+  const Nearest nearest = least_memory(*planned.memory, ranks, false);
   EXPECT_EQ(nearest.overrides, "parallel.parts=2 recompute=never");
+  EXPECT_LE(least_memory(*planned.memory, ranks, true).least, nearest.least);
   const PlacedModel placed = planned.place(2, 1);
   const std::string text = refusal("rank 1 on a", {nearest.least + 1, nearest.least}, "the limit of its cgroup", placed,
                                    memory_of(placed, *planned.memory), nearest);
