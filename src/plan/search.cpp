@@ -95,6 +95,11 @@ std::string explain(const SearchSetup& setup, const std::vector<Candidate>& cand
   return why_slower(setup, best, *further);
 }
 
+/// Whether any part has ranks that can divide its state.
+bool divides(const PlacedModel& placed) {
+  return std::any_of(placed.parts.begin(), placed.parts.end(), [](const auto& part) { return part.ranks.size() > 1; });
+}
+
 bool faster(const Candidate& a, const Candidate& b) {
   if (a.fits != b.fits) return a.fits;
   return a.fits ? a.time.seconds < b.time.seconds : a.most_memory() < b.most_memory();
@@ -150,6 +155,7 @@ SearchResult search(const SearchSetup& setup) {
     choice.parallel.place = own.parallel.place;
     try {
       Candidate candidate = predict(setup, choice);
+      if (choice.sharding() != Sharding::none && !divides(candidate.placed)) continue;
       // Where there are fewer layers than parts, a smaller number has said the same.
       const bool known = std::any_of(result.candidates.begin(), result.candidates.end(), [&](const Candidate& other) {
         return other.placed.parts.size() == candidate.placed.parts.size() && is_number_of_parts(other.placed.choice) &&
