@@ -121,6 +121,7 @@ class Launch:
         assert found == code, f"exit code {found}, expected {code}:\n{self.output()}"
         wait_until(lambda: not processes_of(self.directory), "all processes to be gone", gone_within)
         ends = self.events("end")
+        self.printed.close()  # another launch into this directory prints over the file
         return ends[-1] if ends else None
 
     def abandon(self):
