@@ -76,6 +76,8 @@ struct KernelRequest {
   /// Parameter 0 and its gradient have channels last in memory (Value::channels_last). `parameters` still has the
   /// model's shape.
   bool channels_last = false;
+  /// Whether the kernel may keep a weight packed or rounded from one call to the next.
+  bool keeps_weights = true;
   const GpuKernelOptions* gpu = nullptr;  ///< null on the CPU
 };
 

@@ -21,10 +21,8 @@ void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::Ten
   const auto values = own_values(tensors, own);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& tensor = tensors[i];
-    std::vector<Holding> holdings;
-    if (optimizer && !tensor.state_holdings.empty()) {
-      holdings = tensor.state_holdings;
-    } else if (!tensor.ranks.empty()) {
+    std::vector<Holding> holdings = optimizer ? tensor.state_holdings : tensor.holdings;
+    if (holdings.empty() && !tensor.ranks.empty()) {
       holdings = {{{0, elements(tensor.shape)}, tensor.ranks}};
     }
     list.push_back({tensor.name + suffix, tensor.shape, values[i], optimizer, std::move(holdings)});

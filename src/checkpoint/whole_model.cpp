@@ -43,7 +43,7 @@ void place(std::vector<WholeModel::Tensor>& tensors, const std::vector<GraphPart
   }
 }
 
-/// A tensor on its way into the hash.
+/// A tensor on its way into the hash, or what a rank has of one.
 struct HashedTensor {
   std::size_t bytes = 0;
   int from = 0;
@@ -58,8 +58,14 @@ std::vector<HashedTensor> in_order_of_name(const std::vector<WholeModel::Tensor>
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
   std::vector<HashedTensor> hashed;
   for (const auto i : order) {
-    hashed.push_back({static_cast<std::size_t>(elements(tensors[i].shape)) * sizeof(float), first_of(tensors[i].ranks),
-                      std::as_bytes(values[i])});
+    const WholeModel::Tensor& tensor = tensors[i];
+    const std::vector<Holding> all = {{{0, elements(tensor.shape)}, tensor.ranks}};
+    for (const auto& [extent, ranks] : tensor.holdings.empty() ? all : tensor.holdings) {
+      const auto first = static_cast<std::size_t>(extent.begin), count = static_cast<std::size_t>(extent.end) - first;
+      hashed.push_back(
+          {count * sizeof(float), first_of(ranks),
+           values[i].empty() ? std::span<const std::byte>() : std::as_bytes(values[i].subspan(first, count))});
+    }
   }
   return hashed;
 }
@@ -104,7 +110,7 @@ void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::ve
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout) {
   struct Said {
-    std::int64_t parameter, begin, end, rank;
+    std::int64_t parameter, begin, end, rank, divided;
   };
   const Operation operation{"slices of parameters", 0, timeout};
   for (std::size_t p = 0; p < ranks.size(); ++p) {
@@ -113,7 +119,8 @@ void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::ve
     for (std::size_t i = 0; mine && i < own->owned().size(); ++i) {
       const auto whole_number = static_cast<std::int64_t>(parts.empty() ? i : parts[p].parameters[i]);
       for (const auto& [extent, owner] : own->owned()[i]) {
-        said.push_back({whole_number, extent.begin, extent.end, own->number_of(owner)});
+        said.push_back(
+            {whole_number, extent.begin, extent.end, own->number_of(owner), own->divides_parameters() ? 1 : 0});
       }
     }
     if (ranks.size() > 1) {
@@ -126,9 +133,11 @@ void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::ve
     for (const Said& one : said) {
       of_part[one.parameter].push_back({{one.begin, one.end}, {static_cast<int>(one.rank)}});
     }
+    const bool divided = !said.empty() && said.front().divided != 0;
     for (auto& [parameter, holdings] : of_part) {  // the first part that has a shared weight saves its states
-      auto& known = whole.parameters.at(static_cast<std::size_t>(parameter)).state_holdings;
-      if (known.empty()) known = std::move(holdings);
+      auto& tensor = whole.parameters.at(static_cast<std::size_t>(parameter));
+      if (tensor.state_holdings.empty()) tensor.state_holdings = holdings;
+      if (divided && tensor.holdings.empty()) tensor.holdings = std::move(holdings);
     }
   }
 }

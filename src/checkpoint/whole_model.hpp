@@ -1,6 +1,7 @@
 // A model whose parts lie on different ranks (graph/parts.hpp), as every rank knows it: all its tensors, and who has
 // them. The ranks of a part have the same values; a weight that several parts use is on the ranks of each. Where ranks
-// divide the optimizer's states among them (optim/model_slices.hpp), each has some elements of these.
+// divide the optimizer's states among them, or parameters, too (optim/model_slices.hpp), each has some elements of
+// these.
 //
 // Where ranks have to agree, the whole model is what they judge by: the files of checkpoints, what initializes a
 // model, and its hash are those of the uncut one.
@@ -31,7 +32,9 @@ struct WholeModel {
     std::string name;
     Shape shape;
     std::vector<int> ranks = {};  ///< that have it, ascending; empty: all
-    /// Of a parameter: who has which elements of the optimizer's states, ascending; empty: `ranks` have all of them.
+    /// Who has which elements of it, ascending; empty: `ranks` have all of them.
+    std::vector<Holding> holdings = {};
+    /// The same of the optimizer's states for a parameter.
     std::vector<Holding> state_holdings = {};
   };
   std::vector<Tensor> parameters, states;  ///< in the order of the whole graph
@@ -43,8 +46,9 @@ struct WholeModel {
 /// Of a model that is not cut.
 [[nodiscard]] WholeModel whole_of(const optim::Model& model);
 
-/// Writes down who keeps which elements of the optimizer's states. Every rank calls it, with the slices of its own
-/// part, or of the model, or null where it is alone with that; `parts` and `ranks` as for whole_of().
+/// Writes down who keeps which elements of the optimizer's states, and of divided parameters. Every rank calls it, with
+/// the slices of its own part, or of the model, or null where it is alone with that; `parts` and `ranks` as for
+/// whole_of().
 void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout);

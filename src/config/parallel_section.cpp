@@ -110,10 +110,11 @@ Is<ParallelOptions> parallel_section() {
              "most shards of a part that a worker keeps between their forward and their backward: more wait less for "
              "other parts, and take more memory")
       .field(
-          "sharding", &Options::sharding, choice<Sharding>({Sharding::parameters}, "not in this build"),
+          "sharding", &Options::sharding, choice<Sharding>(),
           "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
           "changes no bit. none: nothing. optimizer: the optimizer's states and updates; parameters "
-          "are in memory once for each host. gradients: these, too, which are added shard by shard");
+          "are in memory once for each host. gradients: these, too, which are added shard by shard. parameters: these, "
+          "too, between hosts, which get those of others while layers read them; and no worker keeps packed copies");
 }
 
 }  // namespace lockstep::config

@@ -84,7 +84,7 @@ Executor::Executor(const PartOfModel& part, Mode mode, const Device& device, Wor
 
 void Executor::compile_with(const ExecutorOptions& options, Mode mode) {
   for (int worker = 0; worker < pool_.size(); ++worker) {
-    kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms);
+    kernels_.emplace_back(graph_, mode, device_, worker, options.algorithms, options.keeps_weights);
   }
   const KernelSet& first = kernels_.front();
   program_ = program_of(graph_, mode, needs_of(first),
@@ -121,6 +121,12 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
+// Parameters that were fetched ahead and not read may still be on their way.
+void Executor::settle(std::uint64_t step) const {
+  const FetchedParameters* const fetched = model_->fetched;
+  if (fetched != nullptr) fetched->memory.settle({"all-gather of parameters", step, fetched->timeout});
+}
+
 // `result(location)`: where a shard's values are.
 template <class Result>
 void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const {
@@ -147,6 +153,7 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
                   shard_seconds_[i]);
     });
   }
+  settle(step.number);
   for (Seat& seat : seats_) {
     const ShardTimes times = std::exchange(seat.times, {});
     times_.part_waits.activations += times.part_waits.activations;
@@ -244,6 +251,7 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
     seat.part_worker ? (void)seat.part_worker->try_shard(call) : (void)seat.worker->run(call);
     seconds[static_cast<std::size_t>(task)] = seconds_since(start);
   });
+  settle(0);
   return seconds;
 }
 
@@ -260,6 +268,7 @@ void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, In
     sink(seat.evaluated);
     source.release(number, shard);
   });
+  settle(number);
 }
 
 template <class Result>
@@ -288,6 +297,7 @@ void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, Inpu
     });
     (void)part.take_seconds();
   });
+  settle(number);
 }
 
 }  // namespace lockstep::exec

@@ -84,6 +84,7 @@ struct ExecutorOptions {
   bool lowered = true;
   Recompute recompute = Recompute::never;
   std::vector<std::string> algorithms = {};  ///< of KernelSet
+  bool keeps_weights = true;                 ///< of KernelSet
 };
 
 class Executor {
@@ -151,6 +152,7 @@ class Executor {
   void train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
                   comm::GradientReducer& reducer);
   [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
+  void settle(std::uint64_t step) const;
   template <class Result>
   void add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const;
   template <class Result>

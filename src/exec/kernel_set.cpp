@@ -32,7 +32,7 @@ std::string algorithms_of(const std::vector<std::string>& algorithms, const std:
   return found == algorithms.end() ? "" : found->substr(begin.size());
 }
 
-KernelRequest request_of(const Graph& graph, const Node& node, Mode mode) {
+KernelRequest request_of(const Graph& graph, const Node& node, Mode mode, bool keeps_weights) {
   KernelRequest request;
   request.node = node.name;
   request.attributes = &node.attributes;
@@ -44,6 +44,7 @@ KernelRequest request_of(const Graph& graph, const Node& node, Mode mode) {
   request.saved = node.saved;
   if (node.epilogue != nullptr) request.epilogue = node.epilogue->name;
   request.compute_type = node.compute_type;
+  request.keeps_weights = keeps_weights;
   request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
   return request;
 }
@@ -55,7 +56,7 @@ std::string layer_label(const Node& node) {
 }
 
 KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int worker,
-                     const std::vector<std::string>& algorithms)
+                     const std::vector<std::string>& algorithms, bool keeps_weights)
     : stream_(device.stream(worker)) {
   for (const Node& node : graph.nodes) {
     labels_.push_back(layer_label(node));
@@ -67,8 +68,8 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int wo
     auto& kernel = kernels_.emplace_back();
     if (node.op->view) continue;
     const std::string& layer = labels_.back();
-    kernel =
-        device.make_kernel({node, request_of(graph, node, mode), layer, algorithms_of(algorithms, layer), stream_});
+    kernel = device.make_kernel(
+        {node, request_of(graph, node, mode, keeps_weights), layer, algorithms_of(algorithms, layer), stream_});
   }
 }
 

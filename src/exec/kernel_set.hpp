@@ -38,9 +38,10 @@ class WorkerStream : public ops::Casts {
 class KernelSet {
  public:
   /// Throws Error(configuration) for an op that has no kernel for this device. `algorithms`: algorithms() of the rank
-  /// whose choice is to be taken, or nothing; throws Error(usage) where it cannot be.
+  /// whose choice is to be taken, or nothing; throws Error(usage) where it cannot be. `keeps_weights`: of
+  /// KernelRequest.
   KernelSet(const Graph& graph, Mode mode, const Device& device, int worker = 0,
-            const std::vector<std::string>& algorithms = {});
+            const std::vector<std::string>& algorithms = {}, bool keeps_weights = true);
 
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(kernels_.size()); }
   /// Null for a view.

@@ -70,12 +70,15 @@ class TensorBlock {
   std::shared_ptr<std::byte> memory_;
 };
 
+struct FetchedParameters;
+
 /// Where kernels read a model.
 struct ModelView {
   std::vector<const float*> parameters, states;  ///< per Graph::parameters, Graph::states
   std::vector<const void*> low_precision;        ///< of a GPU, per parameter: its copy (graph/precision.hpp), or null
   std::vector<bool> channels_last;               ///< per parameter: how it is kept (graph/weight_order.hpp)
   device::Event changed{};                       ///< of a GPU: streams that read wait for it
+  const FetchedParameters* fetched = nullptr;    ///< null: all parameters are there
 };
 
 /// Of a model that kernels read in the host's memory. Both blocks outlive it.

@@ -50,7 +50,7 @@ const PartWorker::Awaited PartWorker::kGradients{kGradientWait, &PartWaits::grad
 const PartWorker::Awaited PartWorker::kSends{kSendWait, &PartWaits::sends};
 
 PartWorker::PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part)
-    : graph_(graph), program_(program), part_(part), runner_(program, std::move(kernels)) {
+    : graph_(graph), program_(program), part_(part), runner_(program, std::move(kernels)), parameters_(program, true) {
   // One more, so that the next shard's values can come meanwhile.
   for (int i = 0; i < part.in_flight + 1; ++i) {
     Flight& flight = *flights_.emplace_back(std::make_unique<Flight>(program));
@@ -164,12 +164,16 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
   const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
   runner_.begin(flight.arena.data());
   const ShardOperands bound = operands(flight);
+  parameters_.begin({flight.call->model.fetched, flight.context.step, flight.call->trace, flight.call->track});
   for (std::size_t i = first; i < last; ++i) {
+    parameters_.before(i);
     flight.gradients.before(i, nothing);
     runner_.run(i, bound);
+    parameters_.after(i);
     flight.gradients.after(i, nothing);
   }
-  const double handing_over = flight.gradients.seconds() - handed_over, seconds = seconds_since(start);
+  const double handing_over = flight.gradients.seconds() - handed_over + parameters_.seconds();
+  const double seconds = seconds_since(start);
   flight.seconds += seconds;
   seconds_.compute += seconds - handing_over;
   seconds_.hand_over += handing_over;

@@ -124,6 +124,7 @@ class PartWorker {
   const Program& program_;
   const PartOfModel& part_;
   ShardRunner runner_;
+  ParameterReader parameters_;
   std::vector<std::unique_ptr<Flight>> flights_;
   std::int64_t valid_ = 0;
   PartSeconds seconds_;

@@ -107,12 +107,15 @@ double CpuWorker::run(const ShardCall& call) {
       .loss_scale = training == nullptr || training->loss_scale == 1 ? nullptr : &training->loss_scale};
   const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
   (void)runner_.begin();
+  parameters_.begin({call.model.fetched, call.context.step, call.trace, call.track});
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    parameters_.before(i);
     gradients_.before(i, nothing);
     runner_.run(i, operands);
+    parameters_.after(i);
     gradients_.after(i, nothing);
   }
-  return gradients_.seconds();
+  return gradients_.seconds() + parameters_.seconds();
 }
 
 }  // namespace lockstep::exec

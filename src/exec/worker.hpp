@@ -12,6 +12,7 @@
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
+#include "exec/fetched_parameters.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "graph/program.hpp"
@@ -45,7 +46,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
 
-  /// Returns when the shard's results are there and its gradients are handed over: the seconds that the latter took.
+  /// Returns when the shard's results are there and its gradients are handed over: the seconds that it took to hand
+  /// them over, and to wait for parameters of other hosts.
   virtual double run(const ShardCall& call) = 0;
   /// A result of the last shard, in the host's memory; null where the program has none.
   [[nodiscard]] virtual const float* result(const Location& location) const = 0;
@@ -114,7 +116,7 @@ class ShardGradients {
 class CpuWorker final : public Worker {
  public:
   CpuWorker(const Program& program, KernelSet kernels)
-      : program_(program), runner_(program, std::move(kernels)), gradients_(program) {}
+      : program_(program), runner_(program, std::move(kernels)), gradients_(program), parameters_(program, false) {}
 
   double run(const ShardCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
@@ -123,6 +125,7 @@ class CpuWorker final : public Worker {
   const Program& program_;
   ShardRunner runner_;
   ShardGradients gradients_;
+  ParameterReader parameters_;
 };
 
 }  // namespace lockstep::exec

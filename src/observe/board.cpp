@@ -67,7 +67,7 @@ std::string settings_of(const Node& node) {
   return text;
 }
 
-// What other ranks have of a gradient is not here.
+// What other ranks have of a gradient, or of a divided parameter, is not here.
 bool is_whole(const exec::TensorBlock& block, std::size_t tensor) {
   const auto own = block.own(tensor);
   return own.size() == 1 && own[0] == exec::Extent{0, static_cast<std::int64_t>(block.at(tensor).size())};
@@ -181,7 +181,7 @@ void Board::event(const events::Event& event) {
 }
 
 void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
-                 exec::WorkerPool& pool) {
+                 exec::WorkerPool& pool, bool divided) {
   struct Shown {
     const char* what;
     const exec::TensorBlock& block;
@@ -189,7 +189,7 @@ void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const e
   };
   std::vector<Shown> shown;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    shown.push_back({"weights", parameters, i});
+    if (!divided || is_whole(parameters, i)) shown.push_back({"weights", parameters, i});
     if (!graph_.at(graph_.parameters[i]).frozen && is_whole(gradients, i)) shown.push_back({"gradients", gradients, i});
   }
   std::vector<std::pair<std::string, telemetry::Histogram>> histograms(shown.size());

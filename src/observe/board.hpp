@@ -41,9 +41,9 @@ class Board final : public events::Sink {
 
   /// Whether the job asks for the model at this step: then show() follows.
   [[nodiscard]] bool shows(std::int64_t step) const { return histogram_period_ != 0 && step % histogram_period_ == 0; }
-  /// Histograms of weights and gradients, and the first filters.
+  /// Histograms of weights and gradients, and the first filters. `divided`: of parameters, only the own are here.
   void show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,
-            exec::WorkerPool& pool);
+            exec::WorkerPool& pool, bool divided);
 
  private:
   void write_job();

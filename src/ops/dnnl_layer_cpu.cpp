@@ -66,15 +66,20 @@ class Operand {
   bool copies_;
 };
 
-/// The weight in the compute type, rounded again when the parameters change.
+/// The weight in the compute type, rounded again when the parameters change; where nothing may be kept, in the
+/// workspace behind `at`, in each call.
 class RoundedWeight {
  public:
-  RoundedWeight(const TensorSpec& spec, DType compute_type) : operand_(spec, compute_type, size_), copy_(size_) {}
+  RoundedWeight(const TensorSpec& spec, DType compute_type, bool keeps, std::size_t& at)
+      : operand_(spec, compute_type, size_), copy_(keeps ? size_ : 0), start_(aligned(at)) {
+    if (!keeps) at = start_ + size_;
+  }
 
   [[nodiscard]] std::size_t bytes() const { return copy_.size(); }
 
-  const void* get(const void* weight, std::uint64_t version) {
+  const void* get(const void* weight, std::uint64_t version, void* workspace) {
     if (size_ == 0) return weight;
+    if (copy_.size() == 0) return operand_.read(weight, static_cast<std::byte*>(workspace) + start_);
     if (version_ != version) operand_.read(weight, copy_.data());
     version_ = version;
     return copy_.data();
@@ -84,29 +89,36 @@ class RoundedWeight {
   std::size_t size_ = 0;
   Operand operand_;
   AlignedBytes copy_;
+  std::size_t start_;
   std::optional<std::uint64_t> version_;
 };
 
-/// A copy of the weight in oneDNN's layout, renewed when the parameters change.
+/// A copy of the weight in oneDNN's layout, renewed when the parameters change; where nothing may be kept, in the
+/// workspace from `start` on, in each call.
 class PackedWeight {
  public:
   PackedWeight() = default;
-  PackedWeight(const DnnlContext& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed)
-      : reorder_(device::make_reorder(context, plain, packed)), bytes_(packed.get_size()) {}
+  PackedWeight(const DnnlContext& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed,
+               std::optional<std::size_t> start)
+      : reorder_(device::make_reorder(context, plain, packed)), bytes_(start ? 0 : packed.get_size()), start_(start) {}
 
-  const void* get(const DnnlContext& context, RoundedWeight& rounded, const void* weight, std::uint64_t version) {
-    if (version_ != version) {
-      reorder_.set(DNNL_ARG_FROM, rounded.get(weight, version));
-      reorder_.set(DNNL_ARG_TO, bytes_.data());
+  template <class Call>
+  const void* get(const DnnlContext& context, RoundedWeight& rounded, const Call& call) {
+    const std::uint64_t version = call.step->parameters_version;
+    void* const to = start_ ? static_cast<std::byte*>(call.workspace) + *start_ : bytes_.data();
+    if (start_ || version_ != version) {
+      reorder_.set(DNNL_ARG_FROM, rounded.get(call.parameters[0], version, call.workspace));
+      reorder_.set(DNNL_ARG_TO, to);
       reorder_.run(context);
       version_ = version;
     }
-    return bytes_.data();
+    return to;
   }
 
  private:
   DnnlCall reorder_;
   AlignedBytes bytes_;
+  std::optional<std::size_t> start_;
   std::optional<std::uint64_t> version_;
 };
 
@@ -123,18 +135,23 @@ class DnnlLayer final : public Kernel {
         copies_(scratch_and_gradient_bytes()),
         x_(request.inputs[0], request.compute_type, copies_),
         dy_(request.outputs[0], request.compute_type, copies_),
-        weight_(request.parameters[0], request.compute_type) {
+        weight_(request.parameters[0], request.compute_type, request.keeps_weights, copies_) {
+    if (!request.keeps_weights) {
+      packed_at_ = aligned(copies_);
+      copies_ = *packed_at_ + packed_bytes();
+    }
     const auto& forward = directions_.forward;
     forward_call_ = call_of(forward, {{DNNL_ARG_SRC, tensors_.source},
                                       {DNNL_ARG_WEIGHTS, forward.weights_desc(0)},
                                       {DNNL_ARG_BIAS, tensors_.bias},
                                       {DNNL_ARG_DST, tensors_.destination}});
-    forward_weight_ = PackedWeight(context_, plain_, forward.weights_desc(0));
+    forward_weight_ = PackedWeight(context_, plain_, forward.weights_desc(0), packed_at_);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_; }
 
   [[nodiscard]] std::size_t kept_bytes() const override {
+    if (packed_at_) return 0;
     std::size_t packed = directions_.forward.weights_desc(0).get_size();
     if (directions_.source_gradient) packed += directions_.source_gradient.weights_desc(0).get_size();
     return weight_.bytes() + packed;
@@ -153,8 +170,7 @@ class DnnlLayer final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     forward_call_.set(DNNL_ARG_SRC, x_.read(call.inputs[0], call.workspace));
-    forward_call_.set(DNNL_ARG_WEIGHTS,
-                      forward_weight_.get(context_, weight_, call.parameters[0], call.step->parameters_version));
+    forward_call_.set(DNNL_ARG_WEIGHTS, forward_weight_.get(context_, weight_, call));
     if (call.parameters.size() > 1) forward_call_.set(DNNL_ARG_BIAS, call.parameters[1]);
     forward_call_.set(DNNL_ARG_DST, call.outputs[0]);
     forward_call_.set(DNNL_ARG_SCRATCHPAD, call.workspace);
@@ -170,7 +186,8 @@ class DnnlLayer final : public Kernel {
   }
 
  private:
-  /// The workspace: scratch, the weight's gradient packed, a bias's gradient that nobody wants, and copies.
+  /// The workspace: scratch, the weight's gradient packed, a bias's gradient that nobody wants, and copies, of the
+  /// weight where it may not be kept.
   [[nodiscard]] std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
     for (const auto* direction : {&directions_.forward, &directions_.source_gradient, &directions_.weight_gradient}) {
@@ -180,6 +197,11 @@ class DnnlLayer final : public Kernel {
   }
   [[nodiscard]] std::size_t packed_gradient_bytes() const {
     return directions_.weight_gradient ? aligned(directions_.weight_gradient.diff_weights_desc(0).get_size()) : 0;
+  }
+  /// Of the larger copy of the weight.
+  [[nodiscard]] std::size_t packed_bytes() const {
+    const auto& source = directions_.source_gradient;
+    return std::max(directions_.forward.weights_desc(0).get_size(), source ? source.weights_desc(0).get_size() : 0);
   }
   [[nodiscard]] std::size_t scratch_and_gradient_bytes() const {
     return scratch_bytes() + packed_gradient_bytes() + tensors_.bias.get_size();
@@ -197,7 +219,7 @@ class DnnlLayer final : public Kernel {
     source_call_ = call_of(direction, {{DNNL_ARG_DIFF_DST, tensors_.destination_gradient},
                                        {DNNL_ARG_WEIGHTS, direction.weights_desc(0)},
                                        {DNNL_ARG_DIFF_SRC, tensors_.source_gradient}});
-    source_weight_ = PackedWeight(context_, plain_, direction.weights_desc(0));
+    source_weight_ = PackedWeight(context_, plain_, direction.weights_desc(0), packed_at_);
   }
 
   void make_weight_call() {
@@ -212,8 +234,7 @@ class DnnlLayer final : public Kernel {
   void backward_source(const BackwardCall& call, const void* dy) {
     if (!source_call_) make_source_call();
     source_call_.set(DNNL_ARG_DIFF_DST, dy);
-    source_call_.set(DNNL_ARG_WEIGHTS,
-                     source_weight_.get(context_, weight_, call.parameters[0], call.step->parameters_version));
+    source_call_.set(DNNL_ARG_WEIGHTS, source_weight_.get(context_, weight_, call));
     source_call_.set(DNNL_ARG_DIFF_SRC, call.input_gradients[0]);
     source_call_.set(DNNL_ARG_SCRATCHPAD, call.workspace);
     source_call_.run(context_);
@@ -246,6 +267,7 @@ class DnnlLayer final : public Kernel {
   std::size_t copies_;  // bytes of the workspace
   Operand x_, dy_;
   RoundedWeight weight_;
+  std::optional<std::size_t> packed_at_;  // in the workspace; none: it is kept
   DnnlCall forward_call_, source_call_, weight_call_, unpack_;
   PackedWeight forward_weight_, source_weight_;
 };

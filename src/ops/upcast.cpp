@@ -99,16 +99,19 @@ class Copies {
   std::vector<void*> write_;
 };
 
-/// Copies of the parameters that stand in float32, rounded once for each version of them. On the CPU: a GPU keeps them
-/// beside the parameters (exec/gpu_tensors.hpp).
+/// Copies of the parameters that stand in float32, rounded once for each version of them; where nothing may be kept, in
+/// the workspace behind `at`, in each call. On the CPU: a GPU keeps them beside the parameters (exec/gpu_tensors.hpp).
 class RoundedParameters {
  public:
-  RoundedParameters(const Casts& casts, const KernelRequest& request)
-      : casts_(casts), specs_(request.parameters), rounded_to_(request.compute_type) {
+  RoundedParameters(const Casts& casts, const KernelRequest& request, std::size_t& at)
+      : casts_(casts), specs_(request.parameters), rounded_to_(request.compute_type), keeps_(request.keeps_weights) {
     for (const TensorSpec& spec : specs_) {
       const bool rounded = is_low_precision(rounded_to_) && spec.dtype == DType::f32 && spec.shape.size() > 1;
-      copies_.emplace_back(rounded ? spec.bytes() : 0);
       rounds_ = rounds_ || rounded;
+      is_rounded_.push_back(rounded);
+      copies_.emplace_back(rounded && keeps_ ? spec.bytes() : 0);
+      starts_.push_back(at);
+      if (rounded && !keeps_) at += kernel_aligned(spec.bytes());
     }
   }
 
@@ -118,15 +121,16 @@ class RoundedParameters {
     return sum;
   }
 
-  std::span<const void* const> read(std::span<const void* const> from, const StepContext* step) {
+  std::span<const void* const> read(std::span<const void* const> from, const StepContext* step, void* workspace) {
     if (!rounds_) return from;
     pointers_.assign(from.begin(), from.end());
     for (std::size_t i = 0; i < from.size(); ++i) {
-      if (copies_[i].size() == 0) continue;
-      if (!version_ || step->parameters_version != *version_) {
-        casts_.cast(Cast::round, rounded_to_, from[i], copies_[i].data(), specs_[i].elements());
+      if (!is_rounded_[i]) continue;
+      std::byte* const to = keeps_ ? copies_[i].data() : static_cast<std::byte*>(workspace) + starts_[i];
+      if (!keeps_ || !version_ || step->parameters_version != *version_) {
+        casts_.cast(Cast::round, rounded_to_, from[i], to, specs_[i].elements());
       }
-      pointers_[i] = copies_[i].data();
+      pointers_[i] = to;
     }
     version_ = step->parameters_version;
     return pointers_;
@@ -136,8 +140,10 @@ class RoundedParameters {
   const Casts& casts_;
   std::vector<TensorSpec> specs_;
   DType rounded_to_;
-  bool rounds_ = false;
-  std::vector<AlignedBytes> copies_;  ///< by parameter; empty for those that stay as they are
+  bool keeps_, rounds_ = false;
+  std::vector<bool> is_rounded_;      ///< by parameter
+  std::vector<AlignedBytes> copies_;  ///< by parameter; empty for those that stay as they are, or are not kept
+  std::vector<std::size_t> starts_;   ///< by parameter, in the workspace
   std::optional<std::uint64_t> version_;
   std::vector<const void*> pointers_;
 };
@@ -145,8 +151,10 @@ class RoundedParameters {
 class UpcastKernel final : public Kernel {
  public:
   UpcastKernel(const KernelFactory& make, const KernelRequest& request, std::shared_ptr<const Casts> casts)
-      : casts_(std::move(casts)), kernel_(make(in_float32(request))), rounded_(*casts_, request) {
-    bytes_ = kernel_aligned(kernel_->workspace_bytes());
+      : casts_(std::move(casts)),
+        kernel_(make(in_float32(request))),
+        bytes_(kernel_aligned(kernel_->workspace_bytes())),
+        rounded_(*casts_, request, bytes_) {
     inputs_ = Copies(*casts_, request.inputs, request.compute_type, bytes_);
     parameters_ = Copies(*casts_, request.parameters, DType::f32, bytes_);
     outputs_ = Copies(*casts_, request.outputs, DType::f32, bytes_);
@@ -170,7 +178,7 @@ class UpcastKernel final : public Kernel {
     inner.inputs = inputs_.read(call.inputs, workspace);
     inner.outputs = outputs_.read(call.outputs, workspace);
     inner.output_gradients = output_gradients_.read(call.output_gradients, workspace);
-    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step), workspace);
+    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step, workspace), workspace);
     inner.input_gradients = input_gradients_.write(call.input_gradients, workspace);
     kernel_->backward(inner);
     input_gradients_.written(call.input_gradients);
@@ -181,7 +189,7 @@ class UpcastKernel final : public Kernel {
     auto* const workspace = static_cast<std::byte*>(call.workspace);
     ForwardCall inner = call;
     inner.inputs = inputs_.read(call.inputs, workspace);
-    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step), workspace);
+    inner.parameters = parameters_.read(rounded_.read(call.parameters, call.step, workspace), workspace);
     inner.outputs = outputs_.write(call.outputs, workspace);
     (kernel_.get()->*make)(inner);
     outputs_.written(call.outputs);

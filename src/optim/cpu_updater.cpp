@@ -79,6 +79,13 @@ void CpuUpdater::begin(const Model& model) {
   if (slices_ != nullptr) slices_->gather_first_values(model.parameters);
 }
 
+exec::ModelValues CpuUpdater::values(const Model& model) const {
+  if (slices_ == nullptr || !slices_->divides_parameters()) return Updater::values(model);
+  auto view = std::make_shared<exec::ModelView>(*exec::view_of(model.parameters, model.states));
+  view->fetched = slices_->fetched();
+  return {model.parameters, model.states, view};
+}
+
 const float* CpuUpdater::sum_of(const Use& use) const {
   if (!use.own) return other_parts_->sum(use.number);
   const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];

@@ -29,6 +29,7 @@ class CpuUpdater final : public Updater {
 
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
+  [[nodiscard]] exec::ModelValues values(const Model& model) const override;
   [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
 
  private:

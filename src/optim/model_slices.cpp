@@ -11,6 +11,7 @@ namespace lockstep::optim {
 namespace {
 
 constexpr int kParameterTag = 1 << 14;
+constexpr int kUnitsAhead = 2;
 constexpr std::int64_t kMessageElements = std::int64_t{1} << 22;  // each message has a deadline of its own
 
 using exec::Extent;
@@ -23,17 +24,70 @@ void append(std::vector<ModelSlices::Owned>& list, ModelSlices::Owned next) {
   }
 }
 
+/// By parameter: those that a program reads one after the other are fetched together.
+std::vector<int> units_of(const Graph& graph, const Program& program, std::int64_t unit_bytes) {
+  std::vector<int> units(graph.parameters.size(), -1);
+  int unit = 0;
+  std::int64_t bytes = 0;
+  const auto add = [&](std::size_t parameter) {
+    if (units[parameter] >= 0) return;
+    const auto more = static_cast<std::int64_t>(graph.at(graph.parameters[parameter]).spec.bytes());
+    if (bytes > 0 && bytes + more > unit_bytes) {
+      ++unit;
+      bytes = 0;
+    }
+    units[parameter] = unit;
+    bytes += more;
+  };
+  for (const Instruction& instruction : program.instructions) {
+    for (const Location& location : instruction.parameters) {
+      if (location.space == Space::parameter) add(static_cast<std::size_t>(location.index));
+    }
+  }
+  for (std::size_t p = 0; p < units.size(); ++p) add(p);  // that nothing reads
+  return units;
+}
+
 }  // namespace
 
 ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program& program,
-                         const comm::GradientBuckets& buckets, std::chrono::milliseconds timeout)
-    : group_(group), graph_(graph), hosts_(group.topology()), timeout_(timeout), owned_(graph.parameters.size()) {
+                         const comm::GradientBuckets& buckets, const Options& options)
+    : group_(group),
+      graph_(graph),
+      hosts_(group.topology()),
+      timeout_(options.timeout),
+      owned_(graph.parameters.size()) {
   find_owners(program, buckets);
   find_transfers();
-  const bool is_first = hosts_.local_rank(group_.rank()) == 0;
+  map_memory(program, options);
+}
+
+void ModelSlices::map_memory(const Program& program, const Options& options) {
   const std::size_t bytes = exec::TensorBlock::bytes_of(graph_, graph_.parameters);
-  memory_ = comm::map_host_memory(group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {},
-                                  {"memory of parameters", 0, timeout_});
+  if (!options.divides_parameters || hosts_.count() == 1) {
+    const bool is_first = hosts_.local_rank(group_.rank()) == 0;
+    memory_ = comm::map_host_memory(group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {},
+                                    {"memory of parameters", 0, timeout_});
+    return;
+  }
+  const std::vector<int> unit_of = units_of(graph_, program, options.unit_bytes);
+  const int units = unit_of.empty() ? 0 : *std::max_element(unit_of.begin(), unit_of.end()) + 1;
+  comm::FetchedMemoryOptions memory{
+      .bytes = bytes,
+      .units = std::vector<std::vector<comm::OwnedBytes>>(static_cast<std::size_t>(units)),
+      .kept = options.workers * group_.topology().local_size(group_.rank()) + kUnitsAhead,
+      .timeout = timeout_};
+  const auto offsets = exec::TensorBlock::offsets_of(graph_, graph_.parameters);
+  const auto byte_at = [](std::int64_t element) { return static_cast<std::size_t>(element) * sizeof(float); };
+  for (std::size_t p = 0; p < owned_.size(); ++p) {
+    auto& unit = memory.units[static_cast<std::size_t>(unit_of[p])];
+    for (const auto& [extent, owner] : owned_[p]) {
+      unit.push_back({byte_at(offsets[p] + extent.begin), byte_at(offsets[p] + extent.end), owner});
+    }
+  }
+  fetched_ = std::make_shared<comm::FetchedMemory>(group_, std::move(memory));
+  fetched_parameters_ =
+      std::make_unique<exec::FetchedParameters>(exec::FetchedParameters{*fetched_, unit_of, timeout_});
 }
 
 // All uses of a parameter have the same owners (exec::gradient_buckets), so one of them says whose it is.
@@ -103,7 +157,9 @@ std::vector<std::vector<Extent>> ModelSlices::own() const {
 }
 
 exec::TensorBlock ModelSlices::make_parameters() const {
-  return {graph_, graph_.parameters, own(), std::shared_ptr<std::byte>(memory_, memory_->block(0))};
+  auto memory = fetched_ ? std::shared_ptr<std::byte>(fetched_, fetched_->data())
+                         : std::shared_ptr<std::byte>(memory_, memory_->block(0));
+  return {graph_, graph_.parameters, own(), std::move(memory)};
 }
 
 exec::TensorBlock ModelSlices::make_state() const {
@@ -124,6 +180,10 @@ void ModelSlices::gather_updated(const exec::TensorBlock& parameters, std::uint6
 // a step when all have come here.
 void ModelSlices::gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const {
   if (parameters.size() == 0) return;
+  if (fetched_) {
+    group_.barrier(operation);
+    return fetched_->next_version();
+  }
   const int own_host = hosts_.host_of(group_.rank());
   std::vector<std::unique_ptr<Transfer>> transfers;
   const auto for_each_message = [&](int owner, const auto& call) {

@@ -5,7 +5,9 @@
 // The owner of a slice of a parameter's gradient (comm/reduce/gradient_buckets.hpp) has the sum of it after the
 // reduce-scatter. It alone keeps the optimizer's state for these elements and updates them; then all ranks get the new
 // parameters by an all-gather. Parameters are in memory once for each host: owners write their slices in place, and
-// only other hosts get messages. A slice is cut at chunks, the units of an update, so no bit depends on who owns what.
+// only other hosts get messages. Where parameters are divided, too, a host gets those of others only while it reads
+// them (exec/fetched_parameters.hpp). A slice is cut at chunks, the units of an update, so no bit depends on who owns
+// what.
 #pragma once
 
 #include <chrono>
@@ -16,8 +18,10 @@
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
+#include "comm/transport/fetched_memory.hpp"
 #include "comm/transport/host_memory.hpp"
 #include "comm/transport/topology.hpp"
+#include "exec/fetched_parameters.hpp"
 #include "exec/parameters.hpp"
 #include "graph/program.hpp"
 #include "lockstep/communicator.hpp"
@@ -33,15 +37,25 @@ class ModelSlices {
     int owner = 0;
   };
 
+  struct Options {
+    bool divides_parameters = false;
+    std::int64_t unit_bytes = 0;  ///< of parameters that are fetched at a time, about
+    int workers = 1;              ///< of this rank
+    std::chrono::milliseconds timeout{60'000};
+  };
   /// Every rank of `group` calls it: those that have the model, or this part of it. Group and graph outlive it.
   ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
-              std::chrono::milliseconds timeout);
+              const Options& options);
 
   /// By parameter, ascending; together they are all of it. Frozen parameters have owners, too, who read them first.
   [[nodiscard]] const std::vector<std::vector<Owned>>& owned() const { return owned_; }
   /// The owner of a chunk of a parameter that begins there.
   [[nodiscard]] int owner(std::size_t parameter, std::int64_t first) const;
   [[nodiscard]] int rank() const { return group_.rank(); }
+  /// Whether hosts have some parameters only while they read them.
+  [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr; }
+  /// Null where they do not.
+  [[nodiscard]] const exec::FetchedParameters* fetched() const { return fetched_parameters_.get(); }
   /// The number that a rank of the group has among all.
   [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
 
@@ -50,7 +64,7 @@ class ModelSlices {
   /// A state of the optimizer, or a gradient: this rank's elements alone.
   [[nodiscard]] exec::TensorBlock make_state() const;
 
-  /// Collective, when each rank has written its own elements: returns when this rank may read all.
+  /// Collective, when each rank has written its own elements: returns when this rank may read all, or fetch it.
   void gather_first_values(const exec::TensorBlock& parameters) const;
   /// The same after an update, which changes only what is trained.
   void gather_updated(const exec::TensorBlock& parameters, std::uint64_t step) const;
@@ -61,6 +75,7 @@ class ModelSlices {
  private:
   void find_owners(const Program& program, const comm::GradientBuckets& buckets);
   void find_transfers();
+  void map_memory(const Program& program, const Options& options);
   [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;
   /// Elements of the whole block, by owner: as few runs as can be.
   using Runs = std::vector<std::vector<exec::Extent>>;
@@ -72,7 +87,9 @@ class ModelSlices {
   std::chrono::milliseconds timeout_;
   std::vector<std::vector<Owned>> owned_;
   Runs trained_, frozen_;
-  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters
+  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null where hosts divide them
+  std::shared_ptr<comm::FetchedMemory> fetched_;
+  std::unique_ptr<exec::FetchedParameters> fetched_parameters_;
 };
 
 }  // namespace lockstep::optim

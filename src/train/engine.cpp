@@ -23,7 +23,10 @@ Engine::Engine(const Run& of_run, int workers) : run(of_run), pool(workers) {
 }
 
 exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& algorithms) const {
-  return {.lowered = run.options.lowered, .recompute = run.job.recompute, .algorithms = algorithms};
+  return {.lowered = run.options.lowered,
+          .recompute = run.job.recompute,
+          .algorithms = algorithms,
+          .keeps_weights = keeps_weights(run.job.parallel.sharding)};
 }
 
 void Engine::make_model() {
@@ -36,8 +39,12 @@ void Engine::make_model() {
   buckets.spread_owners = run.context.device.spreads_owners();
   LOCKSTEP_CHECK(!sharded || run.context.device.kind() == DeviceKind::cpu, "the model is divided on CPUs only");
   if (sharded) {
-    slices = std::make_unique<optim::ModelSlices>(group, executor->graph(), executor->program(), buckets,
-                                                  run.context.timeout());
+    slices = std::make_unique<optim::ModelSlices>(
+        group, executor->graph(), executor->program(), buckets,
+        optim::ModelSlices::Options{.divides_parameters = job.parallel.sharding == Sharding::parameters,
+                                    .unit_bytes = job.bucket_bytes,
+                                    .workers = pool.size(),
+                                    .timeout = run.context.timeout()});
   }
   const optim::PlacedParts placed{run.parts.parts(), run.parts.own(), run.parts.ranks(), run.communicator,
                                   run.context.timeout()};

@@ -35,7 +35,8 @@ std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& 
                                               const exec::Device& device, exec::WorkerPool& pool,
                                               const EvaluationOptions& options) {
   const auto make = [&](const std::vector<std::string>& algorithms) {
-    const exec::ExecutorOptions how{.lowered = options.lowered, .algorithms = algorithms};
+    const exec::ExecutorOptions how{
+        .lowered = options.lowered, .algorithms = algorithms, .keeps_weights = options.keeps_weights};
     return options.parts != nullptr
                ? std::make_unique<exec::Executor>(options.parts->of_model(), Mode::inference, device, pool, 0, how)
                : std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0, how);

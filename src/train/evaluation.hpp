@@ -23,6 +23,7 @@ struct EvaluationOptions {
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, where it is on the GPU
   bool alike = false;                 ///< all ranks compute by rank 0's algorithms (agreed_algorithms.hpp)
   bool lowered = true;                ///< of exec::ExecutorOptions; as the model's GPU keeps it
+  bool keeps_weights = true;          ///< of exec::ExecutorOptions
   bool once = false;                  ///< nothing is loaded ahead for a second run()
   const ModelParts* parts = nullptr;  ///< of a model that is cut; null: each rank has the whole
   std::vector<int> workers = {};      ///< of a model that is cut: of each rank

@@ -201,7 +201,8 @@ void Training::after_step(const exec::StepSums& sums) {
   emit_step(sums);
   if (observe::Board* const board = observers_.board(); board != nullptr && board->shows(progress_.step)) {
     engine_.updater->fetch(engine_.model);
-    board->show(progress_.step, engine_.model.parameters, engine_.updater->gradient(), engine_.pool);
+    board->show(progress_.step, engine_.model.parameters, engine_.updater->gradient(), engine_.pool,
+                engine_.slices && engine_.slices->divides_parameters());
   }
   if (run_.options.watcher != nullptr) run_.options.watcher->step_done(progress_.step);
   checkpointing_->report();

@@ -29,6 +29,13 @@ std::map<std::string, std::string> files_in(const std::string& folder) {
   return files;
 }
 
+/// Ranks in turn on two hosts.
+std::vector<int> two_hosts(int ranks) {
+  std::vector<int> host_of;
+  for (int rank = 0; rank < ranks; ++rank) host_of.push_back(rank % 2);
+  return host_of;
+}
+
 /// With what ranks divide, and how a test is named after it.
 class ShardedModel : public testing::TestWithParam<const char*> {
  protected:
@@ -41,7 +48,8 @@ TEST_P(ShardedModel, ChangesNoBit) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     const Outcome whole = run_job(kResidualJob, 1, {"precision=" + precision});
     for (const int ranks : {1, 2, 3, 5, 8}) {
-      EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, sharded()}), whole)
+      const std::vector<int> host_of = ranks > 2 ? two_hosts(ranks) : std::vector<int>();
+      EXPECT_EQ(run_job(kResidualJob, ranks, {"precision=" + precision, sharded()}, host_of), whole)
           << precision << ", " << ranks << " ranks";
     }
   }
@@ -52,7 +60,10 @@ TEST_P(ShardedModel, NorDoesItOfAWeightThatIsUsedTwice) {
   const TextFile file;
   const std::string job = file.in(kGpt);
   const Outcome whole = run_job(job, 1, {});
-  for (const int ranks : {2, 3, 4}) EXPECT_EQ(run_job(job, ranks, {sharded()}), whole) << ranks << " ranks";
+  for (const int ranks : {2, 3, 4}) {
+    EXPECT_EQ(run_job(job, ranks, {sharded()}), whole) << ranks << " ranks";
+    EXPECT_EQ(run_job(job, ranks, {sharded(), "threads=2", "bucket_bytes=4096"}, two_hosts(ranks)), whole) << ranks;
+  }
 }
 
 TEST_P(ShardedModel, NorDoHostsThreadsAndBuckets) {
@@ -79,8 +90,9 @@ TEST_P(ShardedModel, NorDoPartsBesideIt) {
   for (const std::string precision : {"fp32", "fp16"}) {
     const Outcome whole = run_job(job, 1, {"precision=" + precision});
     for (const int ranks : {2, 3, 5}) {
-      EXPECT_EQ(run_job(job, ranks, {"precision=" + precision, "parallel.parts=2", sharded()}), whole)
-          << precision << ", " << ranks << " ranks";
+      const std::vector<std::string> words = {"precision=" + precision, "parallel.parts=2", sharded()};
+      EXPECT_EQ(run_job(job, ranks, words), whole) << precision << ", " << ranks << " ranks";
+      EXPECT_EQ(run_job(job, ranks, words, two_hosts(ranks)), whole) << precision << ", " << ranks << " ranks";
     }
   }
 }
@@ -98,7 +110,7 @@ TEST_P(ShardedModel, NorDoesAStopAndAStartWithAnother) {
     options.stop_at = static_cast<std::int64_t>(i) + 1;
     std::vector<std::string> words = placements[i].second;
     words.insert(words.end(), {"checkpoint={every: 1 step}", "run_directory=" + folder.path()});
-    last = run_job(job, placements[i].first, words, {}, options);
+    last = run_job(job, placements[i].first, words, two_hosts(placements[i].first), options);
   }
   EXPECT_EQ(last, whole);
 }
@@ -137,7 +149,7 @@ TEST_P(ShardedModel, NorDoSharesThatMove) {
   EXPECT_EQ(run_job(kResidualJob, 3, {sharded(), "balance={weights: {a: 3, b: 1}}"}, {0, 0, 1}), whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShardedModel, testing::Values("optimizer", "gradients"),
+INSTANTIATE_TEST_SUITE_P(All, ShardedModel, testing::Values("optimizer", "gradients", "parameters"),
                          [](const auto& of) { return std::string(of.param); });
 
 }  // namespace lockstep

@@ -76,13 +76,13 @@ void throw_any_error(const Communicator& communicator, const std::vector<Announc
 
 std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, std::size_t bytes,
                                                     const std::function<void(std::byte*)>& prepare,
-                                                    const Operation& operation) {
+                                                    const Operation& operation, Pages pages) {
   Announcement mine;
   mine.bytes = bytes;
   SharedSegment own;
   std::unique_ptr<FileServer> server;
   try {
-    own = SharedSegment::create(bytes);
+    own = SharedSegment::create(bytes, pages);
     prepare(own.data());
     server = std::make_unique<FileServer>(own.take_file());
     write(mine.server, server->name());
@@ -118,14 +118,14 @@ bool are_threads(Communicator& communicator) {
 }  // namespace
 
 std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, std::size_t bytes,
-                                            const std::function<void(std::byte*)>& prepare,
-                                            const Operation& operation) {
+                                            const std::function<void(std::byte*)>& prepare, const Operation& operation,
+                                            Pages pages) {
   if (communicator.size() == 1 || are_threads(communicator)) {
     auto mine = std::make_shared<AlignedBytes>(bytes);
     prepare(mine->data());
     return share_between_threads(communicator, mine, operation);
   }
-  return share_between_processes(communicator, bytes, prepare, operation);
+  return share_between_processes(communicator, bytes, prepare, operation, pages);
 }
 
 }  // namespace lockstep::comm

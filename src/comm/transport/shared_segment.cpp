@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "comm/transport/file_server.hpp"
 #include "comm/transport/host_memory.hpp"
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -27,6 +30,17 @@ double mebibytes(double bytes) {
   return bytes / (1024.0 * 1024.0);
 }
 
+[[noreturn]] void no_room(const char* what, std::size_t bytes, double available, int error) {
+  no_shared_memory(fmt::format(
+      "shared memory for {}: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
+      "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
+      what, mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
+}
+
+double bytes_free(bool known, const struct statvfs& space) {
+  return known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
+}
+
 void allocate(int descriptor, std::size_t bytes) {
   int error = 0;
   do {
@@ -35,11 +49,20 @@ void allocate(int descriptor, std::size_t bytes) {
   if (error == 0) return;
   struct statvfs space {};
   const bool known = fstatvfs(descriptor, &space) == 0;
-  const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
-  no_shared_memory(fmt::format(
-      "shared memory for the all-reduce of gradients: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
-      "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
-      mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
+  no_room("the all-reduce of gradients", bytes, bytes_free(known, space), error);
+}
+
+void grow(int descriptor, std::size_t bytes) {
+  if (ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return;
+  no_shared_memory(fmt::format("{} bytes of shared memory: {}", bytes, std::strerror(errno)));
+}
+
+std::span<std::byte> whole_pages(std::byte* begin, std::byte* end) {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = round_up(reinterpret_cast<std::uintptr_t>(begin), page);
+  const auto last = reinterpret_cast<std::uintptr_t>(end) / page * page;
+  return first < last ? std::span(begin + (first - reinterpret_cast<std::uintptr_t>(begin)), last - first)
+                      : std::span<std::byte>();
 }
 
 // A file in /dev/shm that never has a name, so that nothing is left of it when its processes are gone.
@@ -74,12 +97,12 @@ SharedSegment::~SharedSegment() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-SharedSegment SharedSegment::create(std::size_t bytes) {
+SharedSegment SharedSegment::create(std::size_t bytes, Pages pages) {
   SharedSegment segment;
   segment.file_ = nameless_file();
   if (!segment.file_)
     no_shared_memory(fmt::format("cannot create shared memory in /dev/shm: {}", std::strerror(errno)));
-  allocate(segment.file_.get().number, bytes);
+  pages == Pages::allocated ? allocate(segment.file_.get().number, bytes) : grow(segment.file_.get().number, bytes);
   segment.data_ = map(segment.file_.get().number, bytes);
   segment.bytes_ = bytes;
   return segment;
@@ -104,6 +127,25 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
   segment.data_ = map(file.get().number, bytes);
   segment.bytes_ = bytes;
   return segment;
+}
+
+void take_pages(std::byte* begin, std::byte* end) {
+  const auto pages = whole_pages(begin, end);
+#ifdef MADV_POPULATE_WRITE
+  // A kernel before 5.14 does not know it; there, writing where there is no room ends the process by SIGBUS.
+  if (pages.empty() || madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL) return;
+  const int error = errno;
+  struct statvfs space {};
+  const bool known = statvfs("/dev/shm", &space) == 0;
+  no_room("parameters of other hosts", pages.size(), bytes_free(known, space), error);
+#endif
+}
+
+// The memory of ranks that are threads of one process is private.
+void release_pages(std::byte* begin, std::byte* end) {
+  const auto pages = whole_pages(begin, end);
+  if (pages.empty() || madvise(pages.data(), pages.size(), MADV_REMOVE) == 0) return;
+  (void)madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
 
 }  // namespace lockstep::comm

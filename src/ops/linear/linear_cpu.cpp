@@ -23,19 +23,24 @@ LOCKSTEP_VECTORIZED void fill_rows(const float* bias, float* y, std::int64_t row
   }
 }
 
-/// The weight as a product's right factor. Packed once for each version of the parameters, unless so many rows use it
-/// in each call that packing it there costs nothing to speak of.
+/// The weight as a product's right factor. Packed once for each version of the parameters, unless nothing may be kept,
+/// or so many rows use it in each call that packing it there costs nothing to speak of.
 class Weight {
  public:
-  Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool transposed)
-      : rows_(rows), k_(transposed ? in : out), n_(transposed ? out : in), in_(in), transposed_(transposed) {}
+  Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool keeps, bool transposed)
+      : is_kept_(keeps && rows <= kFewRows),
+        rows_(rows),
+        k_(transposed ? in : out),
+        n_(transposed ? out : in),
+        in_(in),
+        transposed_(transposed) {}
 
-  [[nodiscard]] std::size_t bytes() const { return rows_ > kFewRows ? 0 : device::PackedMatrix::bytes(k_, n_); }
+  [[nodiscard]] std::size_t bytes() const { return is_kept_ ? device::PackedMatrix::bytes(k_, n_) : 0; }
 
   /// result[rows, n] = x[rows, k] * weight
   void multiply(const float* x, const float* weight, std::uint64_t version, device::MatrixResult result) {
     const device::MatrixView view{weight, in_, transposed_};
-    if (rows_ > kFewRows) return gemm(rows_, n_, k_, {x, k_}, view, result);
+    if (!is_kept_) return gemm(rows_, n_, k_, {x, k_}, view, result);
     if (version_ != version) {
       if (!version_) packed_ = device::PackedMatrix(k_, n_);
       packed_.pack(view);
@@ -46,6 +51,7 @@ class Weight {
 
  private:
   static constexpr std::int64_t kFewRows = 1024;
+  bool is_kept_;
   std::int64_t rows_, k_, n_, in_;
   bool transposed_;
   device::PackedMatrix packed_;
@@ -54,14 +60,14 @@ class Weight {
 
 class LinearCpu final : public Kernel {
  public:
-  LinearCpu(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias, Mode mode)
-      : rows_(rows),
-        in_(in),
-        out_(out),
-        bias_(bias),
-        trains_(mode == Mode::training),
-        forward_(in, out, rows, true),
-        backward_(in, out, rows, false) {}
+  LinearCpu(const LinearSizes& sizes, const KernelRequest& request)
+      : rows_(sizes.rows),
+        in_(sizes.in),
+        out_(sizes.out),
+        bias_(request.parameters.size() > 1),
+        trains_(request.mode == Mode::training),
+        forward_(in_, out_, rows_, request.keeps_weights, true),
+        backward_(in_, out_, rows_, request.keeps_weights, false) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
   [[nodiscard]] std::size_t kept_bytes() const override { return forward_.bytes() + (trains_ ? backward_.bytes() : 0); }
@@ -119,8 +125,7 @@ std::unique_ptr<Kernel> make_linear_cpu(const KernelRequest& request) {
   if (needs_upcast(request)) {
     return multiplies_natively(request, dnnl::get_effective_cpu_isa()) ? make_linear_native(request) : nullptr;
   }
-  const LinearSizes sizes = linear_sizes(request);
-  return std::make_unique<LinearCpu>(sizes.rows, sizes.in, sizes.out, request.parameters.size() > 1, request.mode);
+  return std::make_unique<LinearCpu>(linear_sizes(request), request);
 }
 
 }  // namespace lockstep::ops
