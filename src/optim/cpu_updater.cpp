@@ -92,9 +92,8 @@ const float* CpuUpdater::sum_of(const Use& use) const {
   return reducer_.reduced(place.bucket).data() + place.offset;
 }
 
-void CpuUpdater::gather(float divisor, std::size_t index) {
+void CpuUpdater::gather(std::size_t index, const Scaling& scaling, float* out) const {
   const Chunk& chunk = chunks_[index];
-  float* out = gradient_.at(chunk.parameter).data() + chunk.first;
   bool first = true;
   for (const Use& use : all_uses_[chunk.parameter]) {
     const float* sum = sum_of(use) + chunk.first;
@@ -105,9 +104,24 @@ void CpuUpdater::gather(float divisor, std::size_t index) {
     }
     first = false;
   }
-  divide(out, divisor, out, chunk.elements);
-  if (scales_loss_) finite_[index] = is_finite(out, chunk.elements) ? 1 : 0;
-  if (clip_norm_ > 0) squares_[index] = sum_of_squares(out, chunk.elements);
+  divide(out, scaling.divisor, out, chunk.elements);
+  if (scaling.clip < 1) scale(out, scaling.clip, chunk.elements);
+}
+
+template <class Functor>
+void CpuUpdater::for_each_own_chunk(const Functor& functor) const {
+  pool_.run(tasks_for(own_chunks_.size()), [&](int /*worker*/, int task) {
+    const std::size_t first = static_cast<std::size_t>(task) * kChunksPerTask;
+    for (std::size_t i = first; i < std::min(own_chunks_.size(), first + kChunksPerTask); ++i) functor(own_chunks_[i]);
+  });
+}
+
+const exec::TensorBlock& CpuUpdater::gradient() {
+  if (!gradient_) gradient_ = make_state();
+  for_each_own_chunk([&](std::size_t i) {
+    gather(i, scaling_, gradient_->at(chunks_[i].parameter).data() + chunks_[i].first);
+  });
+  return *gradient_;
 }
 
 std::span<const double> CpuUpdater::gather_numbers(std::vector<double>& values, std::uint64_t step) {
@@ -132,46 +146,38 @@ bool CpuUpdater::overflowed(std::uint64_t step) {
   return std::find(all.begin(), all.end(), 0.0) != all.end();
 }
 
+// A gradient is made of its sums where it is needed, of a chunk at a time: for the norm, and again for the update.
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
+  using Gradient = std::array<float, comm::kChunkElements>;
   const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
-  const auto for_each_chunk = [&](const auto& functor) {
-    pool_.run(tasks_for(own_chunks_.size()), [&](int /*worker*/, int task) {
-      const std::size_t first = static_cast<std::size_t>(task) * kChunksPerTask;
-      for (std::size_t i = first; i < std::min(own_chunks_.size(), first + kChunksPerTask); ++i) {
-        functor(own_chunks_[i]);
-      }
+  const auto step = static_cast<std::uint64_t>(scalars.step);
+  scaling_ = {.divisor = static_cast<float>(count * scalars.loss_scale)};
+  if (other_parts_) other_parts_->exchange(step);
+  UpdateResult result;
+  if (clip_norm_ > 0 || scales_loss_) {
+    for_each_own_chunk([&](std::size_t i) {
+      alignas(64) Gradient gradient;  // NOLINT(cppcoreguidelines-pro-type-member-init): gather() writes it
+      gather(i, scaling_, gradient.data());
+      if (scales_loss_) finite_[i] = is_finite(gradient.data(), chunks_[i].elements) ? 1 : 0;
+      if (clip_norm_ > 0) squares_[i] = sum_of_squares(gradient.data(), chunks_[i].elements);
     });
-  };
-  const auto apply = [&](std::size_t index) {
-    const Chunk& chunk = chunks_[index];
+    if (overflowed(step)) return {.norm = {}, .skipped = true};
+    if (clip_norm_ > 0) result.norm = norm(step);
+    if (result.norm) scaling_.clip = static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6)));
+  }
+  for_each_own_chunk([&](std::size_t i) {
+    const Chunk& chunk = chunks_[i];
+    alignas(64) Gradient gradient;  // NOLINT(cppcoreguidelines-pro-type-member-init): gather() writes it
+    gather(i, scaling_, gradient.data());
     const auto at = [&](const exec::TensorBlock& block) { return block.at(chunk.parameter).data() + chunk.first; };
     std::array<float*, kMaxOptimizerStates> states{};
     for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
     const auto n = static_cast<std::size_t>(chunk.elements);
     update_elements({{at(model.parameters), n},
-                     {at(gradient_), n},
+                     {gradient.data(), n},
                      {states.data(), model.optimizer.size()},
                      decays(chunk.parameter)});
-  };
-  const auto divisor = static_cast<float>(count * scalars.loss_scale);
-  const auto step = static_cast<std::uint64_t>(scalars.step);
-  if (other_parts_) other_parts_->exchange(step);
-  UpdateResult result;
-  if (clip_norm_ > 0 || scales_loss_) {
-    for_each_chunk([&](std::size_t i) { gather(divisor, i); });
-    if (overflowed(step)) return {.norm = {}, .skipped = true};
-    if (clip_norm_ > 0) result.norm = norm(step);
-    const auto factor = result.norm ? static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6))) : 1.0F;
-    for_each_chunk([&](std::size_t i) {
-      if (factor < 1) scale(gradient_.at(chunks_[i].parameter).data() + chunks_[i].first, factor, chunks_[i].elements);
-      apply(i);
-    });
-  } else {
-    for_each_chunk([&](std::size_t i) {
-      gather(divisor, i);
-      apply(i);
-    });
-  }
+  });
   update_states(model);
   if (slices_ != nullptr) slices_->gather_updated(model.parameters, step);
   return result;

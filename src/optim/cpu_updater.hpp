@@ -30,13 +30,21 @@ class CpuUpdater final : public Updater {
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   [[nodiscard]] exec::ModelValues values(const Model& model) const override;
-  [[nodiscard]] const exec::TensorBlock& gradient() override { return gradient_; }
+  [[nodiscard]] const exec::TensorBlock& gradient() override;
 
  private:
   using Use = OtherParts::Use;  // a gradient that is added to others of its parameter: the sum over all shards
   void find_uses();
   void find_own_chunks();
-  void gather(float divisor, std::size_t index);
+  /// What sums are to be made gradients.
+  struct Scaling {
+    float divisor = 1;  ///< the count of samples, times the scale of the loss
+    float clip = 1;
+  };
+  /// The gradient of a chunk.
+  void gather(std::size_t index, const Scaling& scaling, float* out) const;
+  template <class Functor>
+  void for_each_own_chunk(const Functor& functor) const;
   [[nodiscard]] const float* sum_of(const Use& use) const;
   /// Values by chunk, which each rank has for its own: those of all chunks of the model, in order.
   [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
@@ -53,6 +61,7 @@ class CpuUpdater final : public Updater {
   std::vector<double> squares_;             // by chunk
   std::vector<double> square_levels_;       // of their sum
   std::vector<std::uint8_t> finite_;        // by chunk: whether all of it is
+  Scaling scaling_;                         // of the last update
 };
 
 }  // namespace lockstep::optim

@@ -71,8 +71,9 @@ void GpuUpdater::fetch(Model& model) {
 }
 
 const exec::TensorBlock& GpuUpdater::gradient() {
-  device_gradient_->download(gradient_);
-  return gradient_;
+  if (!gradient_) gradient_ = make_state();
+  device_gradient_->download(*gradient_);
+  return *gradient_;
 }
 
 device::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
@@ -90,7 +91,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
   const GpuTensors& block = parameters_->parameters();
   std::vector<UpdatePart> parts(static_cast<std::size_t>(block.elements() / kPart));
   for (std::size_t p = 0; p < uses_.size(); ++p) {
-    for_parts(parts, block, p, static_cast<std::int64_t>(gradient_.at(p).size()), [&](UpdatePart& part, auto at) {
+    for_parts(parts, block, p, graph_.at(graph_.parameters[p]).spec.elements(), [&](UpdatePart& part, auto at) {
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = decays(p);

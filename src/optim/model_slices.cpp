@@ -11,7 +11,6 @@ namespace lockstep::optim {
 namespace {
 
 constexpr int kParameterTag = 1 << 14;
-constexpr int kUnitsAhead = 2;
 constexpr std::int64_t kMessageElements = std::int64_t{1} << 22;  // each message has a deadline of its own
 
 using exec::Extent;
@@ -75,7 +74,7 @@ void ModelSlices::map_memory(const Program& program, const Options& options) {
   comm::FetchedMemoryOptions memory{
       .bytes = bytes,
       .units = std::vector<std::vector<comm::OwnedBytes>>(static_cast<std::size_t>(units)),
-      .kept = options.workers * group_.topology().local_size(group_.rank()) + kUnitsAhead,
+      .kept = units_kept(options.workers, group_.topology().local_size(group_.rank())),
       .timeout = timeout_};
   const auto offsets = exec::TensorBlock::offsets_of(graph_, graph_.parameters);
   const auto byte_at = [](std::int64_t element) { return static_cast<std::size_t>(element) * sizeof(float); };

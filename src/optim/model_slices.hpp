@@ -43,6 +43,8 @@ class ModelSlices {
     int workers = 1;              ///< of this rank
     std::chrono::milliseconds timeout{60'000};
   };
+  /// Units of other hosts' parameters that a host has at a time.
+  [[nodiscard]] static int units_kept(int workers, int local_ranks) { return workers * local_ranks + kUnitsAhead; }
   /// Every rank of `group` calls it: those that have the model, or this part of it. Group and graph outlive it.
   ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
               const Options& options);
@@ -73,6 +75,7 @@ class ModelSlices {
   void gather_numbers(std::span<double> values, std::span<const int> owners, std::uint64_t step) const;
 
  private:
+  static constexpr int kUnitsAhead = 2;
   void find_owners(const Program& program, const comm::GradientBuckets& buckets);
   void find_transfers();
   void map_memory(const Program& program, const Options& options);

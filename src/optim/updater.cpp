@@ -30,7 +30,6 @@ Updater::Updater(const UpdaterSetup& setup)
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
-      gradient_(slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(setup.graph, setup.graph.parameters)),
       uses_(setup.graph.parameters.size()) {
   LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in order of backward, the reverse of graph order.
@@ -40,23 +39,24 @@ Updater::Updater(const UpdaterSetup& setup)
   }
   for (std::size_t p = 0; p < uses_.size(); ++p) {
     if (uses_[p].empty()) continue;  // frozen
-    const auto elements = static_cast<std::int64_t>(gradient_.at(p).size());
+    const std::int64_t elements = graph_.at(graph_.parameters[p]).spec.elements();
     for (std::int64_t at = 0; at < elements; at += comm::kChunkElements) {
       chunks_.push_back({p, at, std::min(comm::kChunkElements, elements - at)});
     }
   }
 }
 
+exec::TensorBlock Updater::make_state() const {
+  return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
+}
+
 Model Updater::make_model(std::uint64_t seed) const {
-  const auto state = [&] {
-    return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
-  };
   Model model;
   model.parameters = slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
   exec::initialize(graph_, graph_.parameters, seed, model.parameters);
   exec::initialize(graph_, graph_.states, seed, model.states);
-  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) model.optimizer.push_back(state());
+  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) model.optimizer.push_back(make_state());
   return model;
 }
 

@@ -85,7 +85,7 @@ class Updater {
   /// Where kernels read the model. After begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
   /// What the last update was made from: per parameter, after clipping. Of a frozen one it is not set, nor where
-  /// another rank has updated.
+  /// another rank has updated. Before the reducer's next step.
   [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
 
  protected:
@@ -93,6 +93,8 @@ class Updater {
     std::size_t parameter;
     std::int64_t first, elements;
   };
+  /// One tensor a parameter, of which this rank has what it updates.
+  [[nodiscard]] exec::TensorBlock make_state() const;
   [[nodiscard]] bool decays(std::size_t parameter) const {
     return decay_all_ || graph_.at(graph_.parameters[parameter]).decay;
   }
@@ -107,7 +109,7 @@ class Updater {
   int shards_;
   bool scales_loss_;
   const ModelSlices* slices_;                   // null: all is this rank's
-  exec::TensorBlock gradient_;                  // on the host
+  std::optional<exec::TensorBlock> gradient_;   // on the host; none until somebody asks for it
   std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order; of a part, its own
   std::vector<Chunk> chunks_;
 };

@@ -14,6 +14,7 @@
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
+#include "optim/model_slices.hpp"
 
 namespace lockstep::plan {
 
@@ -90,7 +91,7 @@ class Counter {
 
   RankMemory count() {
     const Graph& graph = part_.graph();
-    memory_.parameters = block_bytes(graph, graph.parameters);
+    memory_.parameters = parameters();
     memory_.statistics = block_bytes(graph, graph.states);
     count_gradients();
     count_programs();
@@ -103,10 +104,33 @@ class Counter {
   [[nodiscard]] bool exact() const { return setup_.model.job.exact != Exactness::never; }
   [[nodiscard]] int workers() const { return placed_.workers[static_cast<std::size_t>(rank_)]; }
 
+  /// Ranks of this host that have the part.
+  [[nodiscard]] int local_ranks() const {
+    const auto own_host = placed_.host_of[static_cast<std::size_t>(rank_)];
+    return static_cast<int>(std::count_if(part_.ranks.begin(), part_.ranks.end(), [&](int rank) {
+      return placed_.host_of[static_cast<std::size_t>(rank)] == own_host;
+    }));
+  }
+
+  /// All of them; or, where hosts divide them, those of this host's owners, and units of others that are there at a time.
+  [[nodiscard]] std::int64_t parameters() const {
+    const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
+    if (keeps_weights(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;
+    std::int64_t unit = setup_.model.job.bucket_bytes;
+    for (const ValueId id : part_.graph().parameters) {
+      unit = std::max(unit, static_cast<std::int64_t>(part_.graph().at(id).spec.bytes()));
+    }
+    const double share = static_cast<double>(local_ranks()) / static_cast<double>(part_.ranks.size());
+    return std::min(all, part_of(all, share) + optim::ModelSlices::units_kept(workers(), local_ranks()) * unit);
+  }
+
   void count_gradients() {
     const std::int64_t floats = gradient_floats(part_.buckets), sum = floats * kFloat;
-    const std::int64_t updated = block_bytes(part_.graph(), trained(part_.graph()));
-    const std::int64_t states = setup_.optimizer_states * memory_.parameters;
+    // What TensorBoard shows is made of the sums when it is shown.
+    const auto& shown = setup_.model.job.telemetry.tensorboard;
+    const std::int64_t updated =
+        shown.enabled && shown.histograms.amount > 0 ? block_bytes(part_.graph(), trained(part_.graph())) : 0;
+    const std::int64_t states = setup_.optimizer_states * block_bytes(part_.graph(), part_.graph().parameters);
     const std::int64_t pool = pool_bytes(part_.buckets, placed_.shards_of(rank_), exact(), workers());
     if (part_.ranks.size() == 1 || !exact()) {  // one root, in the sum's own memory
       memory_.gradients = sum + pool + updated;
@@ -152,12 +176,13 @@ class Counter {
     // Every second shard is added to its sibling, so of an even number of flights half never do that.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch() * adding) * used;
-    memory_.kernels = kept(setup_.model.training) * used;
+    const bool keeps = keeps_weights(placed_.choice.sharding());
+    memory_.kernels = (keeps ? kept(setup_.model.training) : most_packed()) * used;
     if (part_.part) memory_.messages = crossing() * flights * used;
     if (!part_.evaluation) return;
     const auto evaluated = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(*part_.evaluation));
     memory_.activations += evaluated * flights * used;
-    memory_.kernels += kept(setup_.model.inference) * used;
+    if (keeps) memory_.kernels += kept(setup_.model.inference) * used;
   }
 
   /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all
@@ -185,6 +210,15 @@ class Counter {
     std::size_t bytes = 0;
     for (const std::int32_t node : part_.nodes) bytes += needs[static_cast<std::size_t>(node)].kept;
     return static_cast<std::int64_t>(bytes);
+  }
+
+  /// A weight that is packed for a call alone is so in the workspace of its kernel: of all, the largest counts.
+  [[nodiscard]] std::int64_t most_packed() const {
+    std::size_t most = 0;
+    for (const std::int32_t node : part_.nodes) {
+      most = std::max(most, setup_.model.training[static_cast<std::size_t>(node)].kept);
+    }
+    return static_cast<std::int64_t>(most);
   }
 
   /// What a shard gets from other parts.

@@ -26,11 +26,11 @@ struct DataNeeds {
 
 struct RankMemory {
   std::int64_t parameters = 0;
-  std::int64_t gradients = 0;    ///< sums over shards, partial sums, and the updater's gradient
+  std::int64_t gradients = 0;    ///< sums over shards, partial sums, and what TensorBoard shows of them
   std::int64_t optimizer = 0;    ///< its states
   std::int64_t statistics = 0;   ///< running ones, of batch norm
   std::int64_t activations = 0;  ///< with the workspace of kernels, of all workers
-  std::int64_t kernels = 0;      ///< what kernels keep: packed weights
+  std::int64_t kernels = 0;      ///< packed weights, which kernels keep or, where parameters are divided, make anew
   std::int64_t messages = 0;     ///< what comes from other parts
   std::int64_t data = 0;         ///< batches, and the cache of decoded samples
   std::int64_t checkpoint = 0;   ///< the copy that is written while training goes on

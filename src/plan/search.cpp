@@ -117,7 +117,7 @@ std::vector<Choice> choices_of(const Graph& graph, int parts, bool may_divide) {
   std::vector<Recompute> recompute = {Recompute::never};
   if (!Blocks(graph).all().empty()) recompute.push_back(Recompute::blocks);
   std::vector<Sharding> sharding = {Sharding::none};
-  if (may_divide) sharding.insert(sharding.end(), {Sharding::optimizer, Sharding::gradients});
+  if (may_divide) sharding.insert(sharding.end(), {Sharding::optimizer, Sharding::gradients, Sharding::parameters});
   std::vector<Choice> list;
   for (int count = 1; count <= parts; ++count) {
     for (const Recompute how : recompute) {

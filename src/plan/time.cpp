@@ -7,6 +7,7 @@
 #include <set>
 
 #include "balance/pipeline.hpp"
+#include "exec/parameters.hpp"
 
 namespace lockstep::plan {
 
@@ -55,6 +56,7 @@ class Step {
   StepTime run() {
     placed_.is_cut() ? compute_parts() : compute_whole();
     finish_compute();
+    gather_parameters();
     reduce();
     update();
     result_.seconds += setup_.step_seconds;
@@ -172,6 +174,24 @@ class Step {
     if (placed_.ranks() > 1) end *= 1 + setup_.unevenness;
     for (RankTime& rank : result_.ranks) rank.waits = std::max(0.0, end - rank.compute);
     result_.seconds = end;
+  }
+
+  /// Where hosts divide the parameters, those of others come in forward and in backward of each shard, once for all
+  /// workers of the host, while the layers before compute; what takes longer than these is waited for.
+  void gather_parameters() {
+    if (keeps_weights(placed_.choice.sharding())) return;
+    double most = 0;
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const PlacedPart& part = placed_.part_of(rank);
+      const comm::Hosts hosts = placed_.hosts_of(part);
+      const auto local = hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size();
+      const double foreign = 1 - static_cast<double>(local) / static_cast<double>(part.ranks.size());
+      const int own = shards(rank), rounds = (own + workers(rank) - 1) / std::max(1, workers(rank));
+      const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));
+      const double seconds = 2 * rounds * foreign * all / speed(rank).rates.message_bytes;
+      most = std::max(most, seconds - of(rank).compute);
+    }
+    result_.seconds += std::max(0.0, most);
   }
 
   /// Whether this rank's host has a core that does not compute.

@@ -58,6 +58,14 @@ void expect_bits_that_depend_on_nothing_else(const Problem& problem, const OpCas
     compute(*other, elsewhere, problem);
   }).join();
   expect_same(elsewhere, "in another kernel on another thread");
+  const auto forgetful = problem.make_kernel([&](KernelRequest request) {
+    request.keeps_weights = false;
+    return factory(request);
+  });
+  KernelRun packed_again(problem);
+  compute(*forgetful, packed_again, problem);
+  expect_same(packed_again, "where no weight is kept");
+  EXPECT_EQ(forgetful->kept_bytes(), 0U);
 }
 
 void expect_only_wanted_gradients(const Problem& problem, const KernelFactory& factory) {

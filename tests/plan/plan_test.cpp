@@ -80,7 +80,7 @@ TEST(Memory, OfOneRank) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 1);
   const RankMemory rank = memory_of(planned.place(1, 1), *planned.memory).front();
   EXPECT_EQ(rank.parameters, 4 * kWeight);
-  EXPECT_EQ(rank.gradients, 2 * 4 * kWeight);  // a sum, and the updater's
+  EXPECT_EQ(rank.gradients, 4 * kWeight);
   EXPECT_EQ(rank.optimizer, 2 * 4 * kWeight);
   EXPECT_EQ(rank.statistics, 0);
   EXPECT_EQ(rank.messages, 0);
@@ -102,9 +102,9 @@ TEST(Memory, ActivationsAreTheExecutorsOwn) {
 TEST(Memory, TwoRanksReadEachOthersSums) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
   const std::vector<RankMemory> ranks = memory_of(planned.place(2, 1), *planned.memory);
-  // A partial sum and the whole one, the updater's gradient, and of the other's partial sum the own slice. Slices are
-  // cut between tensors: two of the four each.
-  for (const RankMemory& rank : ranks) EXPECT_EQ(rank.gradients, (4 + 4 + 4 + 2) * kWeight);
+  // A partial sum and the whole one, and of the other's partial sum the own slice. Slices are cut between tensors: two
+  // of the four each.
+  for (const RankMemory& rank : ranks) EXPECT_EQ(rank.gradients, (4 + 4 + 2) * kWeight);
 }
 
 TEST(Memory, PartsHaveTheirOwnWeights) {
@@ -129,10 +129,28 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
-  // Of both ranks' lanes: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum,
-  // and of the updater's gradient.
-  EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2 + 2) * kWeight);
+  // Of both ranks' lanes: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum.
+  EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2) * kWeight);
   EXPECT_EQ(of(Sharding::gradients).optimizer, 4 * kWeight);
+}
+
+TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 16); }, 4);
+  Choice choice;
+  choice.parallel.sharding = Sharding::parameters;
+  JobFile job = planned.model->job;
+  job.bucket_bytes = kWeight;
+  const ModelSetup model{planned.net.graph, job, planned.model->training, {}};
+  const MemorySetup memory{model, 2, {}, 0};
+  const auto of = [&](const std::vector<int>& host_of) {
+    const RankSetup ranks{host_of, std::vector<int>(4, 1), {}};
+    return memory_of(place_model(model, ranks, choice), memory).front();
+  };
+  EXPECT_EQ(of({0, 0, 0, 0}).parameters, 16 * kWeight);
+  EXPECT_EQ(of({0, 0, 1, 1}).parameters, (8 + 2 + 2) * kWeight);
+  EXPECT_EQ(of({0, 1, 2, 3}).parameters, (4 + 1 + 2) * kWeight);
+  // Weights are packed one at a time, instead of all being kept.
+  EXPECT_EQ(memory_of(planned.place(4, 1), *planned.memory).front().kernels, 16 * of({0, 1, 2, 3}).kernels);
 }
 
 TEST(Memory, PoolIsThatOfTheTree) {
