@@ -11,9 +11,17 @@ PROGRAM = os.environ.get("LOCKSTEP", "build/release/bin/lockstep")
 FAILURES = []
 
 
-def run(job, ranks, *words, expect=0):
+def program_on(ranks, hosts):
+    """The command that starts so many ranks, in turn on so many hosts, which are pretended ones."""
+    if hosts == 1:
+        return [PROGRAM, "train", "--ranks", str(ranks)]
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), "sh", "-c",
+            f'LOCKSTEP_HOST_ID=h$((OMPI_COMM_WORLD_RANK % {hosts})) exec "$0" "$@"', PROGRAM, "train"]
+
+
+def run(job, ranks, *words, hosts=1, expect=0):
     """One run; returns its last event, `end`, and its first, `start`."""
-    command = [PROGRAM, "train", job, "--log", "json", "--ranks", str(ranks), "balance=equal", *words]
+    command = [*program_on(ranks, hosts), job, "--log", "json", "balance=equal", *words]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if result.returncode != expect:
         sys.exit(f"{' '.join(command)}: exit code {result.returncode}, expected {expect}\n{result.stderr}")
@@ -46,28 +54,30 @@ def main():
     job = arguments.job
     short = ["steps=9", "evaluate={every: 5 steps}"] if arguments.quick else []
 
-    print(f"{'ranks':>5} {'threads':>7} {'parts':>5} {'sharding':9}  {'shards of each rank':22} "
+    print(f"{'ranks':>5} {'hosts':>5} {'threads':>7} {'parts':>5} {'sharding':10}  {'shards of each rank':22} "
           f"{'MB sent by each rank':40} parameters sha256")
     hashes = set()
     metrics = set()
-    every = [(ranks, threads, 1, "none") for ranks in (1, 2, 3, 5, 8) for threads in (1, 2)]
-    every += [(ranks, threads, parts, "none")
+    every = [(ranks, 1, threads, 1, "none") for ranks in (1, 2, 3, 5, 8) for threads in (1, 2)]
+    every += [(ranks, 1, threads, parts, "none")
               for ranks, threads, parts in ((2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 1, 2), (5, 2, 2), (8, 1, 3))]
-    every += [(ranks, threads, parts, sharding) for sharding in ("optimizer", "gradients")
-              for ranks, threads, parts in ((2, 1, 1), (3, 2, 1), (5, 1, 1), (8, 1, 1), (5, 1, 2))]
-    quick = [(1, 1, 1, "none"), (1, 2, 1, "none"), (2, 1, 1, "none"), (3, 2, 1, "none"), (8, 1, 1, "none"),
-             (2, 1, 2, "none"), (5, 1, 3, "none"), (3, 1, 1, "optimizer"), (5, 1, 2, "optimizer"),
-             (3, 2, 1, "gradients"), (8, 1, 1, "gradients")]
+    every += [(ranks, hosts, threads, parts, sharding) for sharding in ("optimizer", "gradients", "parameters")
+              for ranks, hosts, threads, parts in ((2, 1, 1, 1), (3, 1, 2, 1), (5, 1, 1, 1), (8, 1, 1, 1), (5, 1, 1, 2),
+                                                   (2, 2, 1, 1), (5, 3, 1, 1), (6, 2, 2, 2))]
+    quick = [(1, 1, 1, 1, "none"), (1, 1, 2, 1, "none"), (2, 1, 1, 1, "none"), (3, 1, 2, 1, "none"),
+             (8, 1, 1, 1, "none"), (2, 1, 1, 2, "none"), (5, 1, 1, 3, "none"), (3, 1, 1, 1, "optimizer"),
+             (5, 1, 1, 2, "optimizer"), (3, 1, 2, 1, "gradients"), (8, 1, 1, 1, "gradients"),
+             (3, 3, 2, 1, "parameters"), (6, 2, 1, 2, "parameters")]
     on_gpus = False  # where models are not divided
-    for ranks, threads, parts, sharding in quick if arguments.quick else every:
+    for ranks, hosts, threads, parts, sharding in quick if arguments.quick else every:
         if (parts > 1 or sharding != "none") and on_gpus:
             continue
         end, start = run(job, ranks, f"threads={threads}", f"parallel.parts={parts}", f"parallel.sharding={sharding}",
-                         *short)
+                         *short, hosts=hosts)
         on_gpus = start["on_gpus"]
         check_work(end, start, ranks, parts)
         sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
-        print(f"{ranks:5} {threads:7} {parts:5} {sharding:9}  {listed(end['shards_by_rank']):22} {sent:40} "
+        print(f"{ranks:5} {hosts:5} {threads:7} {parts:5} {sharding:10}  {listed(end['shards_by_rank']):22} {sent:40} "
               f"{end['parameters_sha256'][:16]}")
         hashes.add(end["parameters_sha256"])
         metrics.add(json.dumps(end["metrics"]))
