@@ -8,7 +8,7 @@
 #include "balance/split.hpp"
 #include "comm/reduce/shard_assignment.hpp"
 #include "core/median.hpp"
-#include "core/philox.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::balance {
 

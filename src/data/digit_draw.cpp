@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "core/philox.hpp"
 #include "data/digit_strokes.hpp"
 #include "data/digits.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::data {
 

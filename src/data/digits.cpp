@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/digest.hpp"
-#include "core/philox.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::data {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/philox.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::data {
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/digest.hpp"
-#include "core/philox.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/token_windows.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::data {
 namespace {

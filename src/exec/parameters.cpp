@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "core/digest.hpp"
-#include "core/philox.hpp"
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::exec {
 

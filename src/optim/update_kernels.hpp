@@ -148,7 +148,8 @@ struct UpdateOperands {
   LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
     if (part.low_precision == DType::f32) return;
     const float value = parameter[i];
-    part.copy[i % exec::GpuTensors::kPart] = part.low_precision == DType::f16 ? to_float16(value) : to_bfloat16(value);
+    part.copy[i % exec::GpuTensors::kPart] =
+        part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
   }
   LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
     if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;

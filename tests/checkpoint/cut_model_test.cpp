@@ -11,8 +11,8 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/saved_model.hpp"
 #include "checkpoint/support.hpp"
-#include "core/philox.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::checkpoint {
 

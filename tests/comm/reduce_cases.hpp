@@ -12,8 +12,8 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/reduce/tree.hpp"
-#include "core/philox.hpp"
 #include "lockstep/communicator.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::comm {
 

@@ -1,4 +1,4 @@
-#include "core/bfloat16.hpp"
+#include "core/low_precision.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/low_precision.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep {
@@ -14,7 +13,7 @@ namespace lockstep {
 namespace {
 
 float rounded_to_bfloat16(float value) {
-  return from_bfloat16(to_bfloat16(value));
+  return Bfloat16::to_float(Bfloat16::from_float(value));
 }
 
 }  // namespace
@@ -32,7 +31,7 @@ TEST(Bfloat16, RoundsToTheNearest) {
                              : 0x1p128 - std::abs(static_cast<double>(value));
     const bool even = (lower >> 16) % 2 == 0;
     const bool up = above < below || (above == below && !even);
-    ASSERT_EQ(to_bfloat16(value), (up ? upper : lower) >> 16) << value;
+    ASSERT_EQ(Bfloat16::from_float(value), (up ? upper : lower) >> 16) << value;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "core/float16.hpp"
+#include "core/low_precision.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/low_precision.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep {
@@ -17,7 +16,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kPatterns = 0x10000;
 
 float rounded_to_float16(float value) {
-  return from_float16(to_float16(value));
+  return Float16::to_float(Float16::from_float(value));
 }
 
 std::uint32_t bits_of(float value) {
@@ -40,7 +39,7 @@ double value_of(std::uint32_t half) {
 
 TEST(Float16, EveryPatternMeansWhatItsFieldsSay) {
   for (std::uint32_t half = 0; half < kPatterns; ++half) {
-    const float wide = from_float16(static_cast<std::uint16_t>(half));
+    const float wide = Float16::to_float(static_cast<std::uint16_t>(half));
     if ((half & 0x7c00U) != 0x7c00U) {
       ASSERT_EQ(static_cast<double>(wide), value_of(half)) << half;
     } else {
@@ -53,7 +52,7 @@ TEST(Float16, EveryPatternMeansWhatItsFieldsSay) {
 TEST(Float16, EveryPatternComesBack) {
   for (std::uint32_t half = 0; half < kPatterns; ++half) {
     const std::uint32_t expected = is_nan(half) ? half | 0x200U : half;  // quiet
-    ASSERT_EQ(to_float16(from_float16(static_cast<std::uint16_t>(half))), expected) << half;
+    ASSERT_EQ(Float16::from_float(Float16::to_float(static_cast<std::uint16_t>(half))), expected) << half;
   }
 }
 
@@ -63,10 +62,10 @@ TEST(Float16, RoundsToTheNearestAndTiesToEven) {
     const double top = lower == 0x7bffU ? 65536 : value_of(lower + 1);
     const auto tie = static_cast<float>((value_of(lower) + top) / 2);
     const std::uint32_t even = lower % 2 == 0 ? lower : lower + 1;
-    ASSERT_EQ(to_float16(tie), even) << lower;
-    ASSERT_EQ(to_float16(-tie), even | 0x8000U) << lower;
-    ASSERT_EQ(to_float16(std::nextafter(tie, 0.0F)), lower) << lower;
-    ASSERT_EQ(to_float16(std::nextafter(tie, kInfinity)), lower + 1) << lower;
+    ASSERT_EQ(Float16::from_float(tie), even) << lower;
+    ASSERT_EQ(Float16::from_float(-tie), even | 0x8000U) << lower;
+    ASSERT_EQ(Float16::from_float(std::nextafter(tie, 0.0F)), lower) << lower;
+    ASSERT_EQ(Float16::from_float(std::nextafter(tie, kInfinity)), lower + 1) << lower;
   }
 }
 
@@ -92,12 +91,12 @@ TEST(Float16, IsTheCompilersOwn) {
   for (std::uint32_t half = 0; half < kPatterns; ++half) {
     if (is_nan(half)) continue;
     const auto theirs = static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(half)));
-    ASSERT_EQ(bits_of(from_float16(static_cast<std::uint16_t>(half))), bits_of(theirs)) << half;
+    ASSERT_EQ(bits_of(Float16::to_float(static_cast<std::uint16_t>(half))), bits_of(theirs)) << half;
   }
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 509) {  // 8.4 million floats of all sizes
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     if (std::isnan(value)) continue;
-    ASSERT_EQ(to_float16(value), std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))) << bits;
+    ASSERT_EQ(Float16::from_float(value), std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))) << bits;
   }
 #else
   GTEST_SKIP() << "this compiler has no _Float16";
@@ -116,18 +115,18 @@ TEST(Float16, ArraysAreAsTheirElements) {
   round_to(DType::f16, values.data(), round.data(), n);
   add_low_precision(DType::f16, low.data(), low.data(), sum.data(), n);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_EQ(low[i], to_float16(values[i])) << i;
+    EXPECT_EQ(low[i], Float16::from_float(values[i])) << i;
     EXPECT_EQ(wide[i], rounded_to_float16(values[i])) << i;
     EXPECT_EQ(round[i], wide[i]) << i;
-    EXPECT_EQ(sum[i], to_float16(wide[i] + wide[i])) << i;
+    EXPECT_EQ(sum[i], Float16::from_float(wide[i] + wide[i])) << i;
   }
 }
 
 TEST(Float16, StandsBesideBfloat16UnderOneName) {
   const float value = 1.0F / 3;
   for (const DType type : {DType::bf16, DType::f16}) {
-    const std::uint16_t expected = type == DType::f16 ? to_float16(value) : to_bfloat16(value);
-    const float expected_wide = type == DType::f16 ? from_float16(expected) : from_bfloat16(expected);
+    const std::uint16_t expected = type == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
+    const float expected_wide = type == DType::f16 ? Float16::to_float(expected) : Bfloat16::to_float(expected);
     std::uint16_t half = 0, sum = 0;
     float wide = 0, round = 0;
     downcast(type, &value, &half, 1);

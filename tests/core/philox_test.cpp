@@ -1,4 +1,4 @@
-#include "core/philox.hpp"
+#include "lockstep/random.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "core/low_precision.hpp"
-#include "core/philox.hpp"
 #include "cuda/this_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
+#include "lockstep/random.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 

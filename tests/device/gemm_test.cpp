@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/philox.hpp"
 #include "device/cpu/gemm_tiles.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::device {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/philox.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep {
 

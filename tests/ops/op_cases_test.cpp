@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "allocation_counter.hpp"
-#include "core/philox.hpp"
+#include "lockstep/random.hpp"
 #include "ops/finite_difference.hpp"
 #include "ops/op_case_fixture.hpp"
 

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "core/low_precision.hpp"
-#include "core/philox.hpp"
 #include "device/threads.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::ops {
 

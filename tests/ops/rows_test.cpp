@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/low_precision.hpp"
-#include "core/philox.hpp"
 #include "device/gpu/elements.hpp"
+#include "lockstep/random.hpp"
 #include "ops/rows_grid.hpp"
 
 namespace lockstep::ops {

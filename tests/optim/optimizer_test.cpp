@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/philox.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 #include "optim/registry.hpp"
 
 namespace lockstep::optim {

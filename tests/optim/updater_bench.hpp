@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "core/low_precision.hpp"
-#include "core/philox.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "exec/cpu_device.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/graph_builder.hpp"
+#include "lockstep/random.hpp"
 #include "ops/registry.hpp"
 #include "optim/cpu_updater.hpp"
 #include "optim/gpu_updater.hpp"

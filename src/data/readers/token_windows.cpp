@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/digest.hpp"
-#include "core/philox.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::data {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/philox.hpp"
 #include "lockstep/op.hpp"
+#include "lockstep/random.hpp"
 
 namespace lockstep::ops {
 
