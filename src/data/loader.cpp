@@ -4,15 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <condition_variable>
+#include <cstddef>
 #include <exception>
-#include <mutex>
 #include <numeric>
-#include <thread>
+#include <utility>
 
 #include "core/spans.hpp"
-#include "data/loader_batch.hpp"
-#include "data/prefetch.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -38,83 +35,117 @@ PrefetchLimits limits(const LoaderOptions& options, std::int64_t buffer_bytes) {
           .max_depth = static_cast<int>(std::clamp<std::int64_t>(by_memory, 2, kMaxDepth))};
 }
 
-struct Slot {
+TensorSpec batched(const Feature& feature, std::int64_t samples) {
+  TensorSpec spec = feature.spec;
+  spec.shape.insert(spec.shape.begin(), samples);
+  return spec;
+}
+
+std::int64_t samples_of_shard(const LoaderOptions& options) {
+  LOCKSTEP_CHECK(options.shards > 0 && options.batch >= options.shards && options.batch % options.shards == 0,
+                 fmt::format("a batch of {} in {} shards", options.batch, options.shards));
+  return options.batch / options.shards;
+}
+
+std::unique_ptr<SampleOrder> order_of(const LoaderOptions& options, std::int64_t size) {
+  return options.training ? make_training_order(size, options.batch, options.shards, options.seed)
+                          : make_evaluation_order(size);
+}
+
+}  // namespace
+
+/// A batch, and what is needed while it is made.
+struct Loader::Slot {
   enum class State { free, filling, ready, in_use } state = State::free;
   ShardKey key;
   bool ahead = false;    ///< loaded in the background and not asked for yet
   bool dropped = false;  ///< nobody wants it any more; freed as soon as it is filled
   std::exception_ptr error;
-  BatchBuffer buffer;
+  Batch batch;
+  Sample sample;
+  PipelineScratch scratch;
+  std::vector<std::byte*> outputs;
 };
 
-}  // namespace
-
-/// One mutex guards all that is not const; batches are filled outside it.
-class Loader::Impl {
- public:
-  Impl(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
-      : maker_(set, std::move(pipeline), options),
-        schedule_(options.first_step, options.last_step),
-        tuner_(limits(options, maker_.buffer_bytes())) {}
-
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    work_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
+    : set_(set),
+      pipeline_(std::move(pipeline)),
+      drawn_(options.drawn),
+      features_(drawn_ ? pipeline_.drawn() : pipeline_.outputs()),
+      shard_samples_(samples_of_shard(options)),
+      order_(order_of(options, set.size())),
+      cache_(set, drawn_ ? 0 : options.cache_bytes),
+      recorder_(options.recorder),
+      schedule_(options.first_step, options.last_step),
+      tuner_(limits(options, buffer_bytes())) {
+  if (!options.inputs.empty() && !options.drawn) {
+    inputs_ = find_features(options.inputs, features_);
+    return;
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+  inputs_.resize(features_.size());
+  std::iota(inputs_.begin(), inputs_.end(), std::size_t{0});
+}
 
-  void assign(std::uint64_t from_step, std::vector<int> shards);
-  const Batch& get(const ShardKey& key);
-  void release(const ShardKey& key);
-  void trace(std::shared_ptr<TraceRecorder> recorder);
-  LoaderCounters counters() const;
-  const BatchMaker& maker() const { return maker_; }
+Loader::~Loader() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
 
- private:
-  using Lock = std::unique_lock<std::mutex>;
-  Slot* find(const ShardKey& key);
-  Slot& take_slot(const ShardKey& key);
-  void fill(Slot& slot, Lock& lock);
-  void load_ahead(Slot& slot, int thread, Lock& lock);
-  void free(Slot& slot);
-  void set_ahead(Slot& slot, bool ahead);
-  bool has_work(int thread);
-  void load(int thread);
-  void keep_threads();
+std::int64_t Loader::buffer_bytes() const {
+  std::size_t bytes = 0;
+  for (const Feature& feature : features_) bytes += batched(feature, shard_samples_).bytes();
+  return static_cast<std::int64_t>(bytes);
+}
 
-  BatchMaker maker_;
-  mutable std::mutex mutex_;
-  std::condition_variable work_, ready_;
-  PrefetchSchedule schedule_;
-  PrefetchTuner tuner_;
-  std::vector<std::unique_ptr<Slot>> slots_;  ///< never shrinks; addresses are stable
-  std::vector<std::thread> threads_;
-  int ahead_ = 0;  ///< slots with `ahead`
-  bool stop_ = false;
-  std::shared_ptr<TraceRecorder> trace_;
-  LoaderCounters counters_;
-};
+std::unique_ptr<Loader::Slot> Loader::make_slot() const {
+  auto slot = std::make_unique<Slot>();
+  slot->batch.ids.resize(static_cast<std::size_t>(shard_samples_));
+  for (const Feature& feature : features_) {
+    slot->batch.tensors.push_back({feature.name, Tensor(batched(feature, shard_samples_))});
+  }
+  slot->outputs.resize(features_.size());
+  return slot;
+}
 
-Slot* Loader::Impl::find(const ShardKey& key) {
+// Ids from the order, samples from the set or the cache, tensors from the pipeline.
+void Loader::make_batch(Slot& slot) {
+  Batch& batch = slot.batch;
+  batch.valid = order_->ids(slot.key.step, slot.key.shard, batch.ids);
+  const std::uint64_t epoch = order_->epoch_of(slot.key.step);
+  for (std::size_t i = 0; i < batch.ids.size(); ++i) {
+    const std::int64_t id = batch.ids[i];
+    for (std::size_t k = 0; k < features_.size(); ++k) {
+      slot.outputs[k] = batch.tensors[k].tensor.bytes() + i * features_[k].spec.bytes();
+    }
+    if (drawn_) {
+      pipeline_.draw(id, epoch, slot.outputs);
+      continue;
+    }
+    if (!cache_.load(id, slot.sample)) {
+      set_.read_variant(id, order_->variant_of(epoch), slot.sample);
+      cache_.store(id, slot.sample);
+    }
+    pipeline_.run(slot.sample, id, epoch, slot.scratch, slot.outputs);
+  }
+}
+
+Loader::Slot* Loader::find(const ShardKey& key) {
   for (const auto& slot : slots_) {
     if (slot->state != Slot::State::free && !slot->dropped && slot->key == key) return slot.get();
   }
   return nullptr;
 }
 
-Slot& Loader::Impl::take_slot(const ShardKey& key) {
+Loader::Slot& Loader::take_slot(const ShardKey& key) {
   auto found = std::find_if(slots_.begin(), slots_.end(),
                             [](const auto& candidate) { return candidate->state == Slot::State::free; });
   if (found == slots_.end()) {
-    auto fresh = std::make_unique<Slot>();
-    fresh->buffer = maker_.make_buffer();
-    counters_.buffer_bytes += maker_.buffer_bytes();
-    found = slots_.insert(slots_.end(), std::move(fresh));
+    found = slots_.insert(slots_.end(), make_slot());
+    counters_.buffer_bytes += buffer_bytes();
   }
   Slot& slot = **found;
   slot.key = key;
@@ -124,11 +155,11 @@ Slot& Loader::Impl::take_slot(const ShardKey& key) {
   return slot;
 }
 
-void Loader::Impl::fill(Slot& slot, Lock& lock) {
+void Loader::fill(Slot& slot, Lock& lock) {
   lock.unlock();
   std::exception_ptr error;
   try {
-    maker_.fill(slot.key, slot.buffer);
+    make_batch(slot);
   } catch (...) {
     error = std::current_exception();
   }
@@ -137,22 +168,22 @@ void Loader::Impl::fill(Slot& slot, Lock& lock) {
   slot.state = Slot::State::ready;
 }
 
-void Loader::Impl::free(Slot& slot) {
+void Loader::free(Slot& slot) {
   set_ahead(slot, false);
   slot.state = Slot::State::free;
   slot.error = nullptr;
 }
 
-void Loader::Impl::set_ahead(Slot& slot, bool ahead) {
+void Loader::set_ahead(Slot& slot, bool ahead) {
   ahead_ += static_cast<int>(ahead) - static_cast<int>(slot.ahead);
   slot.ahead = ahead;
 }
 
-bool Loader::Impl::has_work(int thread) {
+bool Loader::has_work(int thread) {
   return thread < tuner_.threads() && ahead_ < tuner_.depth() && schedule_.peek().has_value();
 }
 
-void Loader::Impl::load_ahead(Slot& slot, int thread, Lock& lock) {
+void Loader::load_ahead(Slot& slot, int thread, Lock& lock) {
   const auto recorder = trace_;  // the run may end its timeline meanwhile
   set_ahead(slot, true);
   {
@@ -163,7 +194,7 @@ void Loader::Impl::load_ahead(Slot& slot, int thread, Lock& lock) {
 }
 
 /// The life of background thread number `thread`.
-void Loader::Impl::load(int thread) {
+void Loader::load(int thread) {
   Lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] { return stop_ || has_work(thread); });
@@ -177,13 +208,13 @@ void Loader::Impl::load(int thread) {
   }
 }
 
-void Loader::Impl::keep_threads() {
+void Loader::keep_threads() {
   while (static_cast<int>(threads_.size()) < tuner_.threads()) {
     threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { load(index); });
   }
 }
 
-void Loader::Impl::assign(std::uint64_t from_step, std::vector<int> shards) {
+void Loader::assign(std::uint64_t from_step, std::vector<int> shards) {
   const std::lock_guard lock(mutex_);
   schedule_.assign(from_step, std::move(shards));
   for (const auto& slot : slots_) {
@@ -198,8 +229,9 @@ void Loader::Impl::assign(std::uint64_t from_step, std::vector<int> shards) {
   work_.notify_all();
 }
 
-const Batch& Loader::Impl::get(const ShardKey& key) {
+const Batch& Loader::get(std::uint64_t step, int shard) {
   const auto start = Clock::now();
+  const ShardKey key{step, shard};
   Lock lock(mutex_);
   Slot* slot = find(key);
   if (slot == nullptr) {
@@ -209,8 +241,7 @@ const Batch& Loader::Impl::get(const ShardKey& key) {
     ++counters_.made_by_caller;
   } else {
     ready_.wait(lock, [&] { return slot->state != Slot::State::filling; });
-    LOCKSTEP_CHECK(slot->state == Slot::State::ready,
-                   fmt::format("step {}, shard {}: asked twice", key.step, key.shard));
+    LOCKSTEP_CHECK(slot->state == Slot::State::ready, fmt::format("step {}, shard {}: asked twice", step, shard));
     set_ahead(*slot, false);
   }
   slot->state = Slot::State::in_use;
@@ -220,26 +251,36 @@ const Batch& Loader::Impl::get(const ShardKey& key) {
   tuner_.record(std::chrono::duration<double>(Clock::now().time_since_epoch()).count(), waited);
   if (!threads_.empty()) keep_threads();
   work_.notify_all();
-  if (slot->error == nullptr) return slot->buffer.batch;
+  if (slot->error == nullptr) return slot->batch;
   const std::exception_ptr error = slot->error;
   free(*slot);
   std::rethrow_exception(error);
 }
 
-void Loader::Impl::release(const ShardKey& key) {
-  const std::lock_guard lock(mutex_);
-  Slot* slot = find(key);
-  LOCKSTEP_CHECK(slot != nullptr && slot->state == Slot::State::in_use,
-                 fmt::format("step {}, shard {}: released but not held", key.step, key.shard));
-  free(*slot);
+void Loader::get(std::uint64_t step, int shard, ShardInputs& inputs) {
+  const Batch& batch = get(step, shard);
+  inputs.tensors.clear();
+  for (const std::size_t input : inputs_) inputs.tensors.push_back(batch.tensors[input].tensor.bytes());
+  inputs.valid = batch.valid;
 }
 
-void Loader::Impl::trace(std::shared_ptr<TraceRecorder> recorder) {
+void Loader::release(std::uint64_t step, int shard) {
+  {
+    const std::lock_guard lock(mutex_);
+    Slot* slot = find({step, shard});
+    LOCKSTEP_CHECK(slot != nullptr && slot->state == Slot::State::in_use,
+                   fmt::format("step {}, shard {}: released but not held", step, shard));
+    free(*slot);
+  }
+  if (recorder_) recorder_->tick();
+}
+
+void Loader::trace(std::shared_ptr<TraceRecorder> recorder) {
   const std::lock_guard lock(mutex_);
   trace_ = std::move(recorder);
 }
 
-LoaderCounters Loader::Impl::counters() const {
+LoaderCounters Loader::counters() const {
   const std::lock_guard lock(mutex_);
   LoaderCounters counters = counters_;
   counters.threads = tuner_.threads();
@@ -247,7 +288,7 @@ LoaderCounters Loader::Impl::counters() const {
   counters.ahead = ahead_;
   counters.held = static_cast<int>(
       std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->state == Slot::State::in_use; }));
-  counters.cache_bytes = maker_.cache_bytes();
+  counters.cache_bytes = cache_.bytes();
   return counters;
 }
 
@@ -261,51 +302,6 @@ std::vector<std::size_t> find_features(const std::vector<std::string>& names, co
     found.push_back(static_cast<std::size_t>(feature - features.begin()));
   }
   return found;
-}
-
-Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
-    : impl_(std::make_unique<Impl>(set, std::move(pipeline), options)), recorder_(options.recorder) {
-  const std::vector<Feature>& features = impl_->maker().features();
-  if (!options.inputs.empty() && !options.drawn) {
-    inputs_ = find_features(options.inputs, features);
-    return;
-  }
-  inputs_.resize(features.size());
-  std::iota(inputs_.begin(), inputs_.end(), std::size_t{0});
-}
-
-Loader::~Loader() = default;
-
-void Loader::assign(std::uint64_t from_step, std::vector<int> shards) {
-  impl_->assign(from_step, std::move(shards));
-}
-
-const Batch& Loader::get(std::uint64_t step, int shard) {
-  return impl_->get({step, shard});
-}
-
-void Loader::get(std::uint64_t step, int shard, ShardInputs& inputs) {
-  const Batch& batch = get(step, shard);
-  inputs.tensors.clear();
-  for (const std::size_t input : inputs_) inputs.tensors.push_back(batch.tensors[input].tensor.bytes());
-  inputs.valid = batch.valid;
-}
-
-void Loader::release(std::uint64_t step, int shard) {
-  impl_->release({step, shard});
-  if (recorder_) recorder_->tick();
-}
-
-void Loader::trace(std::shared_ptr<TraceRecorder> recorder) {
-  impl_->trace(std::move(recorder));
-}
-
-std::int64_t Loader::shard_samples() const {
-  return impl_->maker().shard_samples();
-}
-
-LoaderCounters Loader::counters() const {
-  return impl_->counters();
 }
 
 }  // namespace lockstep::data

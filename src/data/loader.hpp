@@ -4,15 +4,20 @@
 // shard. A get() that comes before its batch was begun makes it itself, so no order of gets can block.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/flight_recorder.hpp"
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "data/augment.hpp"
+#include "data/prefetch.hpp"
+#include "data/sample_cache.hpp"
 #include "data/sampler.hpp"
 #include "lockstep/data_set.hpp"
 
@@ -83,15 +88,50 @@ class Loader final : public InputSource {
   /// Batches that background threads begin from now on are spans of it; null: of none.
   void trace(std::shared_ptr<TraceRecorder> recorder);
 
-  [[nodiscard]] std::int64_t shard_samples() const;
+  [[nodiscard]] std::int64_t shard_samples() const { return shard_samples_; }
   [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
   [[nodiscard]] LoaderCounters counters() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Slot;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // What a batch is: called by several threads at once, each with a slot of its own.
+  [[nodiscard]] std::int64_t buffer_bytes() const;
+  [[nodiscard]] std::unique_ptr<Slot> make_slot() const;
+  void make_batch(Slot& slot);
+
+  // Which batches there are: mutex_ is held, and let go while fill() makes one.
+  Slot* find(const ShardKey& key);
+  Slot& take_slot(const ShardKey& key);
+  void fill(Slot& slot, Lock& lock);
+  void load_ahead(Slot& slot, int thread, Lock& lock);
+  void free(Slot& slot);
+  void set_ahead(Slot& slot, bool ahead);
+  bool has_work(int thread);
+  void load(int thread);
+  void keep_threads();
+
+  const DataSet& set_;
+  Pipeline pipeline_;
+  bool drawn_;
+  std::vector<Feature> features_;  ///< by tensor of a batch
+  std::int64_t shard_samples_;
+  std::unique_ptr<SampleOrder> order_;
+  SampleCache cache_;
   std::vector<std::size_t> inputs_;  ///< by tensor that is given: its place in a batch
   std::shared_ptr<FlightRecorder> recorder_;
+
+  mutable std::mutex mutex_;  ///< of all that follows
+  std::condition_variable work_, ready_;
+  PrefetchSchedule schedule_;
+  PrefetchTuner tuner_;
+  std::vector<std::unique_ptr<Slot>> slots_;  ///< never shrinks; addresses are stable
+  std::vector<std::thread> threads_;
+  int ahead_ = 0;  ///< slots with `ahead`
+  bool stop_ = false;
+  std::shared_ptr<TraceRecorder> trace_;
+  LoaderCounters counters_;
 };
 
 }  // namespace lockstep::data
