@@ -127,6 +127,22 @@ std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t max_byte
   return fits ? std::move(tree) : nullptr;
 }
 
+class MemberBytes final : public ByteSource {
+ public:
+  MemberBytes(std::shared_ptr<const FileTree> tree, FileTree::Entry entry)
+      : ByteSource(tree->path() + ": " + entry.name), tree_(std::move(tree)), entry_(std::move(entry)) {}
+  [[nodiscard]] std::uint64_t size() const override { return entry_.size; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> scratch;
+    const auto bytes = tree_->read(entry_, offset, out.size(), scratch);
+    std::copy(bytes.begin(), bytes.end(), out.begin());
+  }
+
+ private:
+  std::shared_ptr<const FileTree> tree_;
+  FileTree::Entry entry_;
+};
+
 }  // namespace
 
 void FileTree::add_file(std::string name, std::uint64_t offset, std::uint64_t size) {
@@ -201,6 +217,10 @@ std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& 
     return tree->write_listing();
   }));
   return tree;
+}
+
+std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry) {
+  return std::make_unique<MemberBytes>(std::move(tree), std::move(entry));
 }
 
 }  // namespace lockstep::data

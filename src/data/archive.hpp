@@ -57,6 +57,9 @@ class FileTree {
 [[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
                                                   IndexNotes* notes = nullptr, const UnpackLimits& limits = {});
 
+/// One of its files.
+[[nodiscard]] std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry);
+
 /// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
 [[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
 

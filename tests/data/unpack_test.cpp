@@ -8,7 +8,7 @@
 
 #include "data/archive.hpp"
 #include "data/reader_support.hpp"
-#include "data/readers/byte_source.hpp"
+#include "data/readers/file.hpp"
 
 namespace lockstep::test {
 namespace {

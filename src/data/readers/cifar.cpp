@@ -9,6 +9,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "data/archive.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"

@@ -64,9 +64,23 @@ std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packe
   }
 }
 
+class HeldBytes final : public ByteSource {
+ public:
+  HeldBytes(std::string name, std::vector<std::byte> bytes) : ByteSource(std::move(name)), bytes_(std::move(bytes)) {}
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    LOCKSTEP_CHECK(offset <= bytes_.size() && out.size() <= bytes_.size() - offset, name());
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
 }  // namespace
 
-File::File(std::string path, ByteCounter counter) : path_(std::move(path)), counter_(std::move(counter)) {
+File::File(std::string path, ByteCounter counter, std::string name)
+    : ByteSource(std::move(name)), path_(std::move(path)), counter_(std::move(counter)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw Error(ExitCode::data, fmt::format("{}: {}", path_, std::strerror(errno)));
   struct stat status {};
@@ -122,6 +136,22 @@ std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits) 
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
   return bytes;
+}
+
+std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter,
+                                       const UnpackLimits& limits) {
+  auto file = std::make_unique<File>(path, counter);
+  if (!is_gzip(*file)) return file;
+  UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
+  if (copy.path.empty()) {
+    auto bytes = read_unpacked(*file, limits, limits.held);
+    if (bytes) return std::make_unique<HeldBytes>(path, std::move(*bytes));
+    copy = make_unpacked_copy(path, limits);
+  }
+  if (!copy.path.empty()) return std::make_unique<File>(copy.path, counter, path);
+  auto bytes = read_unpacked(*file, limits, limits.held_without_copy);
+  if (!bytes) refuse_to_hold(path, limits, copy.problem);
+  return std::make_unique<HeldBytes>(path, std::move(*bytes));
 }
 
 }  // namespace lockstep::data

@@ -1,4 +1,5 @@
-// A file opened for reading at offsets, by any number of threads; it counts the bytes it reads.
+// Bytes at offsets, wherever they lie: in a file, in a gzip file that is unpacked, in a file of an archive
+// (data/archive.hpp).
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/unpack.hpp"
@@ -21,18 +23,33 @@ using ByteCounter = std::shared_ptr<std::atomic<std::uint64_t>>;
   return std::make_shared<std::atomic<std::uint64_t>>(0);
 }
 
-class File {
+class ByteSource {
+ public:
+  explicit ByteSource(std::string name) : name_(std::move(name)) {}
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+  virtual ~ByteSource() = default;
+  [[nodiscard]] const std::string& name() const { return name_; }  ///< for messages
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// Fills `out` from `offset`; throws Error(data) where the bytes end before. Any thread.
+  virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+
+ private:
+  std::string name_;
+};
+
+/// A file that stays open; it counts the bytes that are read.
+class File final : public ByteSource {
  public:
   /// Throws Error(data): "PATH: No such file or directory".
-  File(std::string path, ByteCounter counter);
-  ~File();
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  File(const std::string& path, ByteCounter counter) : File(path, std::move(counter), path) {}
+  /// `name`: of the file that this one is a copy of.
+  File(std::string path, ByteCounter counter, std::string name);
+  ~File() override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-  /// Fills `out` from `offset`; throws Error(data) where the file ends before.
-  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
 
  private:
   std::string path_;
@@ -40,6 +57,11 @@ class File {
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };
+
+/// A gzip file is unpacked, whole: into memory, or a large one into a copy on disk; any other file is read where it is
+/// asked for. Throws Error(data) for a gzip file beyond the limits.
+[[nodiscard]] std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter,
+                                                     const UnpackLimits& limits = {});
 
 /// The bytes of a whole file; of a gzip file (by its first bytes) the bytes that it unpacks to. Throws Error(data) for
 /// more than limits.held_without_copy of them, and for a bomb.

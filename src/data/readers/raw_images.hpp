@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/open.hpp"
-#include "data/readers/byte_source.hpp"
+#include "data/readers/file.hpp"
 
 namespace lockstep::data {
 
