@@ -6,10 +6,22 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
-#include "data/pixel_move.hpp"
 #include "device/gpu/grid.hpp"
+#include "lockstep/augment.hpp"
 
 namespace lockstep::input {
+
+/// What MoveStep::apply() does row by row, for one pixel: makes of a place in the moved image the place in the image
+/// before; false: it is black.
+LOCKSTEP_HOST_DEVICE inline bool trace_back(const PixelMove& move, std::int64_t& y, std::int64_t& x) {
+  const PixelRectangle& hole = move.hole;
+  if (y >= hole.top && y < hole.bottom && x >= hole.left && x < hole.right) return false;
+  y += move.down;
+  x += move.right;
+  if (y < 0 || y >= move.height || x < 0 || x >= move.width) return false;
+  if (move.flip != 0) x = move.width - 1 - x;
+  return true;
+}
 
 /// A pixel of a shard's images, with all its channels: where the sample's moves, from the last to the first, find it.
 struct GatherImagesFunctor {
@@ -25,7 +37,7 @@ struct GatherImagesFunctor {
     std::int64_t y = pixel / out_width % out_height, x = pixel % out_width;
     bool there = true;
     for (std::int64_t step = steps - 1; step >= 0 && there; --step) {
-      there = data::trace_back(moves[sample * steps + step], y, x);
+      there = trace_back(moves[sample * steps + step], y, x);
     }
     const std::uint8_t* from = there ? images + ((ids[sample] * height + y) * width + x) * channels : nullptr;
     for (std::int64_t c = 0; c < channels; ++c) {

@@ -1,19 +1,20 @@
 // Steps that only move pixels: where trace_back() finds each pixel is where apply() took it from; and what a pipeline
 // says of itself to those who keep its samples on a GPU.
-#include "data/pixel_move.hpp"
-
 #include <gtest/gtest.h>
 
 #include "data/augment.hpp"
+#include "input/gather_kernels.hpp"
 #include "lockstep/error.hpp"
 
-namespace lockstep::data {
+namespace lockstep::input {
 
 namespace {
 
+using data::Pipeline;
+using data::PipelineScratch;
 using Options = std::vector<AugmentOptions>;
 
-AugmentOptions step(const std::string& name, std::map<std::string, Attribute> attributes = {}) {
+AugmentOptions named_step(const std::string& name, std::map<std::string, Attribute> attributes = {}) {
   return {name, Attributes(std::move(attributes)), {}};
 }
 
@@ -79,7 +80,7 @@ void expect_same(const Options& steps, const Shape& from) {
 /// A user's own: the image stands still, but for its first row.
 class FirstRow final : public MoveStep {
  public:
-  [[nodiscard]] PixelMove draw(lockstep::ImageSize input, RandomStream& random) const override {
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
     PixelMove move{static_cast<std::int32_t>(input.height), static_cast<std::int32_t>(input.width), 1, 0, 0, {}};
     move.down = static_cast<std::int32_t>(random.below(2));
     move.hole = {0, 0, 1, move.width};
@@ -93,24 +94,26 @@ TEST(PixelMove, IsWhatEachStepDoes) {
   for (const Shape& image : {Shape{8, 8, 3}, Shape{5, 7, 1}, Shape{1, 9, 2}, Shape{6, 1, 4}}) {
     expect_same({}, image);
     for (const Options& steps :
-         {Options{step("flip")}, Options{step("crop")}, Options{step("crop", {{"padding", std::int64_t{12}}})},
-          Options{step("cutout", {{"size", std::int64_t{3}}})}, Options{step("cutout", {{"size", std::int64_t{40}}})},
-          Options{step("center_crop", {{"size", std::vector<std::int64_t>{4, 11}}})},
-          Options{step("flip"), step("center_crop", {{"size", std::vector<std::int64_t>{11, 4}}})}}) {
+         {Options{named_step("flip")}, Options{named_step("crop")},
+          Options{named_step("crop", {{"padding", std::int64_t{12}}})},
+          Options{named_step("cutout", {{"size", std::int64_t{3}}})},
+          Options{named_step("cutout", {{"size", std::int64_t{40}}})},
+          Options{named_step("center_crop", {{"size", std::vector<std::int64_t>{4, 11}}})},
+          Options{named_step("flip"), named_step("center_crop", {{"size", std::vector<std::int64_t>{11, 4}}})}}) {
       expect_same(steps, image);
     }
   }
 }
 
 TEST(PixelMove, IsTracedThroughSeveralStepsBackwards) {
-  const auto cutout = step("cutout", {{"size", std::int64_t{2}}});
-  const auto center = step("center_crop", {{"size", std::vector<std::int64_t>{7, 6}}});
-  expect_same({step("flip"), step("crop", {{"padding", std::int64_t{2}}}), cutout}, {9, 8, 3});
-  expect_same({cutout, step("crop"), step("flip"), cutout, center, step("flip")}, {9, 8, 1});
+  const auto cutout = named_step("cutout", {{"size", std::int64_t{2}}});
+  const auto center = named_step("center_crop", {{"size", std::vector<std::int64_t>{7, 6}}});
+  expect_same({named_step("flip"), named_step("crop", {{"padding", std::int64_t{2}}}), cutout}, {9, 8, 3});
+  expect_same({cutout, named_step("crop"), named_step("flip"), cutout, center, named_step("flip")}, {9, 8, 1});
 }
 
 TEST(PixelMove, StepsThatDrawNothingAreDoneWhenASampleIsStored) {
-  const Options steps = {step("resize", {{"size", std::vector<std::int64_t>{6, 5}}}), step("flip")};
+  const Options steps = {named_step("resize", {{"size", std::vector<std::int64_t>{6, 5}}}), named_step("flip")};
   expect_same(steps, {12, 9, 3});
   const Pipeline whole = pipeline(steps, {-1, -1, 3});  // images of any size
   EXPECT_EQ(whole.not_storable(), "");
@@ -124,7 +127,7 @@ TEST(PixelMove, AStepOfOnesOwnHasTheBaseClassApplyIt) {
   def.name = "first_row";
   def.make = [](const Attributes&) { return std::make_unique<FirstRow>(); };
   registry.add(def);
-  const Pipeline whole = pipeline({step("first_row")}, {2, 3, 1}, registry);
+  const Pipeline whole = pipeline({named_step("first_row")}, {2, 3, 1}, registry);
   EXPECT_EQ(whole.not_storable(), "");
   Tensor image({DType::u8, {2, 3, 1}});
   for (int i = 0; i < 6; ++i) image.as<std::uint8_t>()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i + 1);
@@ -138,16 +141,18 @@ TEST(PixelMove, AStepOfOnesOwnHasTheBaseClassApplyIt) {
 
 TEST(PixelMove, APipelineSaysWhyItsSamplesCannotBeKeptOnAGpu) {
   const Shape image{8, 8, 3};
-  EXPECT_EQ(pipeline({step("flip"), step("rotate", {{"degrees", 5.0}})}, image).not_storable(),
+  EXPECT_EQ(pipeline({named_step("flip"), named_step("rotate", {{"degrees", 5.0}})}, image).not_storable(),
             "`rotate` computes pixels");
-  EXPECT_EQ(pipeline({step("color_jitter")}, image).not_storable(), "`color_jitter` computes pixels");
-  EXPECT_EQ(pipeline({step("resized_crop", {{"size", std::int64_t{4}}})}, image).not_storable(),
+  EXPECT_EQ(pipeline({named_step("color_jitter")}, image).not_storable(), "`color_jitter` computes pixels");
+  EXPECT_EQ(pipeline({named_step("resized_crop", {{"size", std::int64_t{4}}})}, image).not_storable(),
             "`resized_crop` computes pixels");
   // After a step that draws, each epoch would need another one.
-  EXPECT_EQ(pipeline({step("flip"), step("resize", {{"size", std::vector<std::int64_t>{4, 4}}})}, image).not_storable(),
+  EXPECT_EQ(pipeline({named_step("flip"), named_step("resize", {{"size", std::vector<std::int64_t>{4, 4}}})}, image)
+                .not_storable(),
             "`resize` computes pixels");
-  EXPECT_EQ(pipeline({step("flip"), step("center_crop", {{"size", std::int64_t{4}}})}, {-1, -1, 3}).not_storable(),
+  EXPECT_EQ(pipeline({named_step("flip"), named_step("center_crop", {{"size", std::int64_t{4}}})}, {-1, -1, 3})
+                .not_storable(),
             "the images of 'image' differ in size");
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::input
