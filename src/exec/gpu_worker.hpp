@@ -20,7 +20,7 @@ namespace lockstep::exec {
 /// kernel: small shards are bound by those.
 ///
 /// A graph holds the addresses that its kernels were given. Those of buffers differ from shard to shard, so there is a
-/// graph for each set of them that turned up (a handful: comm/reduce/accumulation_buffers.hpp uses memory again); when
+/// graph for each set of them that turned up (a handful: comm/reduce/tree_sums.hpp uses memory again); when
 /// any other has moved, all graphs are made anew. What is launched for the first time is launched as it is, which lets
 /// libraries load what they need.
 class GpuGraphs {

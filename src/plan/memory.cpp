@@ -7,8 +7,8 @@
 #include <set>
 
 #include "checkpoint/layout.hpp"
-#include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/gradient_lanes.hpp"
+#include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/reduce/accumulation_buffers.hpp"
+#include "comm/reduce/tree_sums.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
 #include "exec/part_nets.hpp"

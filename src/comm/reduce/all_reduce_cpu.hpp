@@ -51,6 +51,7 @@ class CpuAllReduce final : public RankReducer {
   CpuAllReduce(const CpuAllReduce&) = delete;
   CpuAllReduce& operator=(const CpuAllReduce&) = delete;
   void begin_step(std::uint64_t step, const ShardAssignment& assignment) override;
+  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
   void ready(int shard, int bucket) override;
   void finish() override;
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;

@@ -157,7 +157,8 @@ void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
     make_plan(assignment);
   }
   map_regions(0);
-  begin_sums(step, assignment, [this](int number, int bucket) { return root(number, bucket); });
+  enter_step(step, assignment);
+  sums_.begin([this](int number, int bucket) { return root(number, bucket); });
   gpu_.wait(transport_stream_, released_);
   gpu_.record(begun_, transport_stream_);
   if (own_roots_ == 0 && !options_.exact) {

@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/gpu_rounds.hpp"
 #include "comm/reduce/rank_reducer.hpp"
+#include "comm/reduce/tree_sums.hpp"
 #include "comm/transport/gpu_transport.hpp"
 #include "device/gpu/gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"

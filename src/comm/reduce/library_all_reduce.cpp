@@ -23,12 +23,14 @@ class LibraryAllReduce final : public RankReducer {
       sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.shards, mine));
     }
     map_regions(1);
-    begin_sums(step, assignment);
+    enter_step(step, assignment);
+    sums_.begin([this](int root, int bucket) { return own_region().partial(root, bucket); });
     finished_ = mine.empty() ? bucket_count() : 0;
     if (!mine.empty()) return;
     for (int b = 0; b < bucket_count(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);
   }
 
+  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override { return sums_.buffer(shard, bucket); }
   void ready(int shard, int bucket) override { finished_ += sums_.ready(shard, bucket) ? 1 : 0; }
 
   void finish() override {

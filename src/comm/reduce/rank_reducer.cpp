@@ -61,19 +61,12 @@ void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
 }
 
-void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignment) {
-  begin_sums(step, assignment, [this](int root, int bucket) { return own_region().partial(root, bucket); });
-}
-
-void RankReducer::begin_sums(std::uint64_t step, const ShardAssignment& assignment,
-                             const std::function<float*(int root, int bucket)>& root_memory) {
+void RankReducer::enter_step(std::uint64_t step, const ShardAssignment& assignment) {
   step_ = step;
   recorder_->set_step(step);
-  if (assignment != assignment_) {
-    check_assignment(assignment, buckets_.shards, ranks());
-    assignment_ = assignment;
-  }
-  sums_.begin(root_memory);
+  if (assignment == assignment_) return;
+  check_assignment(assignment, buckets_.shards, ranks());
+  assignment_ = assignment;
 }
 
 Scalars RankReducer::scalars(const OwnScalars& own) {

@@ -2,15 +2,14 @@
 // messages.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/region.hpp"
 #include "comm/reduce/scalars.hpp"
 #include "comm/reduce/tree.hpp"
+#include "comm/reduce/tree_sums.hpp"
 #include "comm/transport/host_memory.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/flight_recorder.hpp"
@@ -40,7 +39,6 @@ class RankReducer : public GradientReducer {
  public:
   RankReducer(Communicator& communicator, GradientBuckets buckets, ReducerOptions options,
               std::unique_ptr<BufferMemory> memory = host_buffer_memory());
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override { return sums_.buffer(shard, bucket); }
   [[nodiscard]] Scalars scalars(const OwnScalars& own) override;
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
@@ -52,11 +50,8 @@ class RankReducer : public GradientReducer {
   /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank. `slices`: by
   /// bucket; empty: without sums.
   void map_regions(int partials, const std::vector<int>& slices = {});
-  /// sums_.use() has come before.
-  void begin_sums(std::uint64_t step, const ShardAssignment& assignment,
-                  const std::function<float*(int root, int bucket)>& root_memory);
-  /// Roots in the own region.
-  void begin_sums(std::uint64_t step, const ShardAssignment& assignment);
+  /// A step of its own number, and who has which shards in it.
+  void enter_step(std::uint64_t step, const ShardAssignment& assignment);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int ranks() const { return communicator_.size(); }

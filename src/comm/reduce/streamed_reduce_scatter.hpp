@@ -24,11 +24,11 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/accumulation_buffers.hpp"
 #include "comm/reduce/gradient_lanes.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce/tree.hpp"
+#include "comm/reduce/tree_sums.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/trace.hpp"

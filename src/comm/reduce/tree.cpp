@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
-#include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -81,60 +81,51 @@ std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<c
 
 namespace {
 
-constexpr std::int64_t kBlockElements = 4096;  // that stay in the cache
+struct PlanBuilder {
+  MergePlan plan;
+
+  explicit PlanBuilder(int shards) {
+    plan.leaf_of_shard.assign(static_cast<std::size_t>(shards), -1);
+    plan.memory_of_leaf.assign(static_cast<std::size_t>(shards), -1);
+  }
+  int node() {
+    plan.nodes.emplace_back();
+    return static_cast<int>(plan.nodes.size()) - 1;
+  }
+  MergePlan::Node& at(int node) { return plan.nodes[static_cast<std::size_t>(node)]; }
+  int leaf(int shard) { return plan.leaf_of_shard[static_cast<std::size_t>(shard)] = node(); }
+  int join(int left, int right) {
+    const int parent = node();
+    at(left) = {parent, right, true, -1};
+    at(right) = {parent, left, false, -1};
+    return parent;
+  }
+  void root(int node, int first_shard) {
+    at(node).root = plan.roots;
+    plan.memory_of_leaf[static_cast<std::size_t>(first_shard)] = plan.roots++;
+  }
+  int subtree(const Tree& tree, TreeNode n) {
+    if (n.level == 0) return leaf(n.index);
+    const int left = subtree(tree, tree.left(n));
+    return join(left, subtree(tree, tree.right(n)));
+  }
+};
 
 }  // namespace
 
-Combiner::Combiner(std::span<const Addition> additions, std::size_t sources) {
-  const int given = static_cast<int>(sources);
-  std::vector<Operand> result(additions.size());
-  std::vector<int> free;
-  int blocks = 0;
-  const auto operand = [&](int slot) {
-    return slot < given ? Operand{Operand::Kind::partial, slot} : result[static_cast<std::size_t>(slot - given)];
-  };
-  const auto release = [&](Operand o) {
-    if (o.kind == Operand::Kind::scratch) free.push_back(o.index);
-  };
-  for (std::size_t i = 0; i < additions.size(); ++i) {
-    const Operand left = operand(additions[i].left), right = operand(additions[i].right);
-    Operand out{Operand::Kind::output, 0};
-    if (i + 1 < additions.size()) {
-      if (left.kind == Operand::Kind::scratch) {
-        out = left;
-      } else {
-        if (free.empty()) free.push_back(blocks++);
-        out = {Operand::Kind::scratch, free.back()};
-        free.pop_back();
-      }
-    } else {
-      release(left);
-    }
-    release(right);
-    steps_.push_back({out, left, right});
-    result[i] = out;
-  }
-  scratch_ = AlignedBytes(static_cast<std::size_t>(blocks * kBlockElements) * sizeof(float));
+MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees) {
+  PlanBuilder builder(tree.leaves());
+  for (const TreeNode node : subtrees) builder.root(builder.subtree(tree, node), tree.first(node));
+  return std::move(builder.plan);
 }
 
-void Combiner::run(float* out, std::span<const float* const> sources, std::int64_t n) {
-  if (steps_.empty()) {
-    std::copy_n(sources[0], n, out);
-    return;
-  }
-  auto* scratch = reinterpret_cast<float*>(scratch_.data());
-  for (std::int64_t at = 0; at < n; at += kBlockElements) {
-    const std::int64_t size = std::min(kBlockElements, n - at);
-    const auto read = [&](Operand o) -> const float* {
-      return o.kind == Operand::Kind::partial ? sources[static_cast<std::size_t>(o.index)] + at
-                                              : scratch + o.index * kBlockElements;
-    };
-    for (const Step& step : steps_) {
-      float* to = step.out.kind == Operand::Kind::output ? out + at : scratch + step.out.index * kBlockElements;
-      const float *left = read(step.left), *right = read(step.right);
-      device::add(left, right, to, size);
-    }
-  }
+MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
+  PlanBuilder builder(all_shards);
+  if (shards.empty()) return std::move(builder.plan);
+  int sum = builder.leaf(shards[0]);
+  for (std::size_t i = 1; i < shards.size(); ++i) sum = builder.join(sum, builder.leaf(shards[i]));
+  builder.root(sum, shards[0]);
+  return std::move(builder.plan);
 }
 
 }  // namespace lockstep::comm

@@ -1,4 +1,6 @@
-// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds.
+// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds; and what is
+// to be added by it: the shards of a rank (MergePlan), and the partial sums of several (combine_order). Who adds them
+// is comm/reduce/tree_sums.hpp.
 //
 // Node (level, index) covers the leaves [index * 2^level, min(V, (index + 1) * 2^level)). A node whose sibling
 // is empty is promoted: it stands for its parent too. Nodes are named here by the lowest level that has their
@@ -10,8 +12,6 @@
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
 
@@ -55,27 +55,23 @@ struct Addition {
 /// first; none for a single partial. At any time few results wait (the depth of the tree).
 [[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
 
-/// The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
-/// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
-class Combiner {
- public:
-  Combiner() = default;
-  /// `additions`: combine_order() of this many sources.
-  Combiner(std::span<const Addition> additions, std::size_t sources);
-  /// out[i] = the sum of sources[s][i], with the sources in the order of combine_order()'s partial sums.
-  void run(float* out, std::span<const float* const> sources, std::int64_t n);
-
- private:
-  // An operand or result: a partial sum, a scratch block, or the output.
-  struct Operand {
-    enum class Kind { partial, scratch, output } kind = Kind::partial;
-    int index = 0;
+/// Which sums to build from which shards.
+struct MergePlan {
+  struct Node {
+    int parent = -1;  ///< -1: a root
+    int sibling = -1;
+    bool is_left = false;
+    int root = -1;  ///< of a root: its number
   };
-  struct Step {
-    Operand out, left, right;
-  };
-  std::vector<Step> steps_;
-  AlignedBytes scratch_;
+  std::vector<Node> nodes;
+  std::vector<int> leaf_of_shard;   ///< node; -1: not this rank's
+  std::vector<int> memory_of_leaf;  ///< by shard: the root that stands in this shard's memory; -1: from the pool
+  int roots = 0;
 };
+
+/// One root for each of these subtrees.
+[[nodiscard]] MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees);
+/// One root: the sum of the shards one after the other, as listed.
+[[nodiscard]] MergePlan chain_plan(int all_shards, const std::vector<int>& shards);
 
 }  // namespace lockstep::comm

@@ -1,10 +1,5 @@
-// The sums inside one rank: gradients of its shards, bucket by bucket, merged as soon as two siblings exist.
-//
-// A merge is left += right in the left one's memory, so a sum stands in the memory of its first shard; a right leaf
-// whose sibling is there already is not even given memory, but added to the sibling's while it is computed. For a
-// root (what the rank publishes) that memory is given from outside, for all others it comes from a pool and
-// goes back when it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket
-// are alive at a time. After the first step nothing is allocated.
+// Sums in the association of the tree (comm/reduce/tree.hpp): inside one rank, shard by shard as they are computed
+// (AccumulationBuffers), and of the partial sums of several ranks, when all are there (Combiner).
 #pragma once
 
 #include <atomic>
@@ -13,31 +8,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/tree.hpp"
+#include "lockstep/tensor.hpp"
 
 namespace lockstep::comm {
-
-/// Which sums to build from which shards.
-struct MergePlan {
-  struct Node {
-    int parent = -1;  ///< -1: a root
-    int sibling = -1;
-    bool is_left = false;
-    int root = -1;  ///< of a root: its number
-  };
-  std::vector<Node> nodes;
-  std::vector<int> leaf_of_shard;   ///< node; -1: not this rank's
-  std::vector<int> memory_of_leaf;  ///< by shard: the root that stands in this shard's memory; -1: from the pool
-  int roots = 0;
-};
-
-/// One root for each of these subtrees.
-[[nodiscard]] MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees);
-/// One root: the sum of the shards one after the other, as listed.
-[[nodiscard]] MergePlan chain_plan(int all_shards, const std::vector<int>& shards);
 
 /// Where sums stand, and who adds them: the host, or a GPU.
 class BufferMemory {
@@ -57,6 +35,13 @@ class BufferMemory {
 /// The memory of this process, added to by the thread that asks for it.
 [[nodiscard]] std::unique_ptr<BufferMemory> host_buffer_memory();
 
+/// The gradients of a rank's shards, bucket by bucket, merged as soon as two siblings exist.
+///
+/// A merge is left += right in the left one's memory, so a sum stands in the memory of its first shard; a right leaf
+/// whose sibling is there already is not even given memory, but added to the sibling's while it is computed. For a root
+/// (what the rank publishes) that memory is given from outside, for all others it comes from a pool and goes back when
+/// it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket are alive at a time.
+/// After the first step nothing is allocated.
 class AccumulationBuffers {
  public:
   /// `memory` outlives it.
@@ -89,6 +74,29 @@ class AccumulationBuffers {
   std::function<float*(int, int)> root_memory_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::atomic<std::int64_t> alive_{0}, peak_{0};
+};
+
+/// The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
+/// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
+class Combiner {
+ public:
+  Combiner() = default;
+  /// `additions`: combine_order() of this many sources.
+  Combiner(std::span<const Addition> additions, std::size_t sources);
+  /// out[i] = the sum of sources[s][i], with the sources in the order of combine_order()'s partial sums.
+  void run(float* out, std::span<const float* const> sources, std::int64_t n);
+
+ private:
+  // An operand or result: a partial sum, a scratch block, or the output.
+  struct Operand {
+    enum class Kind { partial, scratch, output } kind = Kind::partial;
+    int index = 0;
+  };
+  struct Step {
+    Operand out, left, right;
+  };
+  std::vector<Step> steps_;
+  AlignedBytes scratch_;
 };
 
 }  // namespace lockstep::comm
