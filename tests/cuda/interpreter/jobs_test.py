@@ -2,8 +2,9 @@
 hash of the same kernels, compiled for the CPU, whose grids a stand-in module runs.
 """
 import json
+import subprocess
 
-from interpreted import DRIVER, GRIDS, LOCKSTEP, Interpreted, main
+from interpreted import DRIVER, GRIDS, LOCKSTEP, Interpreted, environment, main
 
 GPT = """
 job:
@@ -22,18 +23,52 @@ job:
 CONVOLUTIONS = """
 job:
   model:
-    graph:
+    layers:
       - conv: {filters: 4, kernel: 3, stride: 2, padding: same}
       - batch_norm
       - relu
       - global_pool
-      - linear: {units: 10}
+      - linear: {features: 10}
   data: {train: {digits: {count: 64}}}
   batch_size: 8
   shards: 4
   steps: 3
   seed: 3
   optimizer: {sgd: {momentum: 0.9}}
+  learning_rate: 0.01
+  device: cuda
+  evaluate: never
+  checkpoint: never
+"""
+# Tensors of more than 2,048 elements, so that threads of kernels over elements have all of theirs.
+LAYERS = """
+job:
+  model:
+    layers:
+      - {conv: {filters: 8, kernel: 3}}
+      - batch_norm
+      - relu
+      - {max_pool: {kernel: 2}}
+      - {avg_pool: {kernel: 2}}
+      - flatten
+      - {linear: {features: 256}}
+      - tanh
+      - silu
+      - sigmoid
+      - gelu
+      - {scale: 2}
+      - layer_norm
+      - {linear: {features: 256}}
+      - {gelu: {form: exact}}
+      - rms_norm
+      - {dropout: 0.2}
+      - {linear: {features: 10}}
+  data: {train: {digits: {count: 64}}}
+  batch_size: 32
+  shards: 2
+  steps: 1
+  seed: 3
+  optimizer: adam
   learning_rate: 0.01
   device: cuda
   evaluate: never
@@ -56,8 +91,6 @@ class Jobs(Interpreted):
         return {line["event"]: line for line in map(json.loads, said.splitlines())}["end"]["parameters_sha256"]
 
     def run_with_grids(self, command):
-        from interpreted import environment
-        import subprocess
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=300,
                               env=environment(LD_LIBRARY_PATH=DRIVER, LOCKSTEP_CUDA_MODULE=GRIDS))
@@ -69,6 +102,12 @@ class Jobs(Interpreted):
         for seed, words in enumerate(((), ("cuda_graphs=false",), ("threads=1",)), start=1):
             with self.subTest(words=words):
                 self.assertEqual(self.hash(GPT, *words, INTERPRETED_GPU_SEED=str(seed)), expected)
+
+    def test_layers_of_many_elements(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}",)
+                self.assertEqual(self.hash(LAYERS, *words), self.hash(LAYERS, *words, grids=True))
 
     def test_convolutions(self):
         for precision in ("fp32", "bf16", "fp16"):
