@@ -28,7 +28,6 @@ class CallChecks : public Planted {
   cudaEvent_t event_ = nullptr;
 };
 
-
 }  // namespace
 
 TEST_F(CallChecks, StreamsAreLazy) {
@@ -74,7 +73,8 @@ TEST_F(CallChecks, AMissingWaitForOneOfTwoReaders) {
   ASSERT_EQ(cudaMemcpyAsync(copies.at(4096), block.get(), 4096, cudaMemcpyDeviceToDevice, other_), cudaSuccess);
   ASSERT_EQ(cudaMemsetAsync(block.get(), 1, 4096, other_), cudaSuccess);  // and the first stream?
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(said().substr(0, said().find(';')), "a memset misses a wait: writes what work that may run beside it reads");
+  EXPECT_EQ(said().substr(0, said().find(';')),
+            "a memset misses a wait: writes what work that may run beside it reads");
 }
 
 TEST_F(CallChecks, TheHostsOwnWaitOrdersToo) {
@@ -103,7 +103,8 @@ TEST_F(CallChecks, WrongKindsOfCopies) {
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(found().size(), 2U);
   machine().problems.clear();
-  EXPECT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyDefault, stream_), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyDefault, stream_),
+            cudaErrorInvalidMemcpyDirection);
   EXPECT_EQ(found(), Texts{"cudaMemcpyAsync: kind 4 isn't known"});
   machine().problems.clear();
   u32 here = 0;  // not pinned: the copy would wait, or read what isn't there any more
@@ -193,15 +194,16 @@ TEST_F(CallChecks, TheDefaultStreamAndGridsThatCannotBe) {
   kernel("");
   EXPECT_EQ(launch(block.get(), 0, 0), cudaErrorInvalidConfiguration);
   EXPECT_EQ(launch(block.get(), 0, 1, 257), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(found(), (Texts{"planted: a launch of 0 x 1 x 1 blocks of 32 x 1 x 1 threads with 0 bytes of shared memory",
-                            "planted: a launch of 1 x 1 x 1 blocks of 257 x 1 x 1 threads with 0 bytes of shared memory"}));
+  EXPECT_EQ(found(),
+            (Texts{"planted: a launch of 0 x 1 x 1 blocks of 32 x 1 x 1 threads with 0 bytes of shared memory",
+                   "planted: a launch of 1 x 1 x 1 blocks of 257 x 1 x 1 threads with 0 bytes of shared memory"}));
 }
 
 TEST_F(CallChecks, WhatIsLeftAtTheEnd) {
   Block block(100);
   machine().look_for_leaks();
-  EXPECT_EQ(found(), (Texts{"1 allocations of 100 bytes are left at the end, the first is GPU allocation " + block.number() +
-                                " of 100 bytes",
+  EXPECT_EQ(found(), (Texts{"1 allocations of 100 bytes are left at the end, the first is GPU allocation " +
+                                block.number() + " of 100 bytes",
                             "1 events are left at the end", "2 streams are left at the end"}));
 }
 

@@ -56,7 +56,8 @@ bool refused_while_recording(const char* call) {
 Stream* stream_of(cudaStream_t stream, const char* call) {
   auto* const found = reinterpret_cast<Stream*>(stream);
   if (machine().streams.has(found)) return found;
-  machine().problems.add(fmt::format("{}: {}", call, stream == nullptr ? "the default stream" : "a stream that isn't there"));
+  machine().problems.add(
+      fmt::format("{}: {}", call, stream == nullptr ? "the default stream" : "a stream that isn't there"));
   (void)failed(cudaErrorInvalidResourceHandle);
   return nullptr;
 }
@@ -88,12 +89,13 @@ void __cudaUnregisterFatBinary(void** /*handle*/) {}
 char __cudaInitModule(void** /*handle*/) {
   return 1;
 }
-void __cudaRegisterVar(void** /*handle*/, char* /*host*/, char* /*device*/, const char* name, int /*ext*/, size_t /*size*/,
-                       int /*constant*/, int /*global*/) {
+void __cudaRegisterVar(void** /*handle*/, char* /*host*/, char* /*device*/, const char* name, int /*ext*/,
+                       size_t /*size*/, int /*constant*/, int /*global*/) {
   machine().problems.add(std::string("a variable of the module isn't known: ") + name);
 }
 void __cudaRegisterFunction(void** /*handle*/, const char* host, char* /*device*/, const char* name, int /*limit*/,
-                            uint3* /*thread*/, uint3* /*block*/, dim3* /*block_size*/, dim3* /*grid_size*/, int* /*warp*/) {
+                            uint3* /*thread*/, uint3* /*block*/, dim3* /*block_size*/, dim3* /*grid_size*/,
+                            int* /*warp*/) {
   LOCKSTEP_INTERPRETED;
   machine().functions[host] = name;
 }

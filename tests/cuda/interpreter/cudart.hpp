@@ -1,7 +1,7 @@
 // What the functions of CUDA's runtime share: the state of the calling thread, and refusals.
 //
-// A function that isn't here is one that the module didn't call when this was written: the dynamic linker names it. A flag
-// that isn't known is a problem that names it.
+// A function that isn't here is one that the module didn't call when this was written: the dynamic linker names it. A
+// flag that isn't known is a problem that names it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -21,7 +21,8 @@ cudaError_t free_memory(void* memory, Space space, const char* call) {
   LOCKSTEP_INTERPRETED;
   if (memory == nullptr) return cudaSuccess;
   if (refused_while_recording(call)) return kRefused;
-  if (!machine().streams.finish_all()) machine().problems.add(std::string(call) + ": a stream waits for what never comes");
+  if (!machine().streams.finish_all())
+    machine().problems.add(std::string(call) + ": a stream waits for what never comes");
   const std::string wrong = machine().memory.free(memory, space);
   if (wrong.empty()) return state();
   machine().problems.add(std::string(call) + ": " + wrong);
@@ -35,7 +36,8 @@ Allocation* touched(const char* call, const void* memory, std::size_t bytes, Tou
   const char* const verb = how == Touch::write ? "writes" : "reads";
   const std::string where = machine().memory.describe(address, bytes);
   if (found == nullptr) {
-    machine().problems.add(fmt::format("{} {} outside of memory", call, verb), fmt::format("{} bytes {}", bytes, where));
+    machine().problems.add(fmt::format("{} {} outside of memory", call, verb),
+                           fmt::format("{} bytes {}", bytes, where));
     machine().problems.break_gpu();
     return nullptr;
   }
@@ -59,10 +61,14 @@ const CopyKind* kind_of(cudaMemcpyKind kind) {
   static constexpr CopyKind kToHost{"a copy to the host", Space::pinned, Space::gpu};
   static constexpr CopyKind kOnGpu{"a copy on the GPU", Space::gpu, Space::gpu};
   switch (kind) {
-    case cudaMemcpyHostToDevice: return &kToGpu;
-    case cudaMemcpyDeviceToHost: return &kToHost;
-    case cudaMemcpyDeviceToDevice: return &kOnGpu;
-    default: return nullptr;
+    case cudaMemcpyHostToDevice:
+      return &kToGpu;
+    case cudaMemcpyDeviceToHost:
+      return &kToHost;
+    case cudaMemcpyDeviceToDevice:
+      return &kOnGpu;
+    default:
+      return nullptr;
   }
 }
 

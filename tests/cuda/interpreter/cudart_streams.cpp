@@ -140,7 +140,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   LOCKSTEP_INTERPRETED;
-  if (!lockstep::ptx::is_known("cudaStreamBeginCapture", mode, cudaStreamCaptureModeThreadLocal)) return cudaErrorInvalidValue;
+  if (!lockstep::ptx::is_known("cudaStreamBeginCapture", mode, cudaStreamCaptureModeThreadLocal))
+    return cudaErrorInvalidValue;
   auto* const found = stream_of(stream, "cudaStreamBeginCapture");
   if (found == nullptr) return cudaErrorInvalidResourceHandle;
   if (refused_while_recording("cudaStreamBeginCapture")) return kRefused;

@@ -40,7 +40,8 @@ class Decoder {
     }
     kernel_.code.push_back({.flow = Flow::leave});
     kernel_.statements.push_back({0, "(the end)"});
-    for (const auto& [instruction, label] : branches_) kernel_.code[instruction].target = places_[text_.labels.at(label)];
+    for (const auto& [instruction, label] : branches_)
+      kernel_.code[instruction].target = places_[text_.labels.at(label)];
     return std::move(kernel_);
   }
 
@@ -128,7 +129,9 @@ class Decoder {
     const bool stores = name.starts_with("st.");
     const std::string& value = operands.at(stores ? 1 : 0);
     const std::string type = name.substr(name.rfind('.') + 1);
-    const Width of_constant = type.ends_with("64") ? Width::bits64 : type.ends_with("32") ? Width::bits32 : Width::bits16;
+    const Width of_constant = type.ends_with("64")   ? Width::bits64
+                              : type.ends_with("32") ? Width::bits32
+                                                     : Width::bits16;
     const Width width = value.starts_with('%') ? operands_.width_of(value) : of_constant;
     const MemoryMeaning meaning = memory_meaning(name, width);
     if (meaning.run == nullptr) throw std::runtime_error("instruction " + name + " isn't known");
@@ -166,7 +169,7 @@ class Decoder {
   const KernelText& text_;
   Kernel kernel_;
   Operands operands_;
-  std::vector<u32> places_;                                  ///< of each statement among the instructions
+  std::vector<u32> places_;                                    ///< of each statement among the instructions
   std::vector<std::pair<std::size_t, std::string>> branches_;  ///< whose targets are still to be found
 };
 

@@ -77,7 +77,8 @@ constexpr Meaning division(std::string_view name) {
     const auto* const b = warp.row<BitsOf<T>>(instruction.from[1]);
     for (u32 left = active; left != 0; left &= left - 1) {
       const auto lane = static_cast<u32>(std::countr_zero(left));
-      if (!can_divide(static_cast<T>(a[lane]), static_cast<T>(b[lane]))) warp.report(instruction, lane, "divides by 0", "");
+      if (!can_divide(static_cast<T>(a[lane]), static_cast<T>(b[lane])))
+        warp.report(instruction, lane, "divides by 0", "");
     }
     meaning<kFunction>("").run(warp, instruction, active);
   };

@@ -59,7 +59,7 @@ job:
       - {scale: 2}
       - layer_norm
       - {linear: {features: 256}}
-      - {gelu: {form: exact}}
+      - {gelu: {approximate: none}}
       - rms_norm
       - {dropout: 0.2}
       - {linear: {features: 10}}

@@ -71,8 +71,9 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
   const bool has_one_dimension = blocks.y == 1 && blocks.z == 1 && threads.y == 1 && threads.z == 1;
   if (!has_one_dimension || blocks.x == 0 || blocks.x > 0x7fffffffU || threads.x == 0 || threads.x > code.max_threads ||
       shared != 0) {
-    problems.add(fmt::format("{}: a launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes of shared memory",
-                             kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z, shared));
+    problems.add(
+        fmt::format("{}: a launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes of shared memory",
+                    kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z, shared));
     return cudaErrorInvalidConfiguration;
   }
   std::vector<u8> parameters(code.parameter_bytes);
@@ -80,7 +81,8 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
     std::memcpy(parameters.data() + code.parameters[i].at, arguments[i], code.parameters[i].bytes);
   }
   streams.put(stream, [this, &loaded, blocks, threads, parameters](const Work& work) {
-    execute({*loaded.decoded, blocks.x, threads.x, parameters, loaded.counts, memory, problems, draw, streams.order(), work});
+    execute({*loaded.decoded, blocks.x, threads.x, parameters, loaded.counts, memory, problems, draw, streams.order(),
+             work});
   });
   return cudaSuccess;
 }

@@ -1,5 +1,5 @@
-// The one GPU of a process, behind the functions of CUDA's runtime (cudart_*.cpp), which have no place for a context: so
-// it is the one object that all of them share. One thread at a time uses it.
+// The one GPU of a process, behind the functions of CUDA's runtime (cudart_*.cpp), which have no place for a context:
+// so it is the one object that all of them share. One thread at a time uses it.
 //
 //   INTERPRETED_GPU_PTX     a folder with the module's PTX, *.ptx
 //   INTERPRETED_GPU_SEED    of the drawn orders (draw.hpp); 1

@@ -1,4 +1,5 @@
-// What instructions compute where it isn't plain: numbers that are none, zeros, ends of ranges, shuffles, lanes that part.
+// What instructions compute where it isn't plain: numbers that are none, zeros, ends of ranges, shuffles, lanes that
+// part.
 #include <bit>
 #include <limits>
 
@@ -22,8 +23,12 @@ class Meanings : public Planted {
     return {values, values + threads};
   }
   /// %r3 of the first thread.
-  u32 result(const std::string& body, u64 number = 0) { return results(body + "st.global.u32 [%rd3], %r3;\n", number)[0]; }
-  float number(const std::string& body) { return std::bit_cast<float>(results(body + "st.global.f32 [%rd3], %f3;\n")[0]); }
+  u32 result(const std::string& body, u64 number = 0) {
+    return results(body + "st.global.u32 [%rd3], %r3;\n", number)[0];
+  }
+  float number(const std::string& body) {
+    return std::bit_cast<float>(results(body + "st.global.f32 [%rd3], %f3;\n")[0]);
+  }
   u32 bits(const std::string& body) { return results(body + "st.global.f32 [%rd3], %f3;\n")[0]; }
 };
 
@@ -55,8 +60,10 @@ TEST_F(Meanings, ComparisonsOfWhatIsNoNumber) {
   const auto compare = [&](const std::string& how) {
     return result("setp." + how + ".f32 %p1, " + kNan + ", 0f3F800000;\nselp.b32 %r3, 1, 0, %p1;\n");
   };
-  for (const char* const is_false : {"eq", "ne", "lt", "le", "gt", "ge", "num"}) EXPECT_EQ(compare(is_false), 0U) << is_false;
-  for (const char* const is_true : {"equ", "neu", "ltu", "leu", "gtu", "geu", "nan"}) EXPECT_EQ(compare(is_true), 1U) << is_true;
+  for (const char* const is_false : {"eq", "ne", "lt", "le", "gt", "ge", "num"})
+    EXPECT_EQ(compare(is_false), 0U) << is_false;
+  for (const char* const is_true : {"equ", "neu", "ltu", "leu", "gtu", "geu", "nan"})
+    EXPECT_EQ(compare(is_true), 1U) << is_true;
 }
 
 TEST_F(Meanings, EndsOfRanges) {
@@ -68,7 +75,8 @@ TEST_F(Meanings, EndsOfRanges) {
   EXPECT_EQ(result("mul.wide.s32 %rd4, -2, 3;\nshr.u64 %rd4, %rd4, 32;\ncvt.u32.u64 %r3, %rd4;\n"), 0xffffffffU);
   EXPECT_EQ(result("rem.s64 %rd4, -7, 3;\ncvt.u32.u64 %r3, %rd4;\n"), static_cast<u32>(-1));
   EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0fC0200000;\ncvt.u32.u64 %r3, %rd4;\n"), static_cast<u32>(-2)) << "of -2.5";
-  EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0f7F800000;\nshr.u64 %rd4, %rd4, 32;\ncvt.u32.u64 %r3, %rd4;\n"), 0x7fffffffU);
+  EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0f7F800000;\nshr.u64 %rd4, %rd4, 32;\ncvt.u32.u64 %r3, %rd4;\n"),
+            0x7fffffffU);
   EXPECT_EQ(result("bfi.b64 %rd4, 255, 0, 8, 4;\ncvt.u32.u64 %r3, %rd4;\n"), 0xf00U);
 }
 
@@ -99,14 +107,16 @@ st.global.u32 [%rd3], %r5;
 
 TEST_F(Meanings, ShufflesWithinSegments) {
   // 16 lanes: c = 0x101f has segments of 16, as __shfl_sync(..., 16) makes it.
-  const auto found = results("setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r4, 65535, -65536, %p1;\n"
-                             "shfl.sync.idx.b32 %r5|%p2, %r1, 3, 4127, %r4;\nst.global.u32 [%rd3], %r5;\n");
+  const auto found = results(
+      "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r4, 65535, -65536, %p1;\n"
+      "shfl.sync.idx.b32 %r5|%p2, %r1, 3, 4127, %r4;\nst.global.u32 [%rd3], %r5;\n");
   EXPECT_EQ(found[0], 3U);
   EXPECT_EQ(found[15], 3U);
   EXPECT_EQ(found[16], 19U);
   // Beyond the segment a lane keeps its own, and is told so.
-  const auto beyond = results("shfl.sync.bfly.b32 %r5|%p2, %r1, 16, 4127, -1;\nselp.b32 %r5, %r5, 99, %p2;\n"
-                              "st.global.u32 [%rd3], %r5;\n");
+  const auto beyond = results(
+      "shfl.sync.bfly.b32 %r5|%p2, %r1, 16, 4127, -1;\nselp.b32 %r5, %r5, 99, %p2;\n"
+      "st.global.u32 [%rd3], %r5;\n");
   EXPECT_EQ(beyond[3], 99U);
 }
 

@@ -68,8 +68,10 @@ std::string Memory::free(void* memory, Space space) {
   const auto found = allocations_.find(reinterpret_cast<u64>(memory));
   if (found == allocations_.end()) return "free of what is no allocation";
   Allocation& one = found->second;
-  if (one.freed) return fmt::format("second free of {} allocation {} of {} bytes", name_of(space), one.number, one.bytes);
-  if (one.space != space) return fmt::format("free of {} allocation {} as {} memory", name_of(one.space), one.number, name_of(space));
+  if (one.freed)
+    return fmt::format("second free of {} allocation {} of {} bytes", name_of(space), one.number, one.bytes);
+  if (one.space != space)
+    return fmt::format("free of {} allocation {} as {} memory", name_of(one.space), one.number, name_of(space));
   one.freed = true;
   one.shadow = Shadow(0);
   last_ = nullptr;
@@ -79,7 +81,8 @@ std::string Memory::free(void* memory, Space space) {
   } else {
     void* const at = reinterpret_cast<void*>(one.address);
     const u64 size = up(one.bytes, kHostPage);
-    if (madvise(at, size, MADV_DONTNEED) != 0 || mprotect(at, size, PROT_NONE) != 0) return "pinned memory stays mapped";
+    if (madvise(at, size, MADV_DONTNEED) != 0 || mprotect(at, size, PROT_NONE) != 0)
+      return "pinned memory stays mapped";
   }
   return "";
 }
@@ -102,7 +105,8 @@ std::string Memory::describe(u64 address, std::size_t bytes) const {
   const bool is_ours = address >= gpu_.first && address < gpu_.next;
   const bool is_pinned = address >= pinned_.first && address < pinned_.next;
   if (found == nullptr || (!is_ours && !is_pinned)) return "in no allocation";
-  const std::string what = fmt::format("{} allocation {} of {} bytes", name_of(found->space), found->number, found->bytes);
+  const std::string what =
+      fmt::format("{} allocation {} of {} bytes", name_of(found->space), found->number, found->bytes);
   if (found->freed && address < found->address + found->bytes) return "in freed " + what;
   if (address >= found->address + found->bytes) {
     return fmt::format("{} bytes behind {}", address - found->address - found->bytes, what);

@@ -1,5 +1,5 @@
-// The GPU's memory and the host's pinned memory. Addresses are never given twice, so an access to what was freed is known
-// for one; between two allocations is room that belongs to none. The GPU's addresses are of pages that nobody may
+// The GPU's memory and the host's pinned memory. Addresses are never given twice, so an access to what was freed is
+// known for one; between two allocations is room that belongs to none. The GPU's addresses are of pages that nobody may
 // access: what they hold lies elsewhere, and a host that reads through such a pointer ends with a fault.
 #pragma once
 

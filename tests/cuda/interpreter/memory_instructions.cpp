@@ -109,10 +109,14 @@ const Runs* runs_for(std::string_view type) {
 
 const Runs* runs_for(std::string_view type, Width width) {
   switch (width) {
-    case Width::bits16: return runs_for<u16>(type);
-    case Width::bits32: return runs_for<u32>(type);
-    case Width::bits64: return runs_for<u64>(type);
-    case Width::predicate: break;
+    case Width::bits16:
+      return runs_for<u16>(type);
+    case Width::bits32:
+      return runs_for<u32>(type);
+    case Width::bits64:
+      return runs_for<u64>(type);
+    case Width::predicate:
+      break;
   }
   return nullptr;
 }

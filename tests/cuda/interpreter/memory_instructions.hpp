@@ -1,6 +1,6 @@
 // Loads, stores and atomic operations (PTX ISA 9.0: "ld", "st", "atom"): by their name and the width of their
-// register, which may be wider than what lies in memory. A generic address is one of global memory: the module's kernels
-// have no other that they take the address of.
+// register, which may be wider than what lies in memory. A generic address is one of global memory: the module's
+// kernels have no other that they take the address of.
 #pragma once
 
 #include <string>

@@ -47,10 +47,14 @@ std::string without_number(const std::string& name) {
 
 std::size_t bytes_of(Width width) {
   switch (width) {
-    case Width::predicate: return sizeof(u32);
-    case Width::bits16: return kLanes * sizeof(u16);
-    case Width::bits32: return kLanes * sizeof(u32);
-    case Width::bits64: return kLanes * sizeof(u64);
+    case Width::predicate:
+      return sizeof(u32);
+    case Width::bits16:
+      return kLanes * sizeof(u16);
+    case Width::bits32:
+      return kLanes * sizeof(u32);
+    case Width::bits64:
+      return kLanes * sizeof(u64);
   }
   return 0;
 }
@@ -61,7 +65,8 @@ void Operands::declare(const std::string& text) {
   const auto words = words_of(text);
   const auto type = words.size() == 3 ? register_types().find(words[1]) : register_types().end();
   const auto open = words.size() == 3 ? words[2].find('<') : std::string::npos;
-  if (type == register_types().end() || open == std::string::npos) throw std::runtime_error("a declaration that isn't known");
+  if (type == register_types().end() || open == std::string::npos)
+    throw std::runtime_error("a declaration that isn't known");
   widths_[words[2].substr(0, open)] = type->second;
 }
 

@@ -20,7 +20,7 @@ class Operands {
   void parameter(const std::string& text);  ///< ".param .u64 name"
 
   [[nodiscard]] Width width_of(const std::string& name) const;
-  Row named(const std::string& name);                      ///< a register of any width
+  Row named(const std::string& name);                     ///< a register of any width
   Row of_width(const std::string& operand, Width width);  ///< a register or a constant
   /// "[%rd3+8]": the row of the address, and the offset.
   std::pair<Row, s64> address(const std::string& operand);

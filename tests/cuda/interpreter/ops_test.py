@@ -6,6 +6,9 @@ class Ops(Interpreted):
     def test_every_case(self):
         self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpu", INTERPRETED_GPU_SEED="2")
 
+    def test_many_rows(self):
+        self.run_ops_test("OpsOnGpu.ComputeManyRows", INTERPRETED_GPU_SEED="2")
+
 
 if __name__ == "__main__":
     main()

@@ -62,7 +62,8 @@ add.s64 %rd3, %rd1, %rd3;
   cudaError_t launch(void* memory, u64 number = 0, unsigned blocks = 1, unsigned threads = 32) const {
     return launch_on(stream_, memory, number, blocks, threads);
   }
-  static cudaError_t launch_on(cudaStream_t stream, void* memory, u64 number = 0, unsigned blocks = 1, unsigned threads = 32) {
+  static cudaError_t launch_on(cudaStream_t stream, void* memory, u64 number = 0, unsigned blocks = 1,
+                               unsigned threads = 32) {
     void* arguments[] = {&memory, &number};
     return cudaLaunchKernel(stub_, blocks, threads, arguments, 0, stream);
   }

@@ -27,14 +27,14 @@ inline constexpr Row kNoRow = 0xffffffffU;
 struct Instruction {
   Run run = nullptr;  ///< null: `flow` says all
   Flow flow = Flow::straight;
-  bool unless = false;                                       ///< the guard is negated: @!%p
-  bool butterfly = false;                                    ///< a shuffle's mode; else it is by index
-  Row guard = kNoRow;                                        ///< a predicate
-  Row to = kNoRow;                                           ///< the destination
-  Row found = kNoRow;                                        ///< a shuffle's second one
-  std::array<Row, 4> from{kNoRow, kNoRow, kNoRow, kNoRow};   ///< the sources, in PTX's order
-  s64 offset = 0;                                            ///< of a memory access
-  u32 target = 0;                                            ///< of a branch: the instruction's index
+  bool unless = false;                                      ///< the guard is negated: @!%p
+  bool butterfly = false;                                   ///< a shuffle's mode; else it is by index
+  Row guard = kNoRow;                                       ///< a predicate
+  Row to = kNoRow;                                          ///< the destination
+  Row found = kNoRow;                                       ///< a shuffle's second one
+  std::array<Row, 4> from{kNoRow, kNoRow, kNoRow, kNoRow};  ///< the sources, in PTX's order
+  s64 offset = 0;                                           ///< of a memory access
+  u32 target = 0;                                           ///< of a branch: the instruction's index
 };
 
 struct Statement {

@@ -14,7 +14,8 @@ namespace {
 int check(const std::filesystem::path& path) {
   std::ifstream file(path);
   int unknown = 0;
-  for (const auto& text : lockstep::ptx::read_ptx(std::string(std::istreambuf_iterator<char>(file), {}), path.filename())) {
+  for (const auto& text :
+       lockstep::ptx::read_ptx(std::string(std::istreambuf_iterator<char>(file), {}), path.filename())) {
     try {
       const auto kernel = lockstep::ptx::decode(text);
       fmt::print("{} {}\n", kernel.code.size() - 1, kernel.name);

@@ -12,10 +12,10 @@ namespace lockstep::ptx {
 
 struct KernelText {
   std::string name, file;
-  std::vector<Statement> parameters;    ///< ".param .u64 name"
-  std::vector<Statement> directives;    ///< what stands between the parameters and the body
-  std::vector<Statement> declarations;  ///< ".reg .b32 %r<12>"
-  std::vector<Statement> statements;    ///< instructions, without the semicolon
+  std::vector<Statement> parameters;          ///< ".param .u64 name"
+  std::vector<Statement> directives;          ///< what stands between the parameters and the body
+  std::vector<Statement> declarations;        ///< ".reg .b32 %r<12>"
+  std::vector<Statement> statements;          ///< instructions, without the semicolon
   std::map<std::string, std::size_t> labels;  ///< where each leads among the statements
 };
 

@@ -137,8 +137,7 @@ const char* Shadow::touch(std::size_t at, std::size_t bytes, Touch how, const To
     const Page& page = this->page(at, part);
     Cell* const cells = page.cells.get() + (at % kPageBytes >> page.shift);
     for (std::size_t i = 0; i < part >> page.shift; ++i) {
-      const char* const found =
-          writes ? write(cells[i], toucher, how == Touch::atomic) : read(cells[i], toucher);
+      const char* const found = writes ? write(cells[i], toucher, how == Touch::atomic) : read(cells[i], toucher);
       if (found != nullptr) wrong = found;
     }
     at += part;

@@ -36,7 +36,7 @@ struct LaneTimes {
 struct Toucher {
   const Order* order = nullptr;
   const Work* work = nullptr;
-  u32 warp = 0;                      ///< of the launch, from 1; 0: a copy, or a memset
+  u32 warp = 0;  ///< of the launch, from 1; 0: a copy, or a memset
   u32 lane = 0;
   const LaneTimes* times = nullptr;  ///< null: a copy
   mutable u32 known_before = 0;      ///< a work that was found to be before this one

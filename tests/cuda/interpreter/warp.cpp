@@ -23,10 +23,18 @@ void fill(u8* row, u64 value) {
 
 void set(u8* row, Width width, u64 value) {
   switch (width) {
-    case Width::predicate: fill<u32>(row, value != 0 ? kAllLanes : 0); break;
-    case Width::bits16: fill<u16>(row, value); break;
-    case Width::bits32: fill<u32>(row, value); break;
-    case Width::bits64: fill<u64>(row, value); break;
+    case Width::predicate:
+      fill<u32>(row, value != 0 ? kAllLanes : 0);
+      break;
+    case Width::bits16:
+      fill<u16>(row, value);
+      break;
+    case Width::bits32:
+      fill<u32>(row, value);
+      break;
+    case Width::bits64:
+      fill<u64>(row, value);
+      break;
   }
 }
 
@@ -188,7 +196,8 @@ void Warp::leave_straight_line(std::size_t fragment, const Instruction& instruct
 u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how) {
   const char* const verb = how == Touch::read ? "reads" : "writes";
   if (address % bytes != 0) {
-    report(instruction, lane, fmt::format("{} at a misaligned address", verb), fmt::format("{} bytes at {:#x}", bytes, address));
+    report(instruction, lane, fmt::format("{} at a misaligned address", verb),
+           fmt::format("{} bytes at {:#x}", bytes, address));
     return nullptr;
   }
   Allocation* const found = launch_.memory.find(address, bytes);
@@ -218,8 +227,9 @@ void Warp::report(const Instruction& instruction, u32 lane, const std::string& w
   const auto at = static_cast<std::size_t>(&instruction - kernel_.code.data());
   const Statement& statement = kernel_.statements.at(at);
   const std::string thread = fmt::format("block {}, thread {}", block_, first_thread_ + lane);
-  launch_.problems.add(fmt::format("{} ({}:{}: {}) {}", kernel_.name, kernel_.file, statement.line, statement.text, what),
-                       detail.empty() ? thread : thread + ": " + detail);
+  launch_.problems.add(
+      fmt::format("{} ({}:{}: {}) {}", kernel_.name, kernel_.file, statement.line, statement.text, what),
+      detail.empty() ? thread : thread + ": " + detail);
 }
 
 }  // namespace lockstep::ptx
