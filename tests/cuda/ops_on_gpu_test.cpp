@@ -135,14 +135,27 @@ class OpsOnGpu : public testing::Test {
  protected:
   OpsOnGpu() { add_built_in(cpu_); }
 
-  enum class Which : std::uint8_t { all_but_timed, with_timed_products };
+  enum class Which : std::uint8_t { all_but_timed, with_timed_products, of_many_rows };
+
+  /// With so many rows that a thread of a kernel over elements has all of the elements that it may take.
+  static OpCase with_many_rows(OpCase one) {
+    constexpr std::int64_t kElements = 5000;
+    if (one.inputs.empty() || one.inputs[0].shape.empty()) return one;
+    const std::int64_t few = std::max<std::int64_t>(elements(one.inputs[0].shape), 1);
+    for (TensorSpec& input : one.inputs) {
+      if (!input.shape.empty()) input.shape[0] *= kElements / few + 1;
+    }
+    return one;
+  }
 
   /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
   template <class Visit>
   void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
     for (const OpCases& cases : all_cases()) {
       const OpDef& op = cpu_.at(cases.op);
-      for (const OpCase& one : cases.cases) {
+      for (const OpCase& written : cases.cases) {
+        const OpCase one = which == Which::of_many_rows ? with_many_rows(written) : written;
+        if (which == Which::of_many_rows && op.multiplies) continue;
         const bool wanted = !one.benchmark || (which == Which::with_timed_products && op.multiplies);
         if (!wanted || op.view) continue;
         for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
@@ -239,6 +252,41 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
   EXPECT_GT(compared, 100);
 }
 
+TEST_F(OpsOnGpu, ComputeManyRows) {
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+  const auto grids = host_grid_kernels();
+  int compared = 0;
+  for_cases(
+      [&](const OpCases& cases, const OpCase& one, const Problem& problem) {
+        if (!grids.contains(cases.op)) return;
+        const auto on_gpu =
+            problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*gpu.find(cases.op), request); });
+        const auto on_cpu = problem.make_kernel(grids.at(cases.op));
+        EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
+            << title(problem) << ", case " << one.name;
+        ++compared;
+      },
+      Which::of_many_rows);
+  EXPECT_GT(compared, 50);
+}
+
+TEST_F(OpsOnGpu, ComputeManyRowsInTwoBytes) {
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+  int compared = 0;
+  for_low_precision_cases(
+      [&](const LowPrecisionCase& one) {
+        const auto on_gpu = one.low.make_kernel(
+            [&](const KernelRequest& request) { return gpu.make(*gpu.find(one.wide.op->name), one.request(request)); });
+        if (on_gpu == nullptr) return;
+        EXPECT_EQ(one.difference_to(*on_gpu, true), "") << one.name;
+        ++compared;
+      },
+      Which::of_many_rows);
+  EXPECT_GT(compared, 100);
+}
+
 // Those that have a kernel for it: others are upcast around the one for fp32 (tests/ops/upcast_test.cpp).
 TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   RealGpu gpu;
@@ -258,7 +306,8 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
     ++compared;
     if (!own) ++by_libraries[one.wide.op->name];
   };
-  for_low_precision_cases(compare, Which::with_timed_products);
+  // Without a GPU its kernels are interpreted, and products of the timed cases' sizes would take minutes.
+  for_low_precision_cases(compare, gpu.is_stand_in() ? Which::all_but_timed : Which::with_timed_products);
   EXPECT_GT(compared, 200);
   if (gpu.is_stand_in()) return;
   for (const char* op : {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}) {

@@ -114,6 +114,8 @@ if(LOCKSTEP_CUDA_FOUND)
   lockstep_script_test(cuda.plans_of_resnet50 LABEL long TIMEOUT 3600 COMMAND ${CMAKE_COMMAND} -E env
     LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/idle-driver $<TARGET_FILE:cuda_plans_test>
     --gtest_filter=*ResNet50InTwoBytes*)
+
+  include(${CMAKE_CURRENT_LIST_DIR}/interpreter/tests.cmake)
 else()
   foreach(NAME cuda.module cuda.kernel_limits)
     lockstep_script_test(${NAME} COMMAND sh -c "echo skipped: there was no CUDA toolkit when CMake ran; exit 77")

@@ -1,0 +1,65 @@
+"""How much of the module's PTX the tests on the interpreted GPU executed, by their reports.
+
+    coverage_test.py FOLDER_OF_THE_INTERPRETED_GPU PTX_CHECK
+
+Prints the figures, and of each kernel that is not whole what is left. Fails where there is less than LEAST, or where a
+kernel isn't decoded.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+import unittest
+
+GPU, CHECK = sys.argv[1:3]
+# Measured, and a little below: a change of the kernels or of nvcc moves them.
+LEAST_KERNELS, LEAST_INSTRUCTIONS = 195, 0.74
+
+
+def sizes():
+    """{kernel: instructions}"""
+    done = subprocess.run([CHECK, f"{GPU}/ptx"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {name: int(count) for count, name in lines}
+
+
+def executed():
+    """{kernel: {instruction}}, launches and instructions of lanes of all reports."""
+    hits, launches, lanes = collections.defaultdict(set), 0, 0
+    for path in pathlib.Path(GPU, "reports").glob("*/*.report"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            words = line.split("\t")
+            if words[0] == "kernel":
+                launches += int(words[1])
+                lanes += int(words[2])
+                hits[words[4]] |= {i for i, digit in enumerate(words[3]) if digit == "1"}
+    return hits, launches, lanes
+
+
+def short(names):
+    plain = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
+    for word in ("void ", "lockstep::", "device::", "ops::", "optim::"):
+        plain = plain.replace(word, "")
+    return plain.splitlines()
+
+
+class Coverage(unittest.TestCase):
+    def test_figures(self):
+        of, (hits, launches, lanes) = sizes(), executed()
+        all_instructions = sum(of.values())
+        done = sum(len(hits[name]) for name in of)
+        ran = [name for name in of if hits[name]]
+        print(f"{len(ran)} of {len(of)} kernels and {done} of {all_instructions} instructions "
+              f"({100 * done / all_instructions:.1f} %) were executed, in {launches} launches, "
+              f"{lanes / 1e9:.2f} billion instructions of threads")
+        left = sorted(((of[name] - len(hits[name]), name) for name in of if len(hits[name]) < of[name]), reverse=True)
+        for (count, name), text in zip(left, short([name for _, name in left])):
+            print(f"{count:5} of {of[name]:4} left: {text[:150]}")
+        self.assertGreaterEqual(len(ran), LEAST_KERNELS)
+        self.assertGreaterEqual(done / all_instructions, LEAST_INSTRUCTIONS)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,30 @@
+// What the functions of CUDA's runtime share: the state of the calling thread, and refusals.
+//
+// A function that isn't here is one that the module didn't call when this was written: the dynamic linker names it. A
+// flag that isn't known is a problem that names it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/interpreter/machine.hpp"
+
+namespace lockstep::ptx {
+
+/// Keeps the error for cudaGetLastError, and returns it.
+cudaError_t failed(cudaError_t error);
+/// What every call returns once an access went wrong; else success.
+cudaError_t state();
+/// The stream that the calling thread records, or null.
+Stream*& recorded_here();
+/// Where the calling thread records, a problem: the recording is spoiled, and the call fails.
+bool refused_while_recording(const char* call);
+/// Null, and a problem: the default stream, or one that isn't there.
+Stream* stream_of(cudaStream_t stream, const char* call);
+/// A problem, unless it is the only value that is known.
+bool is_known(const char* call, unsigned long long flags, unsigned long long known);
+
+inline constexpr cudaError_t kRefused = cudaErrorStreamCaptureUnsupported;
+
+}  // namespace lockstep::ptx
+
+#define LOCKSTEP_INTERPRETED const std::lock_guard lock(lockstep::ptx::machine().mutex)

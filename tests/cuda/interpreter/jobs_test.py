@@ -1,0 +1,120 @@
+"""Whole jobs with device: cuda by the real program and the real module, one rank, on the interpreted GPU: they end with the
+hash of the same kernels, compiled for the CPU, whose grids a stand-in module runs.
+"""
+import json
+import subprocess
+
+from interpreted import DRIVER, GRIDS, LOCKSTEP, Interpreted, environment, main
+
+GPT = """
+job:
+  model: {gpt: {layers: 1, heads: 2, width: 16, dropout: 0.1}}
+  data: {train: {text: {path: text.txt, context: 8}}}
+  batch_size: 4
+  shards: 4
+  steps: 4
+  seed: 3
+  optimizer: {adamw: {weight_decay: 0.1}}
+  learning_rate: 0.001
+  clip_norm: 1
+  device: cuda
+  checkpoint: never
+"""
+CONVOLUTIONS = """
+job:
+  model:
+    layers:
+      - conv: {filters: 4, kernel: 3, stride: 2, padding: same}
+      - batch_norm
+      - relu
+      - global_pool
+      - linear: {features: 10}
+  data: {train: {digits: {count: 64}}}
+  batch_size: 8
+  shards: 4
+  steps: 3
+  seed: 3
+  optimizer: {sgd: {momentum: 0.9}}
+  learning_rate: 0.01
+  device: cuda
+  evaluate: never
+  checkpoint: never
+"""
+# Tensors of more than 2,048 elements, so that threads of kernels over elements have all of theirs.
+LAYERS = """
+job:
+  model:
+    layers:
+      - {conv: {filters: 8, kernel: 3}}
+      - batch_norm
+      - relu
+      - {max_pool: {kernel: 2}}
+      - {avg_pool: {kernel: 2}}
+      - flatten
+      - {linear: {features: 256}}
+      - tanh
+      - silu
+      - sigmoid
+      - gelu
+      - {scale: 2}
+      - layer_norm
+      - {linear: {features: 256}}
+      - {gelu: {approximate: none}}
+      - rms_norm
+      - {dropout: 0.2}
+      - {linear: {features: 10}}
+  data: {train: {digits: {count: 64}}}
+  batch_size: 32
+  shards: 2
+  steps: 1
+  seed: 3
+  optimizer: adam
+  learning_rate: 0.01
+  device: cuda
+  evaluate: never
+  checkpoint: never
+"""
+
+
+class Jobs(Interpreted):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40, encoding="utf-8")
+
+    def hash(self, job, *words, grids=False, **settings):
+        (self.folder / "job.yaml").write_text(job, encoding="utf-8")
+        command = (LOCKSTEP, "train", "job.yaml", "--log", "json", *words)
+        if grids:
+            said = self.run_with_grids(command)
+        else:
+            said = self.run_interpreted(*command, **settings)
+        return {line["event"]: line for line in map(json.loads, said.splitlines())}["end"]["parameters_sha256"]
+
+    def run_with_grids(self, command):
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=300,
+                              env=environment(LD_LIBRARY_PATH=DRIVER, LOCKSTEP_CUDA_MODULE=GRIDS))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_transformer(self):
+        expected = self.hash(GPT, grids=True)
+        for seed, words in enumerate(((), ("cuda_graphs=false",), ("threads=1",)), start=1):
+            with self.subTest(words=words):
+                self.assertEqual(self.hash(GPT, *words, INTERPRETED_GPU_SEED=str(seed)), expected)
+
+    def test_layers_of_many_elements(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}",)
+                self.assertEqual(self.hash(LAYERS, *words), self.hash(LAYERS, *words, grids=True))
+
+    def test_convolutions(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}",)
+                self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
+
+
+if __name__ == "__main__":
+    main()

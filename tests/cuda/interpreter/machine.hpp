@@ -1,0 +1,66 @@
+// The one GPU of a process, behind the functions of CUDA's runtime (cudart_*.cpp), which have no place for a context:
+// so it is the one object that all of them share. One thread at a time uses it.
+//
+//   INTERPRETED_GPU_PTX     a folder with the module's PTX, *.ptx
+//   INTERPRETED_GPU_SEED    of the drawn orders (draw.hpp); 1
+//   INTERPRETED_GPU_REPORT  a folder; at the end of the process its report is a file there (report.cpp)
+#pragma once
+
+#include <driver_types.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "cuda/interpreter/launch.hpp"
+#include "cuda/interpreter/ptx_text.hpp"
+#include "cuda/interpreter/streams.hpp"
+
+namespace lockstep::ptx {
+
+/// A kernel of the module: its text, what it is decoded to, when it is first launched, and what was executed of it.
+struct LoadedKernel {
+  KernelText text;
+  std::unique_ptr<Kernel> decoded;
+  Counts counts;
+};
+
+class Machine {
+ public:
+  Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  /// Says what is left, and writes the report.
+  ~Machine();
+
+  /// Kernels of the text, beside those that there are.
+  void load(std::string_view ptx, const std::string& file);
+  /// Those of the folder in the environment; once.
+  void load_module();
+  /// A launch of it on the stream.
+  cudaError_t launch(const std::string& kernel, dim3 blocks, dim3 threads, void** arguments, std::size_t shared,
+                     Stream& stream);
+  /// What is left is a problem: memory, streams, events, graphs.
+  void look_for_leaks();
+
+  std::mutex mutex;
+  Problems problems;
+  Draw draw;
+  Memory memory;
+  Streams streams{draw};
+  std::set<Event*> events;
+  std::set<Graph*> graphs;
+  std::map<const void*, std::string> functions;  ///< kernels, by their stubs on the host
+  std::map<std::string, LoadedKernel> kernels;
+  u64 graph_launches = 0, copies = 0;
+
+ private:
+  void write_report() const;
+  bool loaded_ = false;
+};
+
+Machine& machine();
+
+}  // namespace lockstep::ptx

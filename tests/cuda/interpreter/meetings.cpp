@@ -1,0 +1,123 @@
+// Where lanes of a warp wait for one another: bar.warp.sync and shfl.sync (PTX ISA, "Parallel Synchronization and
+// Communication Instructions", "Data Movement: shfl.sync"). Both name by a mask whom they wait for; lanes may stand at
+// different instructions, of one kind and with one mask.
+//
+// Stricter than the manual: a lane of the mask may not have left the kernel.
+#include "cuda/interpreter/warp.hpp"
+
+namespace lockstep::ptx {
+
+namespace {
+
+u32 first_of(u32 lanes) {
+  return static_cast<u32>(std::countr_zero(lanes));
+}
+
+}  // namespace
+
+const Instruction& Warp::waits_at(u32 lane) const {
+  std::size_t i = 0;
+  while (!fragments_[i].waits || (fragments_[i].lanes >> lane & 1U) == 0) ++i;
+  return kernel_.code[fragments_[i].at];
+}
+
+u32 Warp::mask_of(const Instruction& instruction, u32 lane) {
+  return row<u32>(instruction.from[instruction.flow == Flow::barrier ? 0 : 3])[lane];
+}
+
+/// The lanes that wait at an instruction like this one with this mask.
+u32 Warp::waiting_with(const Instruction& like, u32 mask) {
+  u32 found = 0;
+  for (const Fragment& one : fragments_) {
+    const Instruction& other = kernel_.code[one.at];
+    if (!one.waits || other.flow != like.flow || other.butterfly != like.butterfly) continue;
+    for (u32 lanes = one.lanes; lanes != 0; lanes &= lanes - 1) {
+      const u32 lane = first_of(lanes);
+      if (mask_of(other, lane) == mask) found |= 1U << lane;
+    }
+  }
+  return found;
+}
+
+/// Lets all go on that have met.
+void Warp::meet() {
+  u32 waiting = 0;
+  for (const Fragment& one : fragments_) waiting |= one.waits ? one.lanes : 0;
+  while (waiting != 0) {
+    const u32 lane = first_of(waiting);
+    const Instruction& at = waits_at(lane);
+    const u32 mask = mask_of(at, lane), met = waiting_with(at, mask);
+    waiting &= ~met & ~(1U << lane);
+    if ((mask >> lane & 1U) == 0) {
+      report(at, lane, "waits with a mask that it is not in", "");
+      release(1U << lane);
+      continue;
+    }
+    if ((mask & ~living_) != 0) report(at, lane, "waits for a lane that has left", "");
+    const u32 expected = mask & living_;
+    if ((expected & ~met) != 0) continue;
+    if (at.flow == Flow::barrier) {
+      times_.meet(expected);
+    } else {
+      shuffle(expected, mask);
+    }
+    release(expected);
+  }
+}
+
+/// Every lane gets what another one, or itself, has in the source. A shuffle does not order memory.
+void Warp::shuffle(u32 lanes, u32 mask) {
+  std::array<u32, kLanes> values{};
+  for (u32 left = lanes; left != 0; left &= left - 1) {
+    const u32 lane = first_of(left);
+    values[lane] = row<u32>(waits_at(lane).from[0])[lane];
+  }
+  for (u32 left = lanes; left != 0; left &= left - 1) {
+    const u32 lane = first_of(left);
+    const Instruction& at = waits_at(lane);
+    const u32 b = row<u32>(at.from[1])[lane] & 31U, c = row<u32>(at.from[2])[lane];
+    const u32 segment = c >> 8 & 31U, clamp = c & 31U;
+    const u32 first = lane & segment, last = first | (clamp & ~segment);
+    u32 source = at.butterfly ? lane ^ b : first | (b & ~segment);
+    const bool there = source <= last;
+    if (!there) source = lane;
+    if ((mask >> source & 1U) == 0) report(at, lane, "shuffles from a lane outside of the mask", "");
+    row<u32>(at.to)[lane] = values[source];
+    if (at.found == kNoRow) continue;
+    u32& found = predicate(at.found);
+    found = (found & ~(1U << lane)) | (u32{there} << lane);
+  }
+}
+
+/// These go on behind the instruction at which they wait.
+void Warp::release(u32 lanes) {
+  for (std::size_t i = 0, count = fragments_.size(); i < count; ++i) {
+    const u32 released = fragments_[i].waits ? fragments_[i].lanes & lanes : 0;
+    if (released == 0) continue;
+    fragments_[i].lanes &= ~released;
+    if (!apart_) {
+      fragments_.push_back({fragments_[i].at + 1, released, false});
+      continue;
+    }
+    for (u32 left = released; left != 0; left &= left - 1) {
+      fragments_.push_back({fragments_[i].at + 1, 1U << first_of(left), false});
+    }
+  }
+  std::erase_if(fragments_, [](const Fragment& one) { return one.lanes == 0; });
+}
+
+void Warp::leave(u32 lanes) {
+  living_ &= ~lanes;
+  meet();  // somebody may have waited for them
+}
+
+/// Nobody can go on: those that wait are let go, so that the launch ends.
+void Warp::deadlock() {
+  u32 waiting = 0;
+  for (const Fragment& one : fragments_) waiting |= one.lanes;
+  const u32 lane = first_of(waiting);
+  report(waits_at(lane), lane, "waits for lanes that never come", "");
+  fragments_.clear();
+}
+
+}  // namespace lockstep::ptx

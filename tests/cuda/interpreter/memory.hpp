@@ -1,0 +1,68 @@
+// The GPU's memory and the host's pinned memory. Addresses are never given twice, so an access to what was freed is
+// known for one; between two allocations is room that belongs to none. The GPU's addresses are of pages that nobody may
+// access: what they hold lies elsewhere, and a host that reads through such a pointer ends with a fault.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cuda/interpreter/shadow.hpp"
+
+namespace lockstep::ptx {
+
+enum class Space : u8 { gpu, pinned };
+
+struct Allocation {
+  u64 address = 0;
+  std::size_t bytes = 0;
+  Space space = Space::gpu;
+  u32 number = 0;  ///< from 1, in order
+  bool freed = false;
+  std::unique_ptr<u8[]> storage;  ///< of the GPU's
+  Shadow shadow;
+
+  [[nodiscard]] bool holds(u64 at, std::size_t count) const {
+    return at >= address && count <= bytes && at - address <= bytes - count;
+  }
+  [[nodiscard]] u8* data(u64 at);
+};
+
+class Memory {
+ public:
+  Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  /// Filled with junk. Null: no address is left.
+  void* allocate(std::size_t bytes, Space space);
+  /// What is wrong with it; empty: nothing.
+  std::string free(void* memory, Space space);
+
+  /// The allocation that holds these bytes and is not freed, or null.
+  Allocation* find(u64 address, std::size_t bytes) {
+    if (last_ != nullptr && last_->holds(address, bytes)) return last_;
+    return look_up(address, bytes);
+  }
+  /// Where such bytes are, for a message: "12 bytes behind GPU allocation 3 of 64 bytes".
+  [[nodiscard]] std::string describe(u64 address, std::size_t bytes) const;
+  /// What was never freed, or nothing.
+  [[nodiscard]] std::string leaks() const;
+  [[nodiscard]] std::size_t used() const { return used_; }
+
+ private:
+  struct Reserve {
+    u64 first = 0, next = 0;
+  };
+  Allocation* look_up(u64 address, std::size_t bytes);
+  [[nodiscard]] const Allocation* nearest(u64 address) const;
+
+  Reserve gpu_, pinned_;
+  std::map<u64, Allocation> allocations_;  ///< freed ones, too
+  Allocation* last_ = nullptr;
+  std::size_t used_ = 0;  ///< of the GPU's
+};
+
+}  // namespace lockstep::ptx

@@ -1,0 +1,148 @@
+#include "cuda/interpreter/memory_instructions.hpp"
+
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "cuda/interpreter/warp.hpp"
+
+namespace lockstep::ptx {
+
+namespace {
+
+template <class Visit>
+void each_active(u32 active, const Visit& visit) {
+  for (; active != 0; active &= active - 1) visit(static_cast<u32>(std::countr_zero(active)));
+}
+
+/// What is narrower than the register is extended: with its sign, where it has one.
+template <class Register, class Value>
+Register extended(const u8* from) {
+  Value value{};
+  if (from != nullptr) std::memcpy(&value, from, sizeof value);
+  return static_cast<Register>(value);
+}
+
+template <class Register, class Value>
+void load_global(Warp& warp, const Instruction& instruction, u32 active) {
+  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  auto* const to = warp.row<Register>(instruction.to);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    to[lane] = extended<Register, Value>(warp.readable(instruction, lane, address, sizeof(Value)));
+  });
+}
+
+template <class Register, class Value>
+void load_parameter(Warp& warp, const Instruction& instruction, u32 active) {
+  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  auto* const to = warp.row<Register>(instruction.to);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    to[lane] = extended<Register, Value>(warp.parameter(instruction, lane, address, sizeof(Value)));
+  });
+}
+
+template <class Register, class Value>
+void store_global(Warp& warp, const Instruction& instruction, u32 active) {
+  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  const auto* const from = warp.row<Register>(instruction.from[1]);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    const auto value = static_cast<Value>(from[lane]);
+    u8* const to = warp.writable(instruction, lane, address, sizeof value);
+    if (to != nullptr) std::memcpy(to, &value, sizeof value);
+  });
+}
+
+/// What stood there before goes to the register.
+template <class Function>
+void update_global(Warp& warp, const Instruction& instruction, u32 active, const Function& function) {
+  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  const auto* const from = warp.row<u32>(instruction.from[1]);
+  auto* const to = warp.row<u32>(instruction.to);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    u8* const at = warp.atomically(instruction, lane, address, sizeof(u32));
+    const u32 before = extended<u32, u32>(at), after = function(before, from[lane]);
+    if (at != nullptr) std::memcpy(at, &after, sizeof after);
+    to[lane] = before;
+  });
+}
+
+struct Runs {
+  Run load_global, load_parameter, store_global;
+};
+template <class Register, class Value>
+constexpr Runs runs_of() {
+  return {load_global<Register, Value>, load_parameter<Register, Value>, store_global<Register, Value>};
+}
+
+/// A register is as wide as the value, or wider ("Operand Size Exceeding Instruction-Type Size").
+template <class Register>
+const Runs* runs_for(std::string_view type) {
+  static const std::map<std::string_view, Runs> narrow = {
+      {"u8", runs_of<Register, u8>()},   {"b8", runs_of<Register, u8>()},   {"s8", runs_of<Register, s8>()},
+      {"u16", runs_of<Register, u16>()}, {"b16", runs_of<Register, u16>()}, {"s16", runs_of<Register, s16>()},
+  };
+  static const std::map<std::string_view, Runs> words = {
+      {"u32", runs_of<Register, u32>()},
+      {"b32", runs_of<Register, u32>()},
+      {"f32", runs_of<Register, u32>()},
+      {"s32", runs_of<Register, s32>()},
+  };
+  static const std::map<std::string_view, Runs> long_words = {
+      {"u64", runs_of<Register, u64>()},
+      {"b64", runs_of<Register, u64>()},
+      {"f64", runs_of<Register, u64>()},
+      {"s64", runs_of<Register, s64>()},
+  };
+  if (const auto found = narrow.find(type); found != narrow.end()) return &found->second;
+  if constexpr (sizeof(Register) >= 4) {
+    if (const auto found = words.find(type); found != words.end()) return &found->second;
+  }
+  if constexpr (sizeof(Register) >= 8) {
+    if (const auto found = long_words.find(type); found != long_words.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+const Runs* runs_for(std::string_view type, Width width) {
+  switch (width) {
+    case Width::bits16:
+      return runs_for<u16>(type);
+    case Width::bits32:
+      return runs_for<u32>(type);
+    case Width::bits64:
+      return runs_for<u64>(type);
+    case Width::predicate:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool accesses_memory(const std::string& name) {
+  return name.starts_with("ld.") || name.starts_with("st.") || name.starts_with("atom.");
+}
+
+MemoryMeaning memory_meaning(const std::string& name, Width of_register) {
+  using Form = MemoryMeaning::Form;
+  if (name == "atom.global.or.b32") {
+    return {[](Warp& warp, const Instruction& instruction, u32 active) {
+              update_global(warp, instruction, active, [](u32 a, u32 b) { return a | b; });
+            },
+            Form::update};
+  }
+  const auto dot = name.rfind('.');
+  const std::string access = name.substr(0, dot);
+  const Runs* const runs = runs_for(std::string_view(name).substr(dot + 1), of_register);
+  if (runs == nullptr) return {};
+  if (access == "ld.global" || access == "ld") return {runs->load_global, Form::load};
+  if (access == "ld.param") return {runs->load_parameter, Form::load};
+  if (access == "st.global") return {runs->store_global, Form::store};
+  return {};
+}
+
+}  // namespace lockstep::ptx

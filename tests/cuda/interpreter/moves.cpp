@@ -1,0 +1,67 @@
+// Copies and conversions of registers (PTX ISA 9.0: "Data Movement and Conversion Instructions", "cvt").
+#include <limits>
+
+#include "cuda/interpreter/meaning.hpp"
+
+namespace lockstep::ptx {
+
+namespace moves {
+
+namespace {
+
+template <class T>
+T mov(T a) {
+  return a;
+}
+template <class To, class From>
+To cvt(From a) {
+  return static_cast<To>(a);
+}
+/// Towards zero; what is too large becomes the largest. What is no number becomes the smallest, 0x8000000000000000:
+/// the manual leaves it open.
+s64 cvt_rzi_s64_f32(f32 a) {
+  constexpr f32 kEnd = 9223372036854775808.0F;
+  if (a != a || a < -kEnd) return std::numeric_limits<s64>::min();
+  return a >= kEnd ? std::numeric_limits<s64>::max() : static_cast<s64>(a);
+}
+
+constexpr Meaning kMeanings[] = {
+    meaning<mov<bool>>("mov.pred"),
+    meaning<mov<u16>>("mov.b16"),
+    meaning<mov<u16>>("mov.u16"),
+    meaning<mov<u32>>("mov.b32"),
+    meaning<mov<u32>>("mov.u32"),
+    meaning<mov<u32>>("mov.s32"),
+    meaning<mov<u32>>("mov.f32"),
+    meaning<mov<u64>>("mov.b64"),
+    meaning<mov<u64>>("mov.u64"),
+    meaning<mov<u64>>("mov.f64"),
+    meaning<mov<u64>>("cvta.to.global.u64"),
+    meaning<cvt<u32, u16>>("cvt.u32.u16"),
+    meaning<cvt<u64, u16>>("cvt.u64.u16"),
+    meaning<cvt<u32, u64>>("cvt.u32.u64"),
+    meaning<cvt<u64, u32>>("cvt.u64.u32"),
+    meaning<cvt<s64, s32>>("cvt.s64.s32"),
+    meaning<cvt<s32, s64>>("cvt.s32.s64"),
+    meaning<cvt<u16, u32>>("cvt.u16.u32"),
+    meaning<cvt<u16, u64>>("cvt.u16.u64"),
+    meaning<cvt<f32, u16>>("cvt.rn.f32.u16"),
+    meaning<cvt<f32, u32>>("cvt.rn.f32.u32"),
+    meaning<cvt<f32, s32>>("cvt.rn.f32.s32"),
+    meaning<cvt<f32, u64>>("cvt.rn.f32.u64"),
+    meaning<cvt<f32, s64>>("cvt.rn.f32.s64"),
+    meaning<cvt<f64, s64>>("cvt.rn.f64.s64"),
+    meaning<cvt<f64, f32>>("cvt.f64.f32"),
+    meaning<cvt<f32, f64>>("cvt.rn.f32.f64"),
+    meaning<cvt_rzi_s64_f32>("cvt.rzi.s64.f32"),
+};
+
+}  // namespace
+
+}  // namespace moves
+
+std::span<const Meaning> move_meanings() {
+  return moves::kMeanings;
+}
+
+}  // namespace lockstep::ptx

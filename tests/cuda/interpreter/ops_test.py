@@ -1,0 +1,14 @@
+"""Every case of every op by the module's own kernels, interpreted: the bits of their bodies on the CPU."""
+from interpreted import Interpreted, main
+
+
+class Ops(Interpreted):
+    def test_every_case(self):
+        self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpu", INTERPRETED_GPU_SEED="2")
+
+    def test_many_rows(self):
+        self.run_ops_test("OpsOnGpu.ComputeManyRows", INTERPRETED_GPU_SEED="2")
+
+
+if __name__ == "__main__":
+    main()

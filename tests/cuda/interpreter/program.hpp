@@ -1,0 +1,69 @@
+// What a kernel's PTX is decoded to, once: instructions that name rows of a warp's registers by where they lie.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cuda/interpreter/types.hpp"
+
+namespace lockstep::ptx {
+
+class Warp;
+struct Instruction;
+
+/// What an instruction does in the lanes that are active.
+using Run = void (*)(Warp& warp, const Instruction& instruction, u32 active);
+
+/// How an instruction changes which one comes next.
+enum class Flow : u8 { straight, branch, leave, barrier, shuffle };
+
+/// A register, by the byte of the register file at which its row starts.
+using Row = u32;
+inline constexpr Row kNoRow = 0xffffffffU;
+
+struct Instruction {
+  Run run = nullptr;  ///< null: `flow` says all
+  Flow flow = Flow::straight;
+  bool unless = false;                                      ///< the guard is negated: @!%p
+  bool butterfly = false;                                   ///< a shuffle's mode; else it is by index
+  Row guard = kNoRow;                                       ///< a predicate
+  Row to = kNoRow;                                          ///< the destination
+  Row found = kNoRow;                                       ///< a shuffle's second one
+  std::array<Row, 4> from{kNoRow, kNoRow, kNoRow, kNoRow};  ///< the sources, in PTX's order
+  s64 offset = 0;                                           ///< of a memory access
+  u32 target = 0;                                           ///< of a branch: the instruction's index
+};
+
+struct Statement {
+  int line = 0;
+  std::string text;
+};
+
+struct Parameter {
+  std::size_t at = 0, bytes = 0;
+};
+
+/// A row that is set before a launch: every lane has one value.
+struct Constant {
+  Row row = kNoRow;
+  Width width = Width::bits32;
+  u64 value = 0;
+  bool is_parameter = false;  ///< `value` is a place among the parameters, whose address is to be added
+};
+
+struct Kernel {
+  std::string name, file;
+  std::vector<Parameter> parameters;
+  std::size_t parameter_bytes = 0;
+  u32 max_threads = 1024;
+  std::vector<Instruction> code;      ///< the last one leaves
+  std::vector<Statement> statements;  ///< of each instruction
+  std::vector<Constant> constants;
+  std::size_t register_bytes = 0;
+  std::map<std::string, Row> specials;  ///< %tid.x and its like, as far as they are read
+};
+
+}  // namespace lockstep::ptx

@@ -1,0 +1,30 @@
+// The report of a process: lines of words divided by tabs.
+//
+//   problem <times> <text>
+//   kernel <launches> <instructions of lanes> <executed at least once, a digit 0 or 1 an instruction> <name>
+//   works <graph launches> <copies>
+#include <fmt/format.h>
+#include <fmt/os.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "cuda/interpreter/machine.hpp"
+
+namespace lockstep::ptx {
+
+void Machine::write_report() const {
+  const char* const folder = std::getenv("INTERPRETED_GPU_REPORT");
+  if (folder == nullptr || kernels.empty()) return;
+  auto file = fmt::output_file(fmt::format("{}/{}.report", folder, getpid()));
+  for (const auto& [what, problem] : problems.all()) file.print("problem\t{}\t{}\n", problem.times, problem.first);
+  for (const auto& [name, kernel] : kernels) {
+    if (kernel.counts.launches == 0) continue;
+    std::string executed;
+    for (std::size_t i = 0; i + 1 < kernel.counts.hits.size(); ++i) executed += kernel.counts.hits[i] > 0 ? '1' : '0';
+    file.print("kernel\t{}\t{}\t{}\t{}\n", kernel.counts.launches, kernel.counts.instructions, executed, name);
+  }
+  file.print("works\t{}\t{}\n", graph_launches, copies);
+}
+
+}  // namespace lockstep::ptx

@@ -1,0 +1,163 @@
+#include "cuda/interpreter/shadow.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace lockstep::ptx {
+
+namespace {
+
+constexpr std::size_t kPageBytes = 256;
+constexpr u32 kSeveral = 0xffffffffU;  // in the place of a warp: no lane is after all of them
+
+constexpr const char* kUnwritten = "reads memory that nobody wrote";
+constexpr const char* kReadRace = "races: reads what another thread of the launch writes";
+constexpr const char* kWriteRace = "races: writes what another thread of the launch writes";
+constexpr const char* kOverwriteRace = "races: writes what another thread of the launch reads";
+constexpr const char* kReadUnordered = "misses a wait: reads what work that may run beside it writes";
+constexpr const char* kWriteUnordered = "misses a wait: writes what work that may run beside it writes";
+constexpr const char* kOverwriteUnordered = "misses a wait: writes what work that may run beside it reads";
+
+}  // namespace
+
+void LaneTimes::reset() {
+  now.fill(1);
+  for (auto& lane : seen) lane.fill(0);
+  moved = false;
+}
+
+void LaneTimes::meet(u32 lanes) {
+  std::array<u32, kLanes> all{};
+  u32 latest = 0;
+  for (u32 lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1U) == 0) continue;
+    for (u32 other = 0; other < kLanes; ++other) all[other] = std::max(all[other], seen[lane][other]);
+    latest = std::max(latest, now[lane]);
+  }
+  for (u32 lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1U) != 0) all[lane] = now[lane];
+  }
+  for (u32 lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1U) == 0) continue;
+    seen[lane] = all;
+    now[lane] = latest + 1;
+  }
+  moved = true;
+}
+
+bool Toucher::is_after_work(u32 other) const {
+  if (other == known_before) return true;
+  if (!order->is_before(other, work->before)) return false;
+  known_before = other;
+  return true;
+}
+
+bool Shadow::is_after_write(const Cell& cell, const Toucher& toucher) {
+  if (cell.writer == 0) return true;
+  if (cell.writer != toucher.work->number) return toucher.is_after_work(cell.writer);
+  return cell.writer_warp == toucher.warp && toucher.is_after_lane(cell.writer_lane, cell.writer_time);
+}
+
+bool Shadow::is_after_reads(const Cell& cell, const Toucher& toucher) {
+  if (cell.reader == 0) return true;
+  if (cell.reader != toucher.work->number) return toucher.is_after_work(cell.reader);
+  if (cell.several_warps || cell.reader_warp != toucher.warp) return false;
+  for (u32 lanes = cell.reader_lanes; lanes != 0; lanes &= lanes - 1) {
+    if (!toucher.is_after_lane(static_cast<u32>(std::countr_zero(lanes)), cell.reader_time)) return false;
+  }
+  return true;
+}
+
+const char* Shadow::read(Cell& cell, const Toucher& toucher) {
+  const u32 work = toucher.work->number, mine = 1U << toucher.lane;
+  const char* wrong = nullptr;
+  if (!is_after_write(cell, toucher)) wrong = cell.writer == work ? kReadRace : kReadUnordered;
+  if (cell.reader == work) {
+    if (cell.several_warps) return wrong;
+    if (cell.reader_warp != toucher.warp) {
+      cell.several_warps = true;
+      return wrong;
+    }
+    if (cell.reader_lanes != mine && !is_after_reads(cell, toucher)) {
+      cell.reader_lanes |= mine;
+      cell.reader_time = std::max(cell.reader_time, toucher.now());
+      return wrong;
+    }
+  } else if (!is_after_reads(cell, toucher) && std::bit_cast<std::uintptr_t>(&cell) / sizeof(Cell) % 2 != 0) {
+    return wrong;  // of two works that nothing orders, every other cell keeps the first
+  }
+  cell.reader = work;
+  cell.reader_warp = toucher.warp;
+  cell.reader_lanes = mine;
+  cell.reader_time = toucher.now();
+  cell.several_warps = false;
+  return wrong;
+}
+
+const char* Shadow::write(Cell& cell, const Toucher& toucher, bool atomic) {
+  const u32 work = toucher.work->number;
+  const char* wrong = nullptr;
+  const bool after = is_after_write(cell, toucher);
+  if (!after && !(atomic && cell.atomic)) wrong = cell.writer == work ? kWriteRace : kWriteUnordered;
+  if (!is_after_reads(cell, toucher)) wrong = cell.reader == work ? kOverwriteRace : kOverwriteUnordered;
+  cell.writer_warp = after || cell.writer != work ? toucher.warp : kSeveral;
+  cell.writer = work;
+  cell.writer_lane = static_cast<u8>(toucher.lane);
+  cell.writer_time = toucher.now();
+  cell.atomic = atomic;
+  cell.reader = 0;  // before this write; what comes after it, comes after them
+  return wrong;
+}
+
+void Shadow::split(Page& page, u8 shift) {
+  auto finer = std::make_unique<Cell[]>(kPageBytes >> shift);
+  for (std::size_t i = 0; page.cells != nullptr && i < kPageBytes >> shift; ++i) {
+    finer[i] = page.cells[i >> (page.shift - shift)];
+  }
+  page.cells = std::move(finer);
+  page.shift = shift;
+}
+
+Shadow::Page& Shadow::page(std::size_t at, std::size_t bytes) {
+  if (pages_.empty()) pages_.resize((bytes_ + kPageBytes - 1) / kPageBytes);
+  Page& page = pages_[at / kPageBytes];
+  const auto wanted = static_cast<u8>(std::min(std::countr_zero(at | bytes), 2));
+  if (page.cells == nullptr || wanted < page.shift) split(page, std::min(wanted, page.shift));
+  return page;
+}
+
+const char* Shadow::touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher) {
+  const char* wrong = nullptr;
+  const bool writes = how == Touch::write || how == Touch::atomic;
+  if ((how == Touch::read || how == Touch::atomic) && !is_written(at, bytes)) wrong = kUnwritten;
+  if (writes) set_written(at, bytes);
+  for (std::size_t end = at + bytes; at < end;) {
+    const std::size_t part = std::min(end - at, kPageBytes - at % kPageBytes);
+    const Page& page = this->page(at, part);
+    Cell* const cells = page.cells.get() + (at % kPageBytes >> page.shift);
+    for (std::size_t i = 0; i < part >> page.shift; ++i) {
+      const char* const found = writes ? write(cells[i], toucher, how == Touch::atomic) : read(cells[i], toucher);
+      if (found != nullptr) wrong = found;
+    }
+    at += part;
+  }
+  return wrong;
+}
+
+bool Shadow::is_written(std::size_t at, std::size_t bytes) const {
+  if (all_written_) return true;
+  return written_ != nullptr && std::memchr(written_.get() + at, 0, bytes) == nullptr;
+}
+
+void Shadow::set_written(std::size_t at, std::size_t bytes, bool written) {
+  if (all_written_) return;
+  if (written_ == nullptr) written_ = std::make_unique<u8[]>(bytes_);
+  std::memset(written_.get() + at, written ? 1 : 0, bytes);
+}
+
+void Shadow::copy_written(std::size_t at, const Shadow& from, std::size_t from_at, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) set_written(at + i, 1, from.is_written(from_at + i, 1));
+}
+
+}  // namespace lockstep::ptx

@@ -1,0 +1,99 @@
+#include "cuda/interpreter/streams.hpp"
+
+#include <utility>
+
+namespace lockstep::ptx {
+
+Stream* Streams::make() {
+  auto stream = std::make_unique<Stream>(order_.add_stream());
+  Stream* const made = stream.get();
+  streams_.emplace(made, std::move(stream));
+  in_order_.push_back(made);
+  return made;
+}
+
+void Streams::destroy(Stream* stream) {
+  finish(*stream);
+  std::erase(in_order_, stream);
+  streams_.erase(stream);
+}
+
+void Streams::put(Stream& stream, Act act) {
+  if (stream.recording_) {
+    stream.recording_->graph.acts.push_back(std::move(act));
+    return;
+  }
+  stream.items_.push_back({std::move(act), order_.enqueue(stream.number_, stream.clock_, host_), nullptr, nullptr});
+}
+
+void Streams::launch(Stream& stream, const Graph& graph) {
+  for (const Act& act : graph.acts) put(stream, act);
+}
+
+void Streams::record(Stream& stream, Event& event) {
+  event.last = std::make_shared<Mark>();
+  join(stream.clock_, host_);
+  event.last->clock = stream.clock_;
+  stream.items_.push_back({{}, {}, nullptr, event.last});
+}
+
+void Streams::wait(Stream& stream, const Event& event) {
+  if (event.last == nullptr) return;  // as CUDA has it: what was never recorded is done
+  join(stream.clock_, event.last->clock);
+  stream.items_.push_back({{}, {}, event.last, nullptr});
+}
+
+std::unique_ptr<Graph> Streams::end(Stream& stream) {
+  Stream::Recording recording = std::move(*stream.recording_);
+  stream.recording_.reset();
+  return recording.broken ? nullptr : std::make_unique<Graph>(std::move(recording.graph));
+}
+
+bool Streams::step() {
+  std::vector<Stream*> ready;
+  for (Stream* const stream : in_order_) {
+    if (stream->items_.empty()) continue;
+    const auto& waits = stream->items_.front().waits;
+    if (waits == nullptr || waits->done) ready.push_back(stream);
+  }
+  if (ready.empty()) return false;
+  Stream& stream = *ready[draw_.below(static_cast<u32>(ready.size()))];
+  const Stream::Item item = std::move(stream.items_.front());
+  stream.items_.pop_front();
+  if (item.act) item.act(item.work);
+  if (item.sets != nullptr) item.sets->done = true;
+  return true;
+}
+
+bool Streams::finish(const Stream& stream) {
+  while (!stream.items_.empty()) {
+    if (!step()) return false;
+  }
+  join(host_, stream.clock_);
+  return true;
+}
+
+bool Streams::finish(const Event& event) {
+  const std::shared_ptr<Mark> last = event.last;
+  while (last != nullptr && !last->done) {
+    if (!step()) return false;
+  }
+  if (last != nullptr) join(host_, last->clock);
+  return true;
+}
+
+bool Streams::finish_all() {
+  bool all = true;
+  for (const Stream* const stream : in_order_) all = finish(*stream) && all;
+  return all;
+}
+
+bool Streams::is_done(const Event& event) {
+  const std::shared_ptr<Mark> last = event.last;
+  if (last != nullptr && !last->done) step();
+  if (last != nullptr && !last->done) return false;
+  if (last != nullptr) join(host_, last->clock);
+  return true;
+}
+
+}  // namespace lockstep::ptx

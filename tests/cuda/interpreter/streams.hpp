@@ -1,0 +1,97 @@
+// Streams, events and graphs. A stream is lazy: nothing of it runs until somebody waits, and then, of all streams whose
+// next item may run, a drawn one goes on. So whoever forgets to wait finds what stood there before.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cuda/interpreter/draw.hpp"
+#include "cuda/interpreter/order.hpp"
+
+namespace lockstep::ptx {
+
+using Act = std::function<void(const Work&)>;
+
+/// An event as it was recorded once.
+struct Mark {
+  bool done = false;
+  Clock clock;
+};
+
+struct Event {
+  std::shared_ptr<Mark> last;  ///< null: never recorded
+};
+
+/// What a stream recorded, in its order.
+struct Graph {
+  std::vector<Act> acts;
+};
+
+class Stream {
+ public:
+  explicit Stream(u32 number) : number_(number) {}
+
+  [[nodiscard]] bool is_recording() const { return recording_.has_value(); }
+  [[nodiscard]] bool is_idle() const { return items_.empty(); }
+
+ private:
+  friend class Streams;
+  struct Item {
+    Act act;
+    Work work;
+    std::shared_ptr<Mark> waits, sets;
+  };
+  struct Recording {
+    Graph graph;
+    bool broken = false;
+  };
+  u32 number_;
+  Clock clock_;
+  std::deque<Item> items_;
+  std::optional<Recording> recording_;
+};
+
+class Streams {
+ public:
+  explicit Streams(Draw& draw) : draw_(draw) {}
+
+  Stream* make();
+  [[nodiscard]] bool has(const Stream* stream) const { return streams_.contains(stream); }
+  [[nodiscard]] std::size_t count() const { return streams_.size(); }
+  void destroy(Stream* stream);
+
+  /// Is recorded where the stream records.
+  void put(Stream& stream, Act act);
+  void launch(Stream& stream, const Graph& graph);
+  void record(Stream& stream, Event& event);
+  void wait(Stream& stream, const Event& event);
+
+  void begin(Stream& stream) { stream.recording_.emplace(); }
+  static void spoil(Stream& stream) { stream.recording_->broken = true; }
+  /// Null: it was spoiled.
+  std::unique_ptr<Graph> end(Stream& stream);
+
+  // The host waits; false: what it waits for can never come.
+  bool finish(const Stream& stream);
+  bool finish(const Event& event);
+  bool finish_all();
+  /// Whether it is there already; if not, something goes on.
+  bool is_done(const Event& event);
+
+  [[nodiscard]] const Order& order() const { return order_; }
+
+ private:
+  bool step();
+
+  Draw& draw_;
+  Order order_;
+  Clock host_;  ///< what the host knows to be done
+  std::map<const Stream*, std::unique_ptr<Stream>> streams_;
+  std::vector<Stream*> in_order_;  ///< as they were made: addresses are no order to draw from
+};
+
+}  // namespace lockstep::ptx

@@ -1,0 +1,56 @@
+# The module's kernels without a GPU: a runtime of CUDA whose GPU interprets PTX, and libraries that propose nothing. See
+# README.md. Included from tests/cuda/tests.cmake where the module is built.
+set(INTERPRETER ${CMAKE_CURRENT_LIST_DIR})
+set(INTERPRETED_GPU ${CMAKE_BINARY_DIR}/interpreted-gpu)
+file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/ptx)
+set(INTERPRETER_SOURCES)
+foreach(PART cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine meetings memory
+    memory_instructions moves operands order problems ptx_text report shadow streams warp)
+  list(APPEND INTERPRETER_SOURCES ${INTERPRETER}/${PART}.cpp)
+endforeach()
+
+# Under the names by which the module asks for them.
+function(lockstep_instead_of_cuda TARGET NAME VERSION MAP)
+  add_library(${TARGET} SHARED ${ARGN})
+  set_target_properties(${TARGET} PROPERTIES OUTPUT_NAME ${NAME} SOVERSION ${VERSION}
+    LIBRARY_OUTPUT_DIRECTORY ${INTERPRETED_GPU}/lib)
+  target_include_directories(${TARGET} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_include_directories(${TARGET} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
+  target_link_libraries(${TARGET} PRIVATE lockstep_flags fmt::fmt)
+  target_link_options(${TARGET} PRIVATE -Wl,--version-script=${INTERPRETER}/${MAP}.map)
+endfunction()
+lockstep_instead_of_cuda(interpreted_cudart cudart 13 cudart ${INTERPRETER_SOURCES})
+lockstep_hot_tests(interpreted_cudart)
+lockstep_instead_of_cuda(no_cublaslt cublasLt 13 lt ${INTERPRETER}/no_cublaslt.cpp)
+lockstep_instead_of_cuda(no_cudnn cudnn 9 cudnn ${INTERPRETER}/no_cudnn.cpp)
+
+add_custom_command(OUTPUT ${INTERPRETED_GPU}/ptx/stamp
+  COMMAND sh -c "rm -f *.ptx && '${CUDAToolkit_BIN_DIR}/cuobjdump' -xptx all '$<TARGET_FILE:lockstep_cuda>' >stamp"
+  WORKING_DIRECTORY ${INTERPRETED_GPU}/ptx DEPENDS lockstep_cuda VERBATIM)
+add_custom_target(module_ptx ALL DEPENDS ${INTERPRETED_GPU}/ptx/stamp)
+
+# What each instruction computes and each check finds, on small texts.
+add_executable(cuda_interpreter_test ${INTERPRETER_SOURCES} ${INTERPRETER}/checks_test.cpp ${INTERPRETER}/calls_test.cpp
+  ${INTERPRETER}/meanings_test.cpp)
+target_include_directories(cuda_interpreter_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(cuda_interpreter_test PRIVATE lockstep_flags fmt::fmt GTest::gtest_main)
+gtest_discover_tests(cuda_interpreter_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
+# Every kernel of the module decodes: what is not known is named, whether or not it is launched.
+add_executable(cuda_ptx_check ${INTERPRETER}/ptx_check.cpp ${INTERPRETER_SOURCES})
+target_include_directories(cuda_ptx_check PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_include_directories(cuda_ptx_check SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(cuda_ptx_check PRIVATE lockstep_flags fmt::fmt)
+
+# The module's tests on it. Each leaves reports, from which the last one counts what was executed.
+set(INTERPRETED_TESTS)
+foreach(PART step ops two_bytes jobs)
+  set(TEST_OF_PART cuda.interpreted.${PART})
+  lockstep_script_test(${TEST_OF_PART} LONG COMMAND python3 ${INTERPRETER}/${PART}_test.py
+    ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
+  set_tests_properties(${TEST_OF_PART} PROPERTIES FIXTURES_SETUP interpreted)
+endforeach()
+lockstep_script_test(cuda.interpreted.coverage COMMAND python3 ${INTERPRETER}/coverage_test.py
+  ${INTERPRETED_GPU} $<TARGET_FILE:cuda_ptx_check>)
+set_tests_properties(cuda.interpreted.coverage PROPERTIES FIXTURES_REQUIRED interpreted)

@@ -1,0 +1,14 @@
+"""Every case of every layer in bfloat16 and float16 by the module's own kernels, interpreted."""
+from interpreted import Interpreted, main
+
+
+class TwoBytes(Interpreted):
+    def test_every_case(self):
+        self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpuInTwoBytes", INTERPRETED_GPU_SEED="3")
+
+    def test_many_rows(self):
+        self.run_ops_test("OpsOnGpu.ComputeManyRowsInTwoBytes", INTERPRETED_GPU_SEED="3")
+
+
+if __name__ == "__main__":
+    main()

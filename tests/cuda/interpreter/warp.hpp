@@ -1,0 +1,87 @@
+// A warp: 32 lanes that execute decoded instructions together, and apart where their ways part.
+//
+// Lanes at one instruction are a fragment. The fragment whose instruction comes first in the text goes on, until it has
+// left or waits or comes to where another one stands, which then is one with it: lanes that parted at a branch meet
+// again behind it, as nvcc lays out code. Any order of lanes is a right one (PTX ISA, "Independent thread scheduling");
+// another one can be drawn, where each lane goes alone.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/interpreter/launch.hpp"
+#include "cuda/interpreter/program.hpp"
+#include "cuda/interpreter/shadow.hpp"
+
+namespace lockstep::ptx {
+
+class Warp {
+ public:
+  explicit Warp(const Launch& launch);
+
+  /// All of warp `number` of the block.
+  void run(u32 block, u32 number);
+
+  // For what instructions do:
+
+  template <class Bits>
+  Bits* row(Row row) {
+    return reinterpret_cast<Bits*>(registers_ + row);
+  }
+  u32& predicate(Row mask) { return *row<u32>(mask); }
+  /// The memory that this lane reads or writes there, checked; null where it may not, which was reported.
+  const u8* readable(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
+    return touch(instruction, lane, address, bytes, Touch::read);
+  }
+  u8* writable(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
+    return touch(instruction, lane, address, bytes, Touch::write);
+  }
+  u8* atomically(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
+    return touch(instruction, lane, address, bytes, Touch::atomic);
+  }
+  /// A kernel's parameters, or null, reported.
+  const u8* parameter(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes);
+  void report(const Instruction& instruction, u32 lane, const std::string& what, const std::string& detail) const;
+
+ private:
+  struct Fragment {
+    u32 at = 0;  ///< of the instruction
+    u32 lanes = 0;
+    bool waits = false;
+  };
+
+  void start(u32 block, u32 number);
+  /// The index of the fragment that goes on; -1: none can.
+  [[nodiscard]] int next();
+  void join_equals(std::size_t to);
+  [[nodiscard]] u32 limit(std::size_t running) const;
+  void go_on(std::size_t fragment);
+  void leave_straight_line(std::size_t fragment, const Instruction& instruction, u32 active);
+
+  // Where lanes wait for one another (meetings.cpp).
+  void meet();
+  [[nodiscard]] u32 mask_of(const Instruction& instruction, u32 lane);
+  [[nodiscard]] u32 waiting_with(const Instruction& like, u32 mask);
+  [[nodiscard]] const Instruction& waits_at(u32 lane) const;
+  void shuffle(u32 lanes, u32 mask);
+  void release(u32 lanes);
+  void leave(u32 lanes);
+  void deadlock();
+
+  u8* touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how);
+
+  const Launch& launch_;
+  const Kernel& kernel_;
+  bool apart_;
+  std::unique_ptr<u8[]> storage_;
+  u8* registers_ = nullptr;
+  std::vector<Fragment> fragments_;
+  u32 living_ = 0;  ///< lanes that have not left
+  u32 block_ = 0, first_thread_ = 0;
+  Toucher toucher_;
+  LaneTimes times_;
+};
+
+}  // namespace lockstep::ptx
