@@ -4,9 +4,9 @@
 // in a row, branches are parts side by side. A task is the forward or the backward of one shard of one part. A rank
 // takes the backward of its first shard that is ready; else the next forward of its list, if that is ready and it has
 // fewer than `in_flight` shards of the part between the two. A task is ready as soon as it would not have to wait for
-// what it reads: before that is there, if it is only read later (Overlap). So in a row of equal parts each rank comes to one forward,
-// one backward in turn (1F1B: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training",
-// SOSP 2019), and no parts have to be equal for it.
+// what it reads: before that is there, if it is only read later (Overlap). So in a row of equal parts each rank comes
+// to one forward, one backward in turn (1F1B: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
+// Training", SOSP 2019), and no parts have to be equal for it.
 //
 // The tasks are scheduled by a simulation of the step, from costs that all ranks know: so every rank finds the same
 // order, and the same code predicts the time of a step. No task begins before those have begun that make what it reads,
@@ -28,10 +28,10 @@ struct Overlap {
 };
 
 struct PartCost {
-  double forward = 0, backward = 0;   ///< seconds of a shard, on a rank of speed 1
-  std::vector<int> reads;             ///< by value that it receives: the part that makes it
-  double receive = 0;                 ///< seconds until what it receives has come, when it is made on another rank
-  std::vector<Overlap> overlaps = {}; ///< by entry of `reads`; empty: what is made is there when a task has ended
+  double forward = 0, backward = 0;    ///< seconds of a shard, on a rank of speed 1
+  std::vector<int> reads;              ///< by value that it receives: the part that makes it
+  double receive = 0;                  ///< seconds until what it receives has come, when it is made on another rank
+  std::vector<Overlap> overlaps = {};  ///< by entry of `reads`; empty: what is made is there when a task has ended
 };
 
 struct PipelineSetup {

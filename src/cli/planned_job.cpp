@@ -173,8 +173,9 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
   std::vector<std::string> files = options.profiles;
   if (files.size() == 1) files.resize(ranks, files.front());
   if (files.size() != ranks) {
-    throw Error(ExitCode::usage, fmt::format("--profile: expected one file for all ranks, or one for each of {}, found {}",
-                                             ranks, files.size()));
+    throw Error(ExitCode::usage,
+                fmt::format("--profile: expected one file for all ranks, or one for each of {}, found {}", ranks,
+                            files.size()));
   }
   std::vector<std::size_t> first;  // rank of each host
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -182,10 +183,9 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
     first.push_back(rank);
     rates_.push_back(plan::read_profile(files[rank]));
     seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
-    assumptions_.push_back(fmt::format("{}by the rates of {} ({}, {})",
-                                       options.profiles.size() == 1 ? "" : fmt::format("from rank {} on ", rank),
-                                       files[rank], rates_.back().device,
-                                       telemetry::counted(rates_.back().cores, "core")));
+    assumptions_.push_back(fmt::format(
+        "{}by the rates of {} ({}, {})", options.profiles.size() == 1 ? "" : fmt::format("from rank {} on ", rank),
+        files[rank], rates_.back().device, telemetry::counted(rates_.back().cores, "core")));
   }
   first.push_back(ranks);
   ranks_ = {};
@@ -244,7 +244,8 @@ void PlannedJob::set_limits(const PlanOptions& options) {
   for (int rank = 0; rank < ranks_.count(); ++rank) {
     const std::int64_t own = time_->ranks[static_cast<std::size_t>(rank)].rates.memory;
     const bool of_device = !given && own > 0;
-    const auto sharers = std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[static_cast<std::size_t>(rank)]);
+    const auto sharers =
+        std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[static_cast<std::size_t>(rank)]);
     limits_.push_back(of_device ? (on_gpus_ ? own : own / sharers) : host);
   }
 }

@@ -117,8 +117,8 @@ class PartWorker {
   static const Awaited kActivations, kGradients, kSends;
   /// The forward or the backward of a shard.
   struct Phase {
-    const char* name;  ///< in timelines
-    std::size_t first; ///< instruction
+    const char* name;   ///< in timelines
+    std::size_t first;  ///< instruction
     const std::vector<PartStep>& steps;
     const Awaited& awaited;
     std::vector<std::unique_ptr<Transfer>>& transfers;  ///< that it waits for

@@ -89,7 +89,8 @@ Row row_to_cut(const Graph& graph, const std::vector<double>& costs) {
 
 std::vector<int> cut_by_cost(const Graph& graph, const std::vector<double>& costs, std::int64_t parts, int ranks) {
   const Row row = row_to_cut(graph, costs);
-  const auto most = std::count_if(row.seams.begin() + 1, row.seams.end(), [](double seam) { return std::isfinite(seam); });
+  const auto most =
+      std::count_if(row.seams.begin() + 1, row.seams.end(), [](double seam) { return std::isfinite(seam); });
   return even_runs(row, static_cast<int>(std::min<std::int64_t>({parts, ranks, most + 1})), ranks, kSlack);
 }
 

@@ -118,9 +118,8 @@ void CpuUpdater::for_each_own_chunk(const Functor& functor) const {
 
 const exec::TensorBlock& CpuUpdater::gradient() {
   if (!gradient_) gradient_ = make_state();
-  for_each_own_chunk([&](std::size_t i) {
-    gather(i, scaling_, gradient_->at(chunks_[i].parameter).data() + chunks_[i].first);
-  });
+  for_each_own_chunk(
+      [&](std::size_t i) { gather(i, scaling_, gradient_->at(chunks_[i].parameter).data() + chunks_[i].first); });
   return *gradient_;
 }
 

@@ -112,7 +112,8 @@ class Counter {
     }));
   }
 
-  /// All of them; or, where hosts divide them, those of this host's owners, and units of others that are there at a time.
+  /// All of them; or, where hosts divide them, those of this host's owners, and units of others that are there at a
+  /// time.
   [[nodiscard]] std::int64_t parameters() const {
     const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
     if (keeps_weights(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;

@@ -102,8 +102,8 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
   placed.host_of = ranks.host_of;
   placed.shards = static_cast<int>(setup.job.shards);
   const std::vector<double> equal(static_cast<std::size_t>(ranks.count()), 1.0);
-  const Placement placement = place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds,
-                                             setup.job.shards);
+  const Placement placement =
+      place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds, setup.job.shards);
   std::vector<GraphPart> parts;
   if (placement.ranks_of_part.size() > 1) parts = split(setup.graph, placement.part_of_node);
   std::vector<std::vector<std::size_t>> shared(placement.ranks_of_part.size());

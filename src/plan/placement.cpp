@@ -290,8 +290,7 @@ std::vector<balance::PartCost> counted_costs(const std::vector<GraphPart>& parts
     }
     for (const Crossing& crossing : crossings_of(all, number, work)) {
       cost.reads.push_back(crossing.part);
-      cost.overlaps.push_back(
-          {crossing.left, crossing.before, crossing.gradient_left, crossing.before_gradient});
+      cost.overlaps.push_back({crossing.left, crossing.before, crossing.gradient_left, crossing.before_gradient});
     }
     for (const auto& received : parts[p].boundary.received) {
       cost.receive += static_cast<double>(parts[p].graph.at(received.value).spec.bytes()) / kBytesASecond;
@@ -311,9 +310,11 @@ Placement place_by_speed(const Graph& graph, const ParallelOptions& parallel, co
   Placement placement = place_parts(graph, parallel, static_cast<int>(speeds.size()), shards);
   const bool known = std::all_of(speeds.begin(), speeds.end(), [](double speed) { return speed > 0; });
   const bool equal = std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
-  const bool said = std::any_of(parallel.cuts.begin(), parallel.cuts.end(), [](const auto& cut) { return cut.ranks > 0; });
+  const bool said =
+      std::any_of(parallel.cuts.begin(), parallel.cuts.end(), [](const auto& cut) { return cut.ranks > 0; });
   if (!known || equal || said || placement.ranks_of_part.size() == 1) return placement;
-  return Search(graph, parallel, in_proportion(speeds), shards).run(std::move(placement), is_cut_by_cost(graph, parallel));
+  return Search(graph, parallel, in_proportion(speeds), shards)
+      .run(std::move(placement), is_cut_by_cost(graph, parallel));
 }
 
 }  // namespace lockstep::plan

@@ -13,8 +13,8 @@
 
 namespace lockstep::plan {
 
-/// As place_parts() of graph/cut, whose errors it throws. `speeds`: by rank, in any unit; where all are equal or one is 0,
-/// or the job says how many ranks a part has, it is that placement itself.
+/// As place_parts() of graph/cut, whose errors it throws. `speeds`: by rank, in any unit; where all are equal or one is
+/// 0, or the job says how many ranks a part has, it is that placement itself.
 [[nodiscard]] Placement place_by_speed(const Graph& graph, const ParallelOptions& parallel,
                                        const std::vector<double>& speeds, std::int64_t shards);
 

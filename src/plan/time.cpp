@@ -146,7 +146,8 @@ class Step {
       if (forward) return seconds.forward;
       return part.part->boundary.flow.backward[node] ? seconds.backward : 0;
     };
-    for (const Crossing& crossing : crossings_of(parts, placed_.part_of_rank[static_cast<std::size_t>(reader.ranks.front())], work)) {
+    for (const Crossing& crossing :
+         crossings_of(parts, placed_.part_of_rank[static_cast<std::size_t>(reader.ranks.front())], work)) {
       cost.reads.push_back(crossing.part);
       cost.overlaps.push_back({crossing.left, crossing.before, crossing.gradient_left, crossing.before_gradient});
     }

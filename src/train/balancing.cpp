@@ -28,10 +28,10 @@ constexpr double kProbeGain = 0.1;     // a short probe is noisy
 constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
 constexpr int kProbeRounds = 15;
 constexpr const char* kThisRun = "steps of this run";
-constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
-constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
-constexpr int kFirstIdleTry = 8;         // steps
-constexpr int kLongestIdlePause = 512;   // steps
+constexpr double kRecordGain = 0.02;    // a record is the mean of many steps
+constexpr double kMemoryUsed = 0.8;     // of what is free: caches grow, too
+constexpr int kFirstIdleTry = 8;        // steps
+constexpr int kLongestIdlePause = 512;  // steps
 
 events::ByRank by_rank(const std::vector<double>& values) {
   events::ByRank map;

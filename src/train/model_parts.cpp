@@ -33,7 +33,10 @@ std::vector<std::vector<int>> one_part(int ranks) {
 
 ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks,
                        bool lowered, std::vector<double> speeds)
-    : whole_(graph), communicator_(ranks), speeds_(plan::in_proportion(std::move(speeds))), ranks_(one_part(ranks.size())) {
+    : whole_(graph),
+      communicator_(ranks),
+      speeds_(plan::in_proportion(std::move(speeds))),
+      ranks_(one_part(ranks.size())) {
   if (ranks.size() == 1 || config::most_parts(job) == 1) return;
   LOCKSTEP_CHECK(device.kind() == DeviceKind::cpu, "parts are computed on CPUs only");
   // Lowered as a whole: what a pass does to a layer must not depend on where the model is cut.

@@ -112,17 +112,20 @@ TEST(Pipeline, BranchesRunSideBySide) {
   EXPECT_LT(pipeline.seconds, 1.1 * 8 * 3);
 }
 
-// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of its neighbour.
+// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of its
+// neighbour.
 TEST(Pipeline, RanksOfAPartTakeTurns) {
   EXPECT_EQ(order_of_shards({{0, 0, 0, 0}, {1, 1, 1, 1}}), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 1, 1, 1, 1}}), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
   EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 2, 2}}), (std::vector<int>{0, 4, 1, 2, 5, 3}));
   for (const std::vector<int>& ranks_of_part : std::vector<std::vector<int>>{{1, 2}, {2, 1}, {2, 2}}) {
     PipelineSetup setup = row(ranks_of_part, 16, 4);
-    for (std::size_t p = 0, first = 0; p < ranks_of_part.size(); first += static_cast<std::size_t>(ranks_of_part[p++])) {
+    for (std::size_t p = 0, first = 0; p < ranks_of_part.size();
+         first += static_cast<std::size_t>(ranks_of_part[p++])) {
       const int ranks = ranks_of_part[p];
       setup.parts[p].forward *= ranks, setup.parts[p].backward *= ranks;
-      for (int v = 0; v < 16; ++v) setup.rank_of_shard[p][static_cast<std::size_t>(v)] = static_cast<int>(first) + v * ranks / 16;
+      for (int v = 0; v < 16; ++v)
+        setup.rank_of_shard[p][static_cast<std::size_t>(v)] = static_cast<int>(first) + v * ranks / 16;
     }
     const Pipeline pipeline = schedule(setup);
     EXPECT_GE(carry_out(setup, pipeline), 1);
@@ -154,8 +157,8 @@ TEST(Pipeline, WhatIsMadeEarlyIsReadEarly) {
   PipelineSetup setup = row({1, 1}, 1, 1);
   setup.parts[0].forward = 10;
   setup.parts[1].overlaps = {{.left = 8, .before = 0.5, .gradient_left = 1.5, .before_gradient = 0}};
-  // Made after 2, so the second begins after 1.5; its gradient is there 0.5 after its backward has begun at 2.5, and the
-  // first has its forward to end.
+  // Made after 2, so the second begins after 1.5; its gradient is there 0.5 after its backward has begun at 2.5, and
+  // the first has its forward to end.
   EXPECT_DOUBLE_EQ(schedule(setup).seconds, 10 + 2);
   setup.parts[0].forward = 1, setup.parts[1].overlaps[0].left = 0;
   EXPECT_DOUBLE_EQ(schedule(setup).seconds, 0.5 + 1 + 0.5 + 2);

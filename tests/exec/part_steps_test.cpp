@@ -37,9 +37,11 @@ Location arena(std::int64_t at) {
 
 TEST(PartSteps, ABranchComputesBeforeItWaits) {
   Program program;
-  program.instructions = {forward({{Space::input, 0}}, {arena(0)}), forward({arena(0)}, {arena(256)}),
+  program.instructions = {forward({{Space::input, 0}}, {arena(0)}),
+                          forward({arena(0)}, {arena(256)}),
                           forward({arena(256), {Space::received, 0}}, {arena(512)}),
-                          backward({}, {arena(768), arena(1024)}), backward({arena(768)}, {arena(0)}),
+                          backward({}, {arena(768), arena(1024)}),
+                          backward({arena(768)}, {arena(0)}),
                           backward({arena(0)}, {})};
   program.forward_end = 3;
   program.received_gradients = {{arena(1024)}};
@@ -95,8 +97,9 @@ TEST(PartSteps, OfEachCutOfEachNet) {
     const Graph graph = device.lower(net.graph, true);
     for (const int count : {2, 3, 4}) {
       for (const GraphPart& part : split(graph, cut(graph, {.parts = count}, count))) {
-        const Program program = program_of(part.graph, Mode::training, needs_of(KernelSet(part.graph, Mode::training, device)),
-                                           {.boundary = &part.boundary});
+        const Program program =
+            program_of(part.graph, Mode::training, needs_of(KernelSet(part.graph, Mode::training, device)),
+                       {.boundary = &part.boundary});
         const PartSteps steps = steps_of(program, part.boundary.received.size(), part.boundary.arrivals.size());
         SCOPED_TRACE(name);
         std::size_t end = 0, values = 0, gradients = 0, terms = 0;

@@ -49,10 +49,10 @@ struct Models {
                     .batch = 8});
   }
   Graph gpt() const {
-    const ModelOptions model{.zoo = "gpt",
-                             .parameters = Attributes({{"layers", std::int64_t{6}},
-                                                       {"heads", std::int64_t{4}},
-                                                       {"width", std::int64_t{128}}})};
+    const ModelOptions model{
+        .zoo = "gpt",
+        .parameters =
+            Attributes({{"layers", std::int64_t{6}}, {"heads", std::int64_t{4}}, {"width", std::int64_t{128}}})};
     return lowered({.model = &model,
                     .metrics = {"perplexity"},
                     .features = {{"tokens", Feature::Kind::tokens, {DType::i32, {64}}},
@@ -255,7 +255,8 @@ TEST(Placement, OfUnequalRanksIsNearlyTheBestThereIs) {
       {"gpt", models.gpt()},
       {"chain", models.chain({64, 512, 64, 64, 256, 1024, 64, 128, 64, 10})}};
   for (const auto& [name, graph] : graphs) {
-    for (const Speeds& speeds : {Speeds{1, 2}, {2, 1}, {1, 4}, {1, 1, 2}, {2, 1, 1}, {1, 2, 1}, {1, 2, 2, 4}, {4, 2, 2, 1}}) {
+    for (const Speeds& speeds :
+         {Speeds{1, 2}, {2, 1}, {1, 4}, {1, 1, 2}, {2, 1, 1}, {1, 2, 1}, {1, 2, 2, 4}, {4, 2, 2, 1}}) {
       expect_near_the_best(name, graph, 2, speeds, 8);
     }
   }
@@ -282,7 +283,8 @@ TEST(Placement, AHeavyPartGoesToTheFasterRank) {
   const Graph towers = models.towers(8, 4);
   ParallelOptions branches;
   branches.branches = true;
-  const Placement first = place_by_speed(towers, branches, {2, 1}, 8), second = place_by_speed(towers, branches, {1, 2}, 8);
+  const Placement first = place_by_speed(towers, branches, {2, 1}, 8),
+                  second = place_by_speed(towers, branches, {1, 2}, 8);
   EXPECT_EQ(first.part_of_node, second.part_of_node);
   EXPECT_EQ(first.ranks_of_part, (Groups{{0}, {1}}));
   EXPECT_EQ(second.ranks_of_part, (Groups{{1}, {0}}));
