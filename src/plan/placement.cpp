@@ -23,7 +23,7 @@ constexpr double kFlopsASecond = 2e10;
 constexpr double kBytesASecond = 2e9;
 
 constexpr double kGain = 1e-3;       ///< of a step: less is not worth a change
-constexpr double kApartGain = 0.02;  ///< of a step: less is not worth ranks of a part that do not follow one another
+constexpr double kApartGain = 0.02;  ///< of a step: less is not worth ranks in another order than the parts'
 constexpr double kMostTasks = 1e6;   ///< that are simulated, in all steps: about a second
 
 struct Costs {
@@ -42,9 +42,13 @@ struct State {
 };
 
 bool follow_one_another(const State& state) {
-  return std::all_of(state.groups.begin(), state.groups.end(), [](const std::vector<int>& group) {
-    return group.back() - group.front() + 1 == static_cast<int>(group.size());
-  });
+  int next = 0;
+  for (const auto& group : state.groups) {
+    for (const int rank : group) {
+      if (rank != next++) return false;
+    }
+  }
+  return true;
 }
 
 class Search {
